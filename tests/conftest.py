@@ -63,15 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run ask for more histories, or for one of them again."""
     group = parser.getgroup("histories")
-    group.addoption("--histories", type=int, default=210, help="how many random histories to live through")
+    group.addoption("--histories", type=int, default=None, help="how many random histories to run")
     group.addoption("--seed", type=int, default=None, help="live through the history of this seed only")
     parser.getgroup("language").addoption("--phrases", type=int, default=2000, help="how many random phrases to read")
 
 
 @pytest.fixture
-def histories(request: pytest.FixtureRequest) -> int:
-    """How many random histories to live through."""
-    return int(request.config.getoption("--histories"))
+def histories(request: pytest.FixtureRequest) -> int | None:
+    """How many random histories to run; None for those of a normal run."""
+    value: int | None = request.config.getoption("--histories")
+    return value
 
 
 @pytest.fixture

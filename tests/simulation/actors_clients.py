@@ -26,12 +26,12 @@ _COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trig
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
+_LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")
 _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
 
 
-def apply_random_change(world: World, app: App) -> None:
-    """Make one random change to one task."""
-    task_id = _task_id(world)
+def apply_random_change(world: World, app: App, task_id: str) -> None:
+    """Make one random change to a task."""
     verb = _verb(world, task_id, is_there=app.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)
@@ -40,7 +40,11 @@ def apply_random_change(world: World, app: App) -> None:
         world.rules.on_client_reply(told)
 
 
-def _task_id(world: World) -> str:
+def pick_task(world: World) -> str:
+    """Return the task that a client acts on, or several at once."""
+    overdue = [task.id for task in world.tasks() if _waits_at_lock(task, world)]
+    if overdue and world.fault_profile.moves_locks and world.random.random() < 0.7:
+        return world.random.choice(overdue)
     task_id = world.random.choice(world.ids)
     if world.fault_profile.is_crowded:
         task_id = next((one for one in world.ids if world.real_store.load(one) is None), task_id)
@@ -49,11 +53,17 @@ def _task_id(world: World) -> str:
     return task_id
 
 
+def _waits_at_lock(task: Task, world: World) -> bool:
+    """Whether an occurrence of the task is due and has not started, although nothing but its lock holds it back."""
+    at = task.next_execution_time
+    return bool(task.is_active and task.lock_key and at and at <= world.now and not task.runs)
+
+
 def _verb(world: World, task_id: str, *, is_there: bool) -> str:
     if not is_there:
         return "create" if task_id in world.ids else "look at"
     if world.fault_profile.is_crowded:
-        return world.random.choice(_CROWD)
+        return world.random.choice(_LOCKS if world.fault_profile.moves_locks else _CROWD)
     verbs = (*_COMMON, *_RARE) if not world.fault_profile.has_workers else _WORKERS
     verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
@@ -143,7 +153,7 @@ def _policies(world: World, task_id: str) -> dict[str, Any]:
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),
         "max_runs": None if world.fault_profile.is_crowded else choose([None, None, None, 1, 4]),
-        "lock_key": "one thing" if world.fault_profile.is_crowded else choose([None, None, "one thing", "another"]),
+        "lock_key": _lock_key(world),
         "delivery_channels": choose([(), ("WEB",)]),
         **(_for_workers(world, task_id) if world.fault_profile.has_workers else {}),
     }
@@ -155,6 +165,12 @@ def _for_workers(world: World, task_id: str) -> dict[str, Any]:
     chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
     long = {"expected_duration": timedelta(minutes=5)}  # without faults no lease expires before its work is done
     return {**chosen, **(long if world.fault_profile.is_fault_free else {})}
+
+
+def _lock_key(world: World) -> str | None:
+    if world.fault_profile.moves_locks:
+        return world.random.choice(["one thing", "one thing", "another", None])
+    return "one thing" if world.fault_profile.is_crowded else world.random.choice([None, None, "one thing", "another"])
 
 
 def _span(world: World) -> timedelta:

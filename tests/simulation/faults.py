@@ -19,6 +19,12 @@ class FaultProfile:
     """The probability that time passes while processes are running."""
     drift: timedelta = timedelta(0)
     """The largest difference between a process's clock and the true time, either way."""
+    steps: float = 0.0
+    """The probability, each time a process reads its clock, that this is set anew within `drift`, back or forward."""
+    yields: float = 0.0
+    """The probability that other processes run between the effect of a call and its caller's next line."""
+    rivals: tuple[int, ...] = (1,)
+    """How many clients act on the same task at the same time; one of these numbers each time."""
     purge: float = 0.0
     """The probability, at each change by a client, that the queue loses everything."""
     changes: int = 12
@@ -27,6 +33,8 @@ class FaultProfile:
     """The period in which they make them, and in which faults happen."""
     is_crowded: bool = False
     """Whether all tasks want the same lock at the same time, and their runs take long."""
+    moves_locks: bool = False
+    """Whether clients act above all on tasks whose occurrences wait at a lock, and move them to other locks."""
     is_long: bool = False
     """Whether occurrences are days and months apart rather than minutes."""
     is_durable: bool = False
@@ -47,6 +55,31 @@ PROFILES = (
     FaultProfile("crashes", kill=0.05, linger=0.1),
     FaultProfile("all faults", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
     FaultProfile("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
+    FaultProfile("rivals", yields=0.3, linger=0.1, changes=20, rivals=(2, 3, 5)),
+    FaultProfile("rivals with faults", fault=0.06, kill=0.02, yields=0.3, linger=0.1, changes=20, rivals=(1, 2, 3, 5)),
+    FaultProfile(
+        "clocks that go back",
+        fault=0.05,
+        kill=0.02,
+        linger=0.1,
+        yields=0.2,
+        drift=timedelta(seconds=2),
+        steps=0.1,
+        rivals=(1, 2),
+    ),
+    FaultProfile("edits at locks", linger=0.4, yields=0.2, rivals=(1, 1, 3), is_crowded=True, moves_locks=True),
+    FaultProfile(
+        "edits at locks with faults",
+        fault=0.04,
+        kill=0.02,
+        linger=0.4,
+        yields=0.2,
+        drift=timedelta(seconds=1),
+        steps=0.05,
+        rivals=(1, 1, 3),
+        is_crowded=True,
+        moves_locks=True,
+    ),
     FaultProfile("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
     FaultProfile("fault-free years", changes=8, length=timedelta(days=70), is_long=True),
 )
@@ -65,6 +98,19 @@ DURABLE_PROFILES = (
         purge=0.1,
         drift=timedelta(seconds=2),
         changes=24,
+        length=_HOURS,
+        is_durable=True,
+    ),
+    FaultProfile(
+        "durable rivals",
+        fault=0.03,
+        kill=0.01,
+        linger=0.1,
+        yields=0.3,
+        drift=timedelta(seconds=1),
+        steps=0.05,
+        changes=24,
+        rivals=(1, 2, 3),
         length=_HOURS,
         is_durable=True,
     ),
@@ -97,6 +143,32 @@ WORKER_PROFILES = (
         changes=8,
         length=_HOURS / 2,
         is_crowded=True,
+        has_workers=True,
+    ),
+    FaultProfile(
+        "workers rivals",
+        fault=0.04,
+        kill=0.02,
+        linger=0.1,
+        yields=0.3,
+        drift=timedelta(seconds=1),
+        steps=0.05,
+        changes=24,
+        rivals=(1, 2, 3),
+        length=_HOURS,
+        has_workers=True,
+    ),
+    FaultProfile(
+        "workers edits at locks",
+        fault=0.02,
+        kill=0.01,
+        linger=0.3,
+        yields=0.2,
+        changes=16,
+        rivals=(1, 1, 3),
+        length=_HOURS / 2,
+        is_crowded=True,
+        moves_locks=True,
         has_workers=True,
     ),
     FaultProfile(

@@ -25,16 +25,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class DriftingClock:
-    """A clock with a constant error."""
+OVERLOAD_CODES = ("ABORTED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED")
+"""What the adapters of Google's services take for contention, overload or an outage."""
 
-    def __init__(self, world: World, drift: timedelta) -> None:
+
+class DriftingClock:
+    """A clock with an error that is corrected now and then, and so may go back."""
+
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._drift = drift
+        self._drift = self._draw_drift()
 
     def now(self) -> datetime:
         """Return the time as this process sees it."""
-        return self._world.now + self._drift
+        world = self._world
+        if world.fault_profile.drift and world.faults_enabled and world.random.random() < world.fault_profile.steps:
+            before, self._drift = self._drift, self._draw_drift()
+            world.log(f"its clock is set by {self._drift - before}")
+        return world.now + self._drift
+
+    def _draw_drift(self) -> timedelta:
+        return self._world.fault_profile.drift * (2 * self._world.random.random() - 1)
 
 
 class FaultyStore:
@@ -63,6 +74,7 @@ class FaultyStore:
             version = self._world.real_store.commit(
                 task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
             )
+            self._world.on_write()
             self._world.on_commit(task, entries)
             for other in others:
                 self._on_other_task(other)
@@ -121,6 +133,7 @@ class FaultyStore:
         def effect() -> None:
             before = self._world.real_store.load(task_id)
             self._world.real_store.purge(task_id)
+            self._world.on_write()
             if self._world.real_store.load(task_id) is None:
                 self._world.rules.on_purge(before.task if before else None)
                 self._world.backlogs.on_purge(before.task if before else None)
@@ -171,20 +184,34 @@ class FaultyStore:
         """Do nothing: the world closes its store."""
 
     def _call(self, name: str, effect: Callable[[], T], *, is_commit: bool = False) -> T:
+        """Make a call as the Firestore adapter does: it repeats what failed for contention or overload.
+
+        A commit that took effect and is repeated conflicts with itself. When the deadline of the call is over, the code
+        of the last try is raised, and the caller cannot know whether the call took effect.
+        """
         world = self._world
-        world.yield_control()
-        if world.is_faulty():
-            world.log(f"{name} does not reach the store")
-            raise StoreUnavailable("The store", "it was not reached")
-        result = effect()
-        world.maybe_crash(f"after {name}")
-        if world.is_faulty():
-            if is_commit and world.random.random() < 0.5:
-                world.log("the commit is made twice, and conflicts with itself")
-                raise VersionConflict("the task")
-            world.log(f"{name}'s answer is lost")
-            raise StoreUnavailable("The store", "its answer was lost")
-        return result
+        while True:
+            world.yield_control()
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"{name} does not reach the store: {code}")
+                if world.is_deadline_over():
+                    raise StoreUnavailable("Firestore", f"{code}: before it took effect")
+                continue
+            result = effect()
+            world.maybe_crash(f"after {name}")
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"{name} takes effect, and then fails: {code}")
+                if world.is_deadline_over():
+                    raise StoreUnavailable("Firestore", f"{code}: after it took effect")
+                if is_commit:
+                    world.yield_control()
+                    raise VersionConflict("the task")
+                continue
+            if world.gives_way():
+                world.yield_control()
+            return result
 
 
 class FaultyQueue:
@@ -195,22 +222,31 @@ class FaultyQueue:
 
     def create(self, message: QueueMessage) -> None:
         world = self._world
-        world.yield_control()
-        if world.is_faulty():
-            world.log("create does not reach the queue")
-            raise QueueUnavailable("The queue", "it was not reached")
-        world.rules.on_dispatch(message)
         target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": message.token}, body=message.body)
-        for _ in range(2 if world.is_faulty() else 1):
+        world.rules.on_dispatch(message)
+        while True:
+            world.yield_control()
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"create does not reach the queue: {code}")
+                if world.is_deadline_over():
+                    raise QueueUnavailable("The queue", f"{code}: before it took effect")
+                continue
             try:
                 world.model.add(QueuedTask(message.name, target, max(message.at, world.now), world.now), world.now)
                 world.log(f"creates a dispatch for {message.at}: {message.body.decode()}")
             except RpcError:
                 world.log(f"finds that dispatch there already: {message.body.decode()}")
-        world.maybe_crash("after create")
-        if world.is_faulty():
-            world.log("create's answer is lost")
-            raise QueueUnavailable("The queue", "its answer was lost")
+            world.maybe_crash("after create")
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"create takes effect, and then fails: {code}")
+                if world.is_deadline_over():
+                    raise QueueUnavailable("The queue", f"{code}: after it took effect")
+                continue
+            if world.gives_way():
+                world.yield_control()
+            return
 
     def close(self) -> None:
         """Do nothing: the model has nothing to close."""

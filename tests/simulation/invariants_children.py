@@ -118,7 +118,7 @@ class CallInvariants:
         if child.id in self._records and child.id not in self._deleted:
             self._break(f"T1: {child.id} is made twice")
         maker, until = self._leases[parent.task_id, parent.execution_id]
-        if maker is not self._world.current or until <= maker.app.clock.now():
+        if maker is not self._world.current or until <= self._world.latest_time(maker):
             self._on_their_own.add(child.id)
 
     def _is_new_rightly(self, task: Task, entry: JournalEntry) -> None:

@@ -206,7 +206,7 @@ class JournalInvariants:
         if error.type in kinds:
             return {*sorted(each.number for each in failed if each.kind is kinds[error.type])[-1:]}
         asked, told = known.told
-        is_in_own_words = error.type in {"Broke", "Retry"} or error.message in {"no use", "enough"}
+        is_in_own_words = error.type in {"HandlerError", "Retry"} or error.message in {"no use", "enough"}
         return {each.number for each in failed if is_in_own_words and asked == len(known.entries)} & told
 
     def _is_in_its_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:
@@ -315,7 +315,7 @@ class JournalInvariants:
             if event.execution_id not in {None, entry.execution_id}:
                 self._break(f"J5: {event} of {after.id} is taken by {entry}")
         assert self._world.current
-        now = self._world.current.app.clock.now() + 2 * self._world.fault_profile.drift
+        now = self._world.latest_time(self._world.current) + 2 * self._world.fault_profile.drift
         for run in after.runs:
             waiting = {event.name for event in after.events if event.execution_id in {None, run.execution_id}}
             if run.lease is None and run.suspension and waiting & set(run.suspension.events) and run.due_at > now:

@@ -219,7 +219,7 @@ class PullInvariants:
             attempts = (new or next(each for each in executions if each.id == old.execution_id)).attempts
             if len(attempts) > len(old.attempts) and attempts[-1].status is not ExecutionStatus.TIMED_OUT:
                 self._counted[old.lease.token_hash] = task.created_at
-        elif old.lease.until > process.app.clock.now():
+        elif old.lease.until > self._world.latest_time(process):
             self._break(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
             holders = self._world.real_store.load_lock(old.lock_key).lock.holders
@@ -275,7 +275,7 @@ class PullInvariants:
             return
         for each in self._lying.values():
             is_known = each.since <= self._came[process.name] and _fits(wanted, each.task)
-            if is_known and not _has_expired(each.task, each.run, process.app.clock.now()):
+            if is_known and not _has_expired(each.task, each.run, self._world.latest_time(process)):
                 self._break(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
 
     def on_result_accepted(self, key: Key) -> None:
@@ -289,7 +289,7 @@ class PullInvariants:
         assert process
         run = found and found.task.find_run(key[1])
         lease = run.lease if run else None
-        margin = process.app.clock.now() + 4 * self._world.fault_profile.drift
+        margin = self._world.latest_time(process) + 4 * self._world.fault_profile.drift
         if (
             found
             and lease

@@ -180,7 +180,7 @@ class RunInvariants:
     def _claims_are_right(self, before: Task, after: Task) -> None:
         process = self._world.current
         assert process
-        now = process.app.clock.now()
+        now = self._world.latest_time(process)
         for run in after.runs:
             old = before.find_run(run.execution_id)
             if run.lease is None:

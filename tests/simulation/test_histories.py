@@ -3,26 +3,38 @@
 In the durable profiles most handlers are durable and call each other; there, each step's effect is recorded once,
 whatever crashes when. In the worker profiles workers claim much of the work, and fail in ways of their own.
 
-``pytest tests/simulation --histories 5000`` runs more of them, and ``--seed N`` repeats one. A history that fails
-prints its trace.
+A normal run takes the first seeds of each profile for half a minute in all. ``pytest tests/simulation --histories N``
+runs N of them, ``--seed N`` repeats one, and ``python -m benchmarks.histories`` runs many thousands and can be
+interrupted. A history that fails prints its trace.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
+import time
 import traceback
 
 import pytest
 from tests.simulation.faults import DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
+from tests.simulation.threads import on_one_core
 from tests.simulation.world import SECRET, World
 
 from cloudsched.domain.transitions import backlog
 
+ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES)
+SECONDS = 15.0
+"""How much processor time the histories of a normal run may take together; the last of each profile may exceed it."""
+
+
+def limit_records(patch: pytest.MonkeyPatch) -> None:
+    """Let the sweep have something to record, without histories of hundreds of occurrences."""
+    patch.setattr(backlog, "MAX_RECORDS_PER_COMMIT", 2)
+
 
 @pytest.fixture(autouse=True)
 def _few_records_fit_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the sweep have something to record, without histories of hundreds of occurrences."""
-    monkeypatch.setattr(backlog, "MAX_RECORDS_PER_COMMIT", 2)
+    limit_records(monkeypatch)
 
 
 def run_history(seed: int, profile: FaultProfile) -> str | None:
@@ -36,22 +48,24 @@ def run_history(seed: int, profile: FaultProfile) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("profile", [*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", ALL_PROFILES, ids=lambda profile: profile.name)
 def test_every_history_keeps_the_invariants(
-    profile: FaultProfile, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
+    profile: FaultProfile, histories: int | None, seed: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The invariants hold under failures, crashes, duplicates, delays and reordering; no log contains the secret."""
     caplog.set_level(logging.INFO)
-    share = histories // len(PROFILES) + 1
-    if profile.is_durable or profile.has_workers:  # each of them takes longer
-        share = share // (5 if profile.has_workers else 4) + 1
-    seeds = range(share) if seed is None else [seed]
-    for number in seeds:
-        failure = run_history(number, profile)
-        assert SECRET not in caplog.text
-        caplog.clear()
-        if failure:
-            pytest.fail(failure, pytrace=False)
+    seeds = itertools.count() if seed is None else [seed]
+    share = None if histories is None else -(-histories // len(ALL_PROFILES))
+    begun = time.process_time()
+    with on_one_core():
+        for number in seeds:
+            failure = run_history(number, profile)
+            assert SECRET not in caplog.text
+            caplog.clear()
+            if failure:
+                pytest.fail(failure, pytrace=False)
+            if number + 1 >= (share or 1) and (share or time.process_time() - begun > SECONDS / len(ALL_PROFILES)):
+                break
 
 
 @pytest.mark.parametrize(

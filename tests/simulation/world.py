@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change
+from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
 from tests.simulation.actors_workers import Workers
@@ -28,6 +27,7 @@ from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_pull import PullInvariants
 from tests.simulation.invariants_runs import RunInvariants
+from tests.simulation.threads import Baton, run_in_thread
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -63,7 +63,7 @@ class Process:
     name: str
     work: Callable[[], None]
     app: App
-    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go: Baton = field(default_factory=Baton)
     sent: Sent | None = None
     revision: int | None = None
     """The task's revision in the dispatch that it received."""
@@ -76,7 +76,6 @@ class Process:
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
-    thread: threading.Thread | None = None
 
 
 class World:
@@ -103,7 +102,9 @@ class World:
         self.deliveries = 0
         self._task_ids: set[str] = set()
         self._journal_keys: set[tuple[str, str]] = set()
-        self._baton = threading.Semaphore(0)
+        self._baton = Baton()
+        self._wake_at: datetime | None = None
+        self._has_changed = True
         self._number = 0
         self._swept_at = START
         self.faults_end_at = START + fault_profile.length
@@ -124,12 +125,11 @@ class World:
         )
 
     def _app(self) -> App:
-        drift = self.fault_profile.drift * (2 * self.random.random() - 1)
         app = App(
             Settings(secret=SECRET, executor_url="http://executor", **self._paces),
             store=FaultyStore(self),
             dispatcher=FaultyQueue(self),
-            clock=DriftingClock(self, drift),
+            clock=DriftingClock(self),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
@@ -148,8 +148,8 @@ class World:
         """Let other processes run first."""
         process = self.current
         assert process
-        self._baton.release()
-        process.go.acquire()
+        self._baton.hand_over()
+        process.go.take()
         self.maybe_crash("while it waited")
 
     def wait(self, seconds: float) -> None:
@@ -176,6 +176,18 @@ class World:
         """Draw whether a call fails."""
         return self.faults_enabled and self.random.random() < self.fault_profile.fault
 
+    def is_deadline_over(self) -> bool:
+        """Draw whether the deadline of a call that failed is over, so that the adapter does not repeat it."""
+        return self.random.random() < 0.5
+
+    def gives_way(self) -> bool:
+        """Draw whether other processes run between the effect of a call and its caller."""
+        return self.random.random() < self.fault_profile.yields
+
+    def latest_time(self, process: Process) -> datetime:
+        """Return the latest time that a process may have read from its clock by now."""
+        return self.now + self.fault_profile.drift if self.fault_profile.steps else process.app.clock.now()
+
     def tasks(self) -> list[Task]:
         """Return all tasks that are stored, including those that are being deleted, which no list shows."""
         return [stored.task for task_id in sorted(self._task_ids) if (stored := self.real_store.load(task_id))]
@@ -183,6 +195,10 @@ class World:
     def open_journals(self) -> list[tuple[str, str]]:
         """Return the task and the execution of each journal that the store still holds entries of."""
         return [key for key in sorted(self._journal_keys) if self.real_store.load_journal(*key)]
+
+    def on_write(self) -> None:
+        """Note that the store has changed, so that the earliest wake-up is read again."""
+        self._has_changed = True
 
     def on_commit(self, task: Task, entries: Sequence[JournalEntry]) -> None:
         """Remember what was ever committed, to look for it at the end."""
@@ -244,10 +260,11 @@ class World:
         self.now = max(self.now, min([end, *(at for at in (*moments, *rests, *changes) if at is not None)]))
 
     def _next_sweep_at(self) -> datetime | None:
-        wake_at = self.real_store.next_wakeup()
-        if wake_at is None:
+        if self._has_changed:
+            self._wake_at, self._has_changed = self.real_store.next_wakeup(), False
+        if self._wake_at is None:
             return None
-        earliest = max(wake_at + GRACE, self._swept_at + _TICK, self.now)
+        earliest = max(self._wake_at + GRACE, self._swept_at + _TICK, self.now)
         past = timedelta(seconds=earliest.second, microseconds=earliest.microsecond)
         return earliest if not past else earliest - past + _MINUTE
 
@@ -283,11 +300,14 @@ class World:
         if self.random.random() < self.fault_profile.purge:
             self.log("THE QUEUE LOSES EVERYTHING")
             self.model.purge(self.now)
-        self.start_process("client", self.apps[3], lambda: self._run_change(self.apps[3]))
+        app, rivals = self.apps[3], self.random.choice(self.fault_profile.rivals)
+        task_id = pick_task(self)
+        for _ in range(rivals):
+            self.start_process("client", app, lambda: self._run_change(app, task_id))
 
-    def _run_change(self, app: App) -> None:
+    def _run_change(self, app: App, task_id: str) -> None:
         with suppress(NotFound, NotAllowed, InvalidInput):
-            apply_random_change(self, app)
+            apply_random_change(self, app, task_id)
 
     def start_process(
         self,
@@ -305,13 +325,12 @@ class World:
     def _create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
         process = Process(f"{kind}-{self._number}", work, app)
-        process.thread = threading.Thread(target=self._run_process, args=(process,), daemon=True)
         self.processes.append(process)
-        process.thread.start()
+        run_in_thread(partial(self._run_process, process))
         return process
 
     def _run_process(self, process: Process) -> None:
-        process.go.acquire()
+        process.go.take()
         try:
             process.work()
             process.is_ok = True
@@ -325,12 +344,12 @@ class World:
             process.failure = error
         self.rules.on_handler_end(process)
         process.is_done = True
-        self._baton.release()
+        self._baton.hand_over()
 
     def _resume_process(self, process: Process) -> None:
         self.current = process
-        process.go.release()
-        self._baton.acquire()
+        process.go.hand_over()
+        self._baton.take()
         self.current = None
         if not process.is_done:
             return

@@ -12,25 +12,27 @@
 # Google documents that a change of roles takes effect within two minutes typically, and seven or more at worst.
 IAM_PROPAGATION_SECONDS=600
 
-# Set ACCESS_SETTINGS to the variables by which a function authenticates its callers.
+# Set ACCESS_SETTINGS to the variables by which a function authenticates its callers and limits each user. The quotas
+# hold for calls, too, which the executor creates, and the sweep in its place.
 set_access_settings() {
   local IFS=' '
-  ACCESS_SETTINGS=()
+  ACCESS_SETTINGS=(
+    ${MAX_ACTIVE_TASKS:+"CLOUDSCHED_MAX_ACTIVE_TASKS=$MAX_ACTIVE_TASKS"}
+    ${MAX_CREATIONS_A_MINUTE:+"CLOUDSCHED_MAX_CREATIONS_A_MINUTE=$MAX_CREATIONS_A_MINUTE"}
+  )
   case "$1" in
     api)
-      ACCESS_SETTINGS=(
+      ACCESS_SETTINGS+=(
         "CLOUDSCHED_SERVICE_ACCOUNTS=${API_ACCOUNTS[*]}"
         "CLOUDSCHED_AUDIENCES=$(get_service_url api)${API_ADDRESSES:+ $API_ADDRESSES}"
         ${FIREBASE_PROJECT:+"CLOUDSCHED_FIREBASE_PROJECT=$FIREBASE_PROJECT"}
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
-        ${MAX_ACTIVE_TASKS:+"CLOUDSCHED_MAX_ACTIVE_TASKS=$MAX_ACTIVE_TASKS"}
-        ${MAX_CREATIONS_A_MINUTE:+"CLOUDSCHED_MAX_CREATIONS_A_MINUTE=$MAX_CREATIONS_A_MINUTE"}
       )
       [[ "$API_ACCESS" == public ]] || ACCESS_SETTINGS+=("CLOUDSCHED_TRUST_CLOUD_RUN=on")
       ;;
     sweep)
       # Always private: only Cloud Scheduler's account may call it.
-      ACCESS_SETTINGS=(
+      ACCESS_SETTINGS+=(
         "CLOUDSCHED_SWEEPER=$(get_account_email invoker)" "CLOUDSCHED_AUDIENCES=$(get_service_url sweep)"
         "CLOUDSCHED_TRUST_CLOUD_RUN=on"
       )

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.tasks.sweeper import Sweep
+    from cloudsched.errors import QuotaExceeded
 
 F = TypeVar("F", bound="Callable[..., Any]")
 H = TypeVar("H", bound="OnFailure")
@@ -147,10 +148,15 @@ class App(Container):
         return TaskDraft.from_wire(self._with_schedule(content))
 
     def put(
-        self, draft: TaskDraft, *, mark: str | None = None, authority: Authority = Authority.SERVERS
+        self,
+        draft: TaskDraft,
+        *,
+        mark: str | None = None,
+        authority: Authority = Authority.SERVERS,
+        refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
-        return self.scheduler.create(draft, mark, authority=authority)
+        return self.scheduler.create(draft, mark, authority=authority, refusal=refusal)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""

@@ -154,8 +154,9 @@ def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issue
     assert get_status(cloud, strip_signature(issuer.account(SMOKE, aud=API))) == 401, "anyone could forge that token"
     shown = get_response(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
     assert shown == "https://app.example"
-    settings = Settings.from_environment(get_environment(cloud, "api"))
-    assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
+    for function in ("api", "execute", "sweep"):  # those that create calls need the quotas as well
+        settings = Settings.from_environment(get_environment(cloud, function))
+        assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 

@@ -27,6 +27,7 @@ from cloudsched.engine.ports.task_counter import ListingTaskCounter
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import WorkQueue
 from cloudsched.engine.state.locks import Locks
+from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.engine.tasks.sweeper import Sweeper
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
@@ -160,6 +161,15 @@ class Container:
         return open_firestore_task_counter(self.settings)
 
     @lazy_property
+    def quotas(self) -> Quotas:
+        """Limits what each user may have."""
+        access = self.settings.access
+        limits = QuotaLimits(access.max_active_tasks, access.max_creations)
+        return Quotas(
+            store=self.store, counter=lambda: self.task_counter, clock=self.clock, random=self._chance, limits=limits
+        )
+
+    @lazy_property
     def dispatcher(self) -> Dispatcher:
         """Carries dispatches to the executor."""
         if self._dispatcher is not None:
@@ -212,6 +222,7 @@ class Container:
             chance=self._chance,
             settings=self.settings,
             locks=self.locks,
+            quotas=self.quotas,
         )
 
     @lazy_property
@@ -240,6 +251,7 @@ class Container:
             child_tasks=self._durable.child_tasks,
             archive=self._durable.archive,
             locks=self.locks,
+            quotas=self.quotas,
         )
 
     @lazy_property

@@ -141,6 +141,9 @@ class Suspension(WireModel):
     """The events of which one must have arrived."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
     """Whose events count."""
+    quota_refusal: str | None = None
+    """Why its owner's quota has no room for calls that it is to make. While some wait, the end of any call resumes it.
+    """
 
 
 class Run(WireModel):

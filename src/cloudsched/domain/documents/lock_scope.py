@@ -20,6 +20,8 @@ class LockScope(StrEnum):
 
 _GLOBAL_PREFIX: Final = "global:"
 _OWNER_PREFIX: Final = "owner:"
+_QUOTA_PREFIX: Final = "quota:"
+_RESERVED: Final = (_GLOBAL_PREFIX, _OWNER_PREFIX, _QUOTA_PREFIX)
 
 
 def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
@@ -30,4 +32,9 @@ def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
     """
     if scope is LockScope.OWNER:
         return f"{_OWNER_PREFIX}{owner}/{key}"
-    return f"{_GLOBAL_PREFIX}{key}" if key.startswith((_GLOBAL_PREFIX, _OWNER_PREFIX)) else key
+    return f"{_GLOBAL_PREFIX}{key}" if key.startswith(_RESERVED) else key
+
+
+def quota_lock_key(owner: str, number: int) -> str:
+    """Return the key of one of the locks that creations for an owner with a quota pass through."""
+    return f"{_QUOTA_PREFIX}{number}:{owner}"

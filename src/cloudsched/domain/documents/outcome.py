@@ -76,6 +76,8 @@ class Suspend:
     """The events that it waits for, any of them."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
     """Whose events count."""
+    quota_refusal: str | None = None
+    """Why its owner's quota has no room for calls that it is to make; None if none of them waits."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

@@ -209,6 +209,8 @@ class Parent(WireModel):
     is_owners: bool = False
     """Whether the task's owner wrote the call, as one of a task's children or in a script: then the owner may claim it
     as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
+    is_for_user: bool = False
+    """Whether a user wrote or edited the task at the top: then the owner's quotas hold for the calls below it."""
 
     def is_same_call(self, other: Parent | None) -> bool:
         """Return whether both are one entry of one execution's journal."""
@@ -319,6 +321,11 @@ class Task(Document, TaskSpec):
     def is_written_by_owner(self) -> bool:
         """Whether its owner wrote what it runs, as children or a script, and it is no call that code made."""
         return self.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER} and not self.is_made_by_code
+
+    @property
+    def is_for_user(self) -> bool:
+        """Whether a user wrote or edited it, or the task at the top of its tree: then its calls count in quotas."""
+        return self.defined_by is Authority.USERS or (self.parent is not None and self.parent.is_for_user)
 
     @property
     def is_active(self) -> bool:

@@ -57,7 +57,8 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
         and bool(outcome.calls)
         and not any(call in calls_in_progress for call in outcome.calls)
     )
-    is_ready = calls_finished or has_event
+    has_room = run.call_finished_while_running and outcome.quota_refusal is not None
+    is_ready = calls_finished or has_event or has_room
     return run.model_copy(
         update={
             "lease": None,
@@ -68,6 +69,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
                 calls=outcome.calls,
                 events=outcome.events,
                 senders=outcome.senders,
+                quota_refusal=outcome.quota_refusal,
             ),
             "suspension_count": run.suspension_count + 1,
             "attempts_before_suspension": run.attempt - 1,
@@ -130,7 +132,9 @@ def on_call_finished(
             with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
         )
     awaited = run.suspension.calls if run.suspension else ()
-    if number not in awaited or any(other in calls_in_progress for other in awaited) or run.due_at <= now:
+    is_last = number in awaited and not any(other in calls_in_progress for other in awaited)
+    makes_room = run.suspension is not None and run.suspension.quota_refusal is not None
+    if not (is_last or makes_room) or run.due_at <= now:
         return Transition(task)
     return Transition(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
 

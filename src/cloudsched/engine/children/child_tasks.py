@@ -18,6 +18,7 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.call_results import call_outcome
 from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.state.quotas import MAX_CONFLICTS as MAX_QUOTA_CONFLICTS
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.quotas import Quotas
 
 MAX_CONFLICTS = 20
 _PAGE_SIZE = 100
@@ -41,8 +43,16 @@ class ChildTasks:
     """The links between a task and its calls."""
 
     def __init__(
-        self, *, store: Store, committer: TransitionCommitter, sender: DispatchSender, clock: Clock, locks: Locks
+        self,
+        *,
+        store: Store,
+        committer: TransitionCommitter,
+        sender: DispatchSender,
+        clock: Clock,
+        locks: Locks,
+        quotas: Quotas,
     ) -> None:
+        self._quotas = quotas
         self._store = store
         self._committer = committer
         self._sender = sender
@@ -54,23 +64,48 @@ class ChildTasks:
 
         Raises:
             WorkflowError: A task that is not this call has its id.
+            QuotaExceeded: A user's tree may have no more tasks for now; nothing was stored. A task that has no call in
+                progress may always make one, since its own place would otherwise never become free.
             QueueUnavailable: The call is stored, but its dispatch could not be created; the sweep creates it.
         """
-        is_new = True
-        try:
-            self._store.commit(task, None)
-        except VersionConflict:
-            is_new = False
-            stored = self._store.load(task.id)
-            if stored is None:
-                return is_new
-            if task.parent is None or not task.parent.is_same_call(stored.task.parent):
-                raise WorkflowError(
-                    f"The call cannot be made: a task of another origin has its id {task.id!r}."
-                ) from None
-            task = stored.task
-        self._sender.send(task, executor_wakeups(task), self._clock.now())
-        return is_new
+        stored = self._commit_new(task)
+        self._sender.send(stored or task, executor_wakeups(stored or task), self._clock.now())
+        return stored is None
+
+    def _commit_new(self, task: Task) -> Task | None:
+        """Store a call; return the stored one if it exists already."""
+        is_limited = task.parent is not None and task.parent.is_for_user
+        for _ in range(MAX_QUOTA_CONFLICTS):
+            quota = self._quotas.check(task.owner) if is_limited else None
+            if quota is not None and quota.refusal is not None and not self._may_exceed(task):
+                raise quota.refusal
+            try:
+                self._store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
+            except VersionConflict:
+                stored = self._store.load(task.id)
+                if stored is not None:
+                    if task.parent is None or not task.parent.is_same_call(stored.task.parent):
+                        raise WorkflowError(
+                            f"The call cannot be made: a task of another origin has its id {task.id!r}."
+                        ) from None
+                    return stored.task
+                if quota is None or not self._quotas.has_conflict(quota, task):
+                    return task  # it existed, and is removed by now
+            else:
+                return None
+        raise StoreUnavailable("The store", f"other tasks of {task.owner!r} kept being created")
+
+    def _may_exceed(self, task: Task) -> bool:
+        """Return whether a call may be made although its owner has no room.
+
+        It may if it exists already, or if its parent has no call in progress: a task that waits for a call does
+        nothing itself, so its place serves for one of its calls. Else tasks that wait could take all the room that
+        their calls need.
+        """
+        if self._store.load(task.id) is not None:
+            return True
+        query = TaskQuery(parent=task.parent.task_id if task.parent else task.id, status=TaskStatus.ACTIVE)
+        return not self._store.list_tasks(query, limit=1).items
 
     def cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
         """Return the numbers of the calls that were cancelled without the journal recording it."""

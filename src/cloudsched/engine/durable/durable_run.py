@@ -368,7 +368,7 @@ class DurableRun(JournalCursor):
         entry = self._journal[number]
         if entry.status is not StepStatus.WAITING:
             return True
-        if number in self._new_calls or entry.child is None:
+        if number in self._new_calls or number in self._pending_calls or entry.child is None:
             return False
         changes = finished_call_fields(entry, self._surroundings.call_outcome, self._results, self._clock.now())
         if changes is not None:

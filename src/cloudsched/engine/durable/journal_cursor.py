@@ -7,6 +7,7 @@ holds the lease continues.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
@@ -30,7 +31,7 @@ from cloudsched.engine.durable.failure_cause import FailureTracker
 from cloudsched.engine.durable.results import Results
 from cloudsched.engine.durable.steps import Usage, in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.suspend import Suspended
-from cloudsched.errors import JournalMismatch, LimitExceeded, Unavailable, WorkflowError
+from cloudsched.errors import JournalMismatch, LimitExceeded, QuotaExceeded, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 OUTAGE_PAUSE = timedelta(seconds=5)
 """How long a handler is suspended when the store or queue is unavailable: an outage is not the handler's failure."""
+
+MIN_QUOTA_PAUSE = timedelta(minutes=1)
+MAX_QUOTA_PAUSE = timedelta(minutes=10)
+"""How long a handler is suspended at least and at most before it tries again to make a call for which its owner's quota
+had no room."""
 
 MAX_ARGUMENT_CHARS = 200
 """How many characters of an argument an error shows."""
@@ -86,6 +92,7 @@ class JournalCursor:
         self._pending: dict[int, JournalEntry] = {}
         self._pending_bytes = 0
         self._pending_calls: dict[int, Task] = {}
+        self._quota_refusal: QuotaExceeded | None = None
         self._new_calls: set[int] = set()
         self._waiting_calls: set[int] = set()
         self._is_complete = True
@@ -123,13 +130,13 @@ class JournalCursor:
         following = self._journal.get(self._position + 1)
         if following is not None:
             raise JournalMismatch(following.number, following.description, "the handler's end")
-        self._flush()
+        self._make_all_calls()
 
     @suspend_when_unavailable
     def make_calls(self) -> None:
         """Create the tasks of calls that were started before an exception left the handler."""
         if self._pending_calls:
-            self._flush()
+            self._make_all_calls()
 
     def clock_now(self) -> datetime:
         """Return the current time without recording it."""
@@ -303,11 +310,40 @@ class JournalCursor:
             task = self._write_pending(None)
             if not task.is_active and task.status is not TaskStatus.PAUSED:
                 self._suspend_with(Cancel(f"The task is {task.status}."))
+        self._quota_refusal = None
         for number in sorted(self._pending_calls):
-            if self._surroundings.make_call(self._pending_calls[number]):
+            try:
+                is_new = self._surroundings.make_call(self._pending_calls[number])
+            except QuotaExceeded as refusal:  # this call and those after it wait; the handler goes on meanwhile
+                self._quota_refusal = refusal
+                return
+            if is_new:
                 self._new_calls.add(number)
             del self._pending_calls[number]
             self.calls_made = number
+
+    def _make_all_calls(self) -> None:
+        """Create all pending calls, at the handler's end; without room for all of them, suspend until there is."""
+        self._flush()
+        if self._quota_refusal is not None:
+            self._suspend_with(self._await_room(Suspend("is at its end", self._clock.now() + MAX_QUOTA_PAUSE)))
+
+    def _await_room(self, suspend: Suspend) -> Suspend:
+        """Return the suspension that also ends when the owner's quota may have room for the pending calls."""
+        if self._quota_refusal is None:
+            return suspend
+        now, first = self._clock.now(), self._journal[min(self._pending_calls)]
+        pause = min(max(now - first.started_at, MIN_QUOTA_PAUSE), MAX_QUOTA_PAUSE)
+        if self._quota_refusal.retry_after is not None:
+            pause = timedelta(seconds=self._quota_refusal.retry_after)
+        waiting = len(self._pending_calls)
+        what = "a call waits" if waiting == 1 else f"{waiting} calls wait"
+        return replace(
+            suspend,
+            reason=f"{suspend.reason}; {what} for room: {self._quota_refusal}",
+            until=min(suspend.until, now + pause),
+            quota_refusal=str(self._quota_refusal),
+        )
 
     def _suspend(
         self,
@@ -320,7 +356,7 @@ class JournalCursor:
     ) -> NoReturn:
         if self._pending_calls or len(self._pending) > MAX_COMMIT_ENTRIES:
             self._flush()
-        self._suspend_with(Suspend(reason, until, calls, events, senders))
+        self._suspend_with(self._await_room(Suspend(reason, until, calls, events, senders)))
 
     def _note_failure(self, error: Exception) -> Exception:
         """Note that the entry at the current position failed, and return the error to raise in the handler."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.quotas import Quotas
 
 _NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
 TIME_BUDGET_FRACTION = 0.8
@@ -74,10 +75,13 @@ class DurableServices:
         chance: Random,
         settings: DurableSettings,
         locks: Locks,
+        quotas: Quotas,
     ) -> None:
         self.archive = JournalArchive(store, blobs)
         self.committer = TransitionCommitter(store, self.archive)
-        self.child_tasks = ChildTasks(store=store, committer=self.committer, sender=sender, clock=clock, locks=locks)
+        self.child_tasks = ChildTasks(
+            store=store, committer=self.committer, sender=sender, clock=clock, locks=locks, quotas=quotas
+        )
         self._store = store
         self._blobs = blobs
         self._clock = clock
@@ -143,7 +147,9 @@ class DurableServices:
         retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
         return call.model_copy(
             update={
-                "parent": parent.model_copy(update={"is_owners": task.is_written_by_owner}),
+                "parent": parent.model_copy(
+                    update={"is_owners": task.is_written_by_owner, "is_for_user": task.is_for_user}
+                ),
                 "retention": min(retentions, default=None),
             }
         )

@@ -35,6 +35,7 @@ from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.event_log import log_changes
+from cloudsched.engine.state.quotas import MAX_CONFLICTS as MAX_QUOTA_CONFLICTS
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.quotas import Quotas
+    from cloudsched.errors import QuotaExceeded
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,9 @@ class Scheduler:
         child_tasks: ChildTasks,
         archive: JournalArchive,
         locks: Locks,
+        quotas: Quotas,
     ) -> None:
+        self._quotas = quotas
         self._store = store
         self._committer = committer
         self._child_tasks = child_tasks
@@ -108,6 +113,7 @@ class Scheduler:
         request_fingerprint: str | None = None,
         *,
         authority: Authority = Authority.SERVERS,
+        refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
 
@@ -117,11 +123,13 @@ class Scheduler:
         Args:
             draft: The task.
             request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
-            authority: Whose request it is; for users, the handler, priority and queue are checked.
+            authority: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
+            refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
 
         Raises:
             InvalidInput: The draft is invalid; nothing was stored.
             KeyReused: The existing task was created by a different request.
+            QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
         draft = self._validate(draft, authority)
         defined_by = Authority.USERS if authority is Authority.USERS else None
@@ -129,7 +137,7 @@ class Scheduler:
         def repeat(task_id: str) -> Task | None:
             return self._repeat_creation(task_id, draft, request_fingerprint, defined_by)
 
-        for _ in range(MAX_CONFLICTS):
+        for _ in range(MAX_QUOTA_CONFLICTS if authority is Authority.USERS else MAX_CONFLICTS):
             try:
                 task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
                     update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
@@ -139,8 +147,16 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated, False
+            is_limited = authority is Authority.USERS and refusal is None
+            quota = self._quotas.check(draft.owner) if is_limited else None
+            refusal = refusal if quota is None else quota.refusal
+            if refusal is not None:
+                repeated = None if draft.id is None else repeat(draft.id)
+                if repeated is None:
+                    raise refusal
+                return repeated, False
             try:
-                version = self._store.commit(task, None)
+                version = self._store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
             except VersionConflict:
                 repeated = repeat(task.id)
                 if repeated is not None:
@@ -149,7 +165,7 @@ class Scheduler:
             else:
                 log_changes(None, Transition(task))
                 return self._dispatch_or_defer(VersionedTask(task, version)), True
-        raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+        raise StoreUnavailable("The store", f"task {draft.id} or its owner's others kept changing while it was created")
 
     def _repeat_creation(
         self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
+    from cloudsched.errors import QuotaExceeded
     from cloudsched.web.auth.roles import Caller
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -47,7 +48,12 @@ def read_idempotency_key(request: Request) -> str | None:
 
 
 def create_or_edit(
-    app: App, caller: Caller, content: dict[str, Any], key: str | None, batch_index: int | None = None
+    app: App,
+    caller: Caller,
+    content: dict[str, Any],
+    key: str | None,
+    batch_index: int | None = None,
+    refusal: QuotaExceeded | None = None,
 ) -> tuple[Task, bool]:
     """Create a task, or edit the one with the same id; return it, and whether it is new.
 
@@ -58,11 +64,13 @@ def create_or_edit(
         key: The request's idempotency key, if it has one.
         batch_index: The task's index in a batch, if it is part of one. Each index has a key of its own, and no key of a
             batch equals the key of a single request.
+        refusal: Why no new task may be created, if that is known already; see `Scheduler.create`.
 
     Raises:
         Forbidden: The task would belong to another owner.
         InvalidInput: The content is invalid.
         KeyReused: The key was used with different content.
+        QuotaExceeded: The caller has reached a limit, and the task is new.
     """
     owner = caller.resolve_owner(content.get("owner"))
     content = {**content, **({} if owner is None else {"owner": owner})}
@@ -73,11 +81,11 @@ def create_or_edit(
     if key is not None and not app.registry.derives_id(content.get("handler")):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
-        return app.put(draft, mark=_hash(content), authority=caller.authority)
+        return app.put(draft, mark=_hash(content), authority=caller.authority, refusal=refusal)
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
-    return app.put(app.read_draft(content), authority=caller.authority)
+    return app.put(app.read_draft(content), authority=caller.authority, refusal=refusal)
 
 
 def _hash(content: object) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
     from cloudsched.engine.ports.store import Page
@@ -54,10 +55,18 @@ def task_to_json(task: Task) -> dict[str, Any]:
     content["isRunning"] = any(run.lease for run in task.runs)
     if offered := offered_runs(task):
         content["offeredAt"] = format_instant(offered[0].due_at)
+    if (refusal := next(filter(None, map(_quota_refusal, task.runs)), None)) is not None:
+        content["message"] = f"{task.message} Calls wait for room: {refusal}".strip()
     if task.deferred:
         content["dispatchDeferred"] = True
-        content["message"] = f"{task.message} Saved; its dispatch is deferred until the queue can be reached.".strip()
+        content["message"] = (
+            f"{content['message']} Saved; its dispatch is deferred until the queue can be reached.".strip()
+        )
     return content
+
+
+def _quota_refusal(run: Run) -> str | None:
+    return None if run.suspension is None else run.suspension.quota_refusal
 
 
 def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:

@@ -26,7 +26,6 @@ from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operations import OPERATIONS, Operation
 from cloudsched.web.api.parse import parse_parameters, validate
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.quotas import require_quota
 from cloudsched.web.api.responses import (
     json_response,
     occurrence_to_json,
@@ -114,7 +113,6 @@ class Api:
 
 
 def _create_task(call: ApiCall) -> Response:
-    require_quota(call.app, call.caller)
     task, is_new = create_or_edit(call.app, call.caller, call.read_content(), read_idempotency_key(call.request))
     return task_response(task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"})
 

@@ -1,0 +1,117 @@
+"""Quotas for one user: unfinished tasks, and creations a minute, calls included.
+
+The tasks themselves are counted, so no counter can drift. Two creations at the same moment do not see each other's
+tasks; so each commits together with one of the owner's few quota locks, on the version that it read before it counted.
+Of creations that share a lock only one takes effect, and the others count again. So once an owner is at a limit, at
+most one creation for each of the other locks still takes effect.
+
+More locks let more creations of one owner take effect in a second, since a document takes few writes in that time. So
+their number grows with the limit: with n locks, simultaneous creations exceed it by at most n - 1 tasks, which is a
+tenth of the limit, rounded down, and never more than `MAX_EXCESS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.lock_scope import quota_lock_key
+from cloudsched.domain.transitions.locks import Holder
+from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.errors import QuotaExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.task_counter import TaskCounter
+
+MAX_EXCESS = 7
+"""The most tasks by which simultaneous creations of one owner exceed a limit."""
+MAX_CONFLICTS = 200
+"""How often a creation counts again because others of the same owner took effect first. Each time one of them did."""
+_EXCESS_SHARE = 10
+_MINUTE = timedelta(minutes=1)
+_CREATION = "creation"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """How much one user may have; None for no limit."""
+
+    unfinished: int | None = None
+    """Tasks that have not ended."""
+    creations_a_minute: int | None = None
+
+    @property
+    def max_excess(self) -> int:
+        """By how many tasks simultaneous creations may exceed a limit."""
+        limits = (each for each in (self.unfinished, self.creations_a_minute) if each is not None)
+        return min(MAX_EXCESS, min(limits, default=0) // _EXCESS_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaCheck:
+    """What an owner's tasks said when they were counted."""
+
+    refusal: QuotaExceeded | None
+    """Why no more tasks may be created; None if one more may."""
+    _lock: VersionedLock
+
+    def lock_for(self, task: Task) -> VersionedLock:
+        """Return the lock to commit with the task; that fails if another creation passed through it since."""
+        holder = Holder(task_id=task.id, execution_id=_CREATION, until=task.created_at)
+        return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
+
+
+class Quotas:
+    """Counts what owners have, where a limit is set; without one, nothing is read and nothing is written."""
+
+    def __init__(
+        self, *, store: Store, counter: Callable[[], TaskCounter], clock: Clock, random: Random, limits: QuotaLimits
+    ) -> None:
+        self._store = store
+        self._counter = counter
+        self._clock = clock
+        self._random = random
+        self._limits = limits
+
+    def check(self, owner: str) -> QuotaCheck | None:
+        """Count an owner's tasks before one is created; None if there is no limit.
+
+        Costs one read, and one count for each limit.
+        """
+        if self._limits == QuotaLimits():
+            return None
+        number = self._random.randrange(self._limits.max_excess + 1)
+        lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
+        return QuotaCheck(self._find_refusal(owner), lock)
+
+    def count_room(self, owner: str, wanted: int) -> int:
+        """Return how many of the wanted tasks the owner has room for. Costs one count for each limit."""
+        unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
+        room = wanted
+        if unfinished is not None:
+            room = min(room, unfinished - self._counter().count_unfinished(owner, unfinished))
+        if created is not None:
+            since = self._clock.now() - _MINUTE
+            room = min(room, created - self._counter().count_created_since(owner, since, created))
+        return max(0, room)
+
+    def has_conflict(self, check: QuotaCheck, task: Task) -> bool:
+        """Return whether another creation has passed through the check's lock since it was read."""
+        lock = check.lock_for(task)
+        return self._store.load_lock(lock.lock.key).version != lock.version
+
+    def _find_refusal(self, owner: str) -> QuotaExceeded | None:
+        unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
+        if unfinished is not None and self._counter().count_unfinished(owner, unfinished) >= unfinished:
+            return QuotaExceeded("tasks that have not ended", unfinished, "Cancel or delete some of them.")
+        since = self._clock.now() - _MINUTE
+        if created is not None and self._counter().count_created_since(owner, since, created) >= created:
+            return QuotaExceeded("creations a minute", created, "Try again in a minute.", 60)
+        return None

@@ -1,0 +1,117 @@
+"""Simultaneous creations of one owner exceed a limit by no more than the stated bound, on each store."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched import App, Settings
+from cloudsched.adapters.clocks import ManualClock
+from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
+from cloudsched.errors import QuotaExceeded
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cloudsched.engine.ports.queue import QueueMessage
+
+THREADS = 32
+
+
+class NoQueue:
+    """Accepts every dispatch and delivers none."""
+
+    def create(self, message: QueueMessage) -> None: ...
+    def close(self) -> None: ...
+
+
+@pytest.fixture(params=["sqlite", "firestore"])
+def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., App]]:
+    """Wire an app with these limits to a new store of each kind, as in production."""
+    made: list[App] = []
+
+    def make(**limits: int) -> App:
+        access = Access(**limits)  # type: ignore[arg-type]  # the two limits, by name
+        if request.param == "sqlite":
+            settings = Settings(store="sqlite", data=tmp_path / "tasks.db", access=access, secret="x" * 40)
+        else:
+            address, project = request.getfixturevalue("firestore_address"), f"demo-{uuid.uuid4().hex[:20]}"
+            settings = Settings(firestore_emulator=address, project=project, access=access, secret="x" * 40)
+        app = App(settings, dispatcher=NoQueue(), clock=ManualClock(START))
+        app.handler("work", access="users")(lambda: None)
+        made.append(app)
+        return app
+
+    yield make
+    for app in made:
+        app.close()
+
+
+def create(app: App, owner: str = "ada", authority: Authority = Authority.USERS) -> bool:
+    """Create a task; return whether there was room."""
+    try:
+        app.put(app.draft({"owner": owner, "title": "T", "handler": "work"}), authority=authority)
+    except QuotaExceeded:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("limit", [5, 32])
+@pytest.mark.parametrize("name", ["max_active_tasks", "max_creations"])
+def test_simultaneous_creations_exceed_a_limit_by_the_stated_bound(
+    limited_app: Callable[..., App], name: str, limit: int
+) -> None:
+    """Many threads create until there is no room: the limit is reached, and exceeded by at most the bound."""
+    app = limited_app(**{name: limit})
+    start = threading.Barrier(THREADS)
+
+    def keep_creating(_: int) -> int:
+        start.wait()
+        made = 0
+        while create(app):
+            made += 1
+        return made
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        made = sum(threads.map(keep_creating, range(THREADS)))
+    bound = limit // 10
+    assert QuotaLimits(limit).max_excess == bound
+    assert limit <= made <= limit + bound
+    assert app.task_counter.count_unfinished("ada", 1000) == made
+    assert create(app, "bob"), "each owner has a limit of their own"
+    assert create(app, authority=Authority.SERVERS), "servers have none"
+
+
+@given(limits=st.tuples(*2 * [st.none() | st.integers(1, 10**6)]))
+def test_the_bound_is_a_tenth_of_the_limit(limits: tuple[int | None, int | None]) -> None:
+    """And never more than MAX_EXCESS; of two limits the smaller one decides."""
+    smallest = min((each for each in limits if each is not None), default=0)
+    excess = QuotaLimits(*limits).max_excess
+    assert 0 <= excess <= min(MAX_EXCESS, smallest / 10)
+    assert excess == MAX_EXCESS or excess > smallest / 10 - 1
+
+
+@pytest.mark.parametrize(("limits", "reads", "writes"), [({}, 0, 1), ({"max_creations": 50}, 2, 2)])
+def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, int], reads: int, writes: int) -> None:
+    """Without a limit a user's creation is one commit of one document; with one, one of few locks as well."""
+    counts = Counts()
+    store = CountingStore(SqliteStore(), counts)
+    access = Access(**limits)  # type: ignore[arg-type]  # the limits, by name
+    settings = Settings(access=access, secret="x" * 40)
+    app = App(settings, store=store, dispatcher=NoQueue(), clock=ManualClock(START))
+    app.handler("work", access="users")(lambda: None)
+    assert create(app)
+    app.close()
+    assert (counts.reads, counts.commits, counts.writes) == (reads, 1, writes)

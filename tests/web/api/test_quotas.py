@@ -1,0 +1,276 @@
+"""Quotas over the API: repeated creations are answered as the first was, and what trees make counts, and waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+MINUTE, DAYS = timedelta(minutes=1), timedelta(days=40)
+LIMIT = 5
+
+
+@pytest.fixture
+def most() -> list[int]:
+    """The numbers of ada's unfinished tasks, as each run of ``work`` found them."""
+    return []
+
+
+@pytest.fixture
+def app(most: list[int]) -> App:
+    """Work that takes a minute, and handlers that call it in each way that there is."""
+    app = App(Settings())
+
+    @app.handler("work", access="users", tool=True)
+    def work(ctx: Context) -> str:
+        most.append(len(unfinished(app)))
+        ctx.sleep(MINUTE)
+        return "done"
+
+    @app.handler("slow", access="users")
+    def slow(ctx: Context, payload: dict[str, int]) -> None:
+        ctx.sleep((25 + 5 * payload["number"]) * MINUTE + timedelta(seconds=7))
+
+    @app.handler("differ", access="users")
+    def differ(ctx: Context) -> int:
+        return len(ctx.gather(*(ctx.call("slow", {"number": number}) for number in range(4))))
+
+    @app.handler("gather", access="users")
+    def gather(ctx: Context, payload: dict[str, int]) -> int:
+        return len(ctx.gather(*(ctx.call("work") for _ in range(payload["count"]))))
+
+    @app.handler("forget", access="users")
+    def forget(ctx: Context, payload: dict[str, int]) -> str:
+        for _ in range(payload["count"]):
+            ctx.call("work")
+        return "forgotten"
+
+    @app.handler("fail", access="users", retry=False)
+    def fail(ctx: Context, payload: dict[str, int]) -> None:
+        forget(ctx, payload)
+        raise ValueError("broken")
+
+    @app.handler("go_on", access="users")
+    def go_on(ctx: Context, payload: dict[str, int]) -> str:
+        forget(ctx, payload)
+        ctx.step("step", lambda: None)
+        ctx.sleep(timedelta(days=30))
+        return "slept"
+
+    @app.handler("nest", access="users")
+    def nest(ctx: Context, payload: dict[str, int]) -> str:
+        depth = payload["depth"]
+        return str((ctx.call("nest", {"depth": depth - 1}) if depth else ctx.call("work")).result())
+
+    return app
+
+
+@pytest.fixture
+def limited(simulate: Callable[..., Simulation]) -> Callable[..., RoleHarness]:
+    """Open an API with these limits for ada, who is a user, and a server."""
+
+    def open_api(**limits: int) -> RoleHarness:
+        made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
+        access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)  # type: ignore[arg-type]
+        return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+
+    return open_api
+
+
+def unfinished(app: App) -> list[Any]:
+    """Return ada's unfinished tasks."""
+    statuses = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+    return [each for status in statuses for each in app.tasks(TaskQuery("ada", status), limit=500).items]
+
+
+def create(roles: RoleHarness, who: str = "ada", **fields: Any) -> str:
+    """Create a task of ada's that is due at once, and return its id."""
+    due = {"schedule": {"at": roles.sim.now.isoformat()}}
+    answer = roles.ask(who, "POST", "/v1/tasks", {"title": "T", "owner": "ada", **due, **fields})
+    assert answer.status_code == 201, answer.text
+    return str(answer.get_json()["id"])
+
+
+# ── Repeated creations ───────────────────────────────────────────────────────────────────────────────────────────────
+
+NEW: dict[str, Any] = {"title": "T", "handler": "work", "schedule": {"at": "2027-06-01T09:00:00Z"}}
+
+
+@pytest.mark.parametrize("limits", [{"max_active_tasks": 1}, {"max_creations": 1}], ids=str)
+@pytest.mark.parametrize("named", ["key", "id"])
+def test_a_repeated_creation_is_answered_as_the_first_was(
+    limited: Callable[..., RoleHarness], limits: dict[str, int], named: str
+) -> None:
+    """When the quota is full, too: it creates nothing. A new task, or the key for another one, is refused."""
+    roles = limited(**limits)
+    body, headers = (NEW, {"Idempotency-Key": "k"}) if named == "key" else ({**NEW, "id": "mine"}, {})
+    first = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
+    again = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.get_json() == first.get_json()
+    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    if named == "key":
+        other = roles.ask("ada", "POST", "/v1/tasks", {**NEW, "title": "Other"}, **headers)
+        assert (other.status_code, other.get_json()["type"]) != (429, first.get_json().get("type"))
+
+
+def test_a_repeated_batch_is_answered_as_the_first_was(limited: Callable[..., RoleHarness]) -> None:
+    """The first tasks get the room; a repetition returns them, and creates more only where there is room by now."""
+    roles = limited(max_active_tasks=LIMIT)
+    body = {"tasks": [{**NEW, "title": str(number)} for number in range(20)]}
+
+    def send() -> list[Any]:
+        answer = roles.ask("ada", "POST", "/v1/tasks:batchCreate", body, **{"Idempotency-Key": "b"})
+        return [each["status"] for each in answer.get_json()["results"]]
+
+    assert send() == [201] * LIMIT + [429] * (20 - LIMIT)
+    assert send() == [200] * LIMIT + [429] * (20 - LIMIT)
+    ended = unfinished(roles.sim.app)[0]
+    roles.sim.app.cancel(ended.id)
+    assert send() == [200] * LIMIT + [201] + [429] * (19 - LIMIT)
+
+
+# ── What trees make ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCRIPT = "return await Promise.all(Array.from({length: 20}, () => tools.work({})))"
+TREES: dict[str, tuple[dict[str, Any], int]] = {
+    "parallel children": ({"children": [{"handler": "work"}] * 100, "parallel": True}, 100),
+    "children in order": ({"children": [{"handler": "work"}] * 7}, 7),
+    "calls that are awaited": ({"handler": "gather", "payload": {"count": 20}}, 20),
+    "calls that are not awaited": ({"handler": "forget", "payload": {"count": 20}}, 20),
+    "calls of a handler that fails": ({"handler": "fail", "payload": {"count": 20}}, 20),
+    "calls before a step and a sleep": ({"handler": "go_on", "payload": {"count": 20}}, 20),
+    "a script's calls": ({"script": {"source": SCRIPT}}, 20),
+}
+"""Trees, and how many runs of ``work`` each has."""
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_what_a_users_tree_makes_stays_within_the_quota(
+    limited: Callable[..., RoleHarness], most: list[int], tree: str
+) -> None:
+    """However many calls it makes, and however: they wait for room, all of them run, and none fails for it."""
+    fields, calls = TREES[tree]
+    roles = limited(max_active_tasks=LIMIT)
+    task_id = create(roles, **fields)
+    roles.sim.run_until_idle(DAYS)
+    assert len(most) == 2 * calls, "each ran once, and once more after its sleep"
+    assert max(most) == min(LIMIT, calls + 1) or tree == "children in order"
+    expected = "FAILED" if fields.get("handler") == "fail" else "COMPLETED"
+    assert roles.sim.app.get(task_id).status == expected
+    assert all(each.task.status == "COMPLETED" for each in roles.sim.app.tree(task_id).children)
+
+
+def test_calls_wait_for_the_rate_of_creations(limited: Callable[..., RoleHarness]) -> None:
+    """In no minute are more tasks created than the limit says, and in the end all are."""
+    roles = limited(max_creations=LIMIT)
+    task_id = create(roles, **TREES["calls that are awaited"][0])
+    roles.sim.run_until_idle(DAYS)
+    root = roles.sim.app.tree(task_id)
+    assert (root.task.status, len(root.children)) == ("COMPLETED", 20)
+    created = sorted([root.task.created_at, *(each.task.created_at for each in root.children)])
+    assert all(later - earlier >= MINUTE for earlier, later in zip(created, created[LIMIT:], strict=False))
+
+
+WITHOUT_ROOM: dict[str, tuple[int, dict[str, Any]]] = {
+    "one task with children": (1, TREES["children in order"][0]),
+    "one task with a deep tree": (1, {"handler": "nest", "payload": {"depth": 4}}),
+    "tasks that take all the room": (LIMIT, TREES["calls that are awaited"][0]),
+}
+
+
+@pytest.mark.parametrize(("limit", "fields"), WITHOUT_ROOM.values(), ids=WITHOUT_ROOM)
+def test_tasks_that_wait_for_calls_do_not_take_their_room(
+    limited: Callable[..., RoleHarness], limit: int, fields: dict[str, Any]
+) -> None:
+    """Where tasks that only wait for calls fill the quota, each may make one call: none waits for ever."""
+    roles = limited(max_active_tasks=limit)
+    created = [create(roles, **fields) for _ in range(limit)]
+    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    roles.sim.run_until_idle(DAYS)
+    assert {roles.sim.app.get(each).status for each in created} == {"COMPLETED"}
+
+
+def wait_for_room(limited: Callable[..., RoleHarness]) -> tuple[RoleHarness, str, str]:
+    """Let a task wait for room for its calls, beside another task; return both ids."""
+    roles = limited(max_active_tasks=3)
+    other = create(roles, **NEW)
+    task_id = create(roles, handler="gather", payload={"count": 2})
+    for each in range(2):
+        roles.sim.advance(timedelta(seconds=each))
+    return roles, task_id, other
+
+
+def test_the_reason_is_on_the_task_and_on_its_record(limited: Callable[..., RoleHarness]) -> None:
+    """The owner reads why the task waits, and what to do."""
+    roles, task_id, _ = wait_for_room(limited)
+    reason = "An owner may have 3 tasks that have not ended. Cancel or delete some of them."
+    task = roles.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()
+    assert task["status"] == "ACTIVE"
+    assert task["message"] == f"Created. Calls wait for room: {reason}"
+    (record,) = roles.ask("ada", "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
+    assert record["status"] == "SUSPENDED"
+    assert record["message"] == f"It waits for 2 calls; a call waits for room: {reason}"
+
+
+def test_a_call_goes_on_when_another_task_makes_room(limited: Callable[..., RoleHarness], most: list[int]) -> None:
+    """Within ten minutes, although nobody tells the task; its own calls that go on are of no help."""
+    roles, task_id, other = wait_for_room(limited)
+    roles.sim.app.cancel(other)
+    running = len(most)
+    roles.sim.advance(timedelta(minutes=10))
+    assert len(most) > running
+    assert roles.sim.app.get(task_id).status == "COMPLETED"
+
+
+def test_a_call_goes_on_at_once_when_another_of_its_task_ends(limited: Callable[..., RoleHarness]) -> None:
+    """The end of a call tells its parent, which then makes the next one, although it awaits others, too."""
+    roles = limited(max_active_tasks=3)
+    task_id = create(roles, handler="differ")
+    roles.sim.run_until_idle(DAYS)
+    calls = [each.task for each in roles.sim.app.tree(task_id).children]
+    assert [each.created_at for each in calls[2:]] == [each.status_changed_at for each in calls[:2]]
+
+
+def test_a_waiting_call_goes_on_through_the_sweep(limited: Callable[..., RoleHarness]) -> None:
+    """If the queue loses everything, the sweep finds the task that waits for room."""
+    roles, task_id, other = wait_for_room(limited)
+    roles.sim.app.cancel(other)
+    roles.sim.queue.purge()
+    roles.sim.advance(timedelta(minutes=20))
+    assert roles.sim.app.get(task_id).status == "COMPLETED"
+
+
+def test_a_call_that_exists_needs_no_room(limited: Callable[..., RoleHarness]) -> None:
+    """A process that died after it had made a call makes it again: it is the same call, although the quota is full."""
+    roles, task_id, _ = wait_for_room(limited)
+    (call,) = roles.sim.app.tree(task_id).children
+    assert not roles.sim.app.child_tasks.create(call.task)
+
+
+def test_the_trees_of_servers_are_not_limited(limited: Callable[..., RoleHarness], most: list[int]) -> None:
+    """A server's task makes its calls at once, for whomever it works; once ada has edited it, it is hers."""
+    roles = limited(max_active_tasks=LIMIT)
+    task_id = create(roles, "admin", **TREES["calls that are awaited"][0])
+    roles.sim.advance(MINUTE)
+    assert len(roles.sim.app.tree(task_id).children) == 20
+    roles.sim.run_until_idle(DAYS)
+    most.clear()
+    again = create(roles, "admin", **TREES["calls that are awaited"][0])
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{again}", {"title": "Mine"}).status_code == 200
+    roles.sim.run_until_idle(DAYS)
+    assert max(most) == LIMIT

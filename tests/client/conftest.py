@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests import greeting_app
-from tests.client.harness import Flaky
+from tests.client.harness import Awaited, Flaky
 from werkzeug.wrappers import Request
 
-from cloudsched.client import Client
-from cloudsched.client import client as client_module
+from cloudsched.client import AsyncClient, Client, task_operations
 from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _patience() -> Iterator[None]:
     """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client_module, "MIN_POLL_TIMEOUT", 60.0)
+        patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
         yield
 
 
@@ -50,11 +50,17 @@ def url(flaky: Flaky) -> Iterator[str]:
         yield f"http://{server.address}"
 
 
-@pytest.fixture
-def client(url: str) -> Iterator[Client]:
-    """A client of it."""
-    with Client(url) as made:
-        yield made
+@pytest.fixture(params=["blocking", "asynchronous"])
+def client(url: str, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A client of it; the asynchronous one is awaited by what looks like the blocking one."""
+    if request.param == "blocking":
+        with Client(url) as made:
+            yield made
+        return
+    with asyncio.Runner() as runner:
+        asynchronous = AsyncClient(url)
+        yield cast("Client", Awaited(asynchronous, runner))
+        runner.run(asynchronous.close())
 
 
 @pytest.fixture
@@ -67,4 +73,9 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds) if threading.get_ident() == test else really(seconds)
 
     monkeypatch.setattr(time, "sleep", sleep)
+
+    async def sleep_on_loop(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep_on_loop)
     return waited

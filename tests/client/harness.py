@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +11,12 @@ from cloudsched.errors import CloudschedError
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from werkzeug.wrappers import Request, Response
 
+    from cloudsched.client import AsyncClient
     from cloudsched.testing import Simulation
 
 GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
@@ -38,6 +41,36 @@ class Flaky:
         if self.loses:
             serve_api(self.sim.app, request)
         return self.fails.pop(0)()
+
+
+class Awaited:
+    """An asynchronous client whose methods are awaited, and whose lists are iterated, by a runner."""
+
+    def __init__(self, client: AsyncClient, runner: asyncio.Runner) -> None:
+        self._client = client
+        self._runner = runner
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._client, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - what the method returns
+            result = method(*arguments, **named)
+            return self._runner.run(result) if inspect.iscoroutine(result) else _iterate(result, self._runner)
+
+        return call
+
+
+def _iterate(items: AsyncIterator[Any], runner: asyncio.Runner) -> Iterator[Any]:
+    """Yield the items one by one, so that no page is asked for before it is needed."""
+
+    async def fetch() -> Any:  # noqa: ANN401 - an item
+        return await anext(items, _END)
+
+    while (item := runner.run(fetch())) is not _END:
+        yield item
+
+
+_END = object()
 
 
 def catch_error(call: Callable[[], object]) -> CloudschedError:

@@ -15,8 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import cloudsched
-from cloudsched.client import RETRIES, Client
-from cloudsched.client import client as client_module
+from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import (
@@ -187,7 +186,7 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
 
 def test_wait_ends_in_time_if_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each poll is one request, which may take hardly longer than the time that is left."""
-    monkeypatch.setattr(client_module, "MIN_POLL_TIMEOUT", 0.05)
+    monkeypatch.setattr(task_operations, "MIN_POLL_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
         with pytest.raises(Unavailable):
             it.wait("x", timedelta(0))

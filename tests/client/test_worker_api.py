@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from tests.client.test_responses import NOT_THE_API
 from werkzeug.wrappers import Response
 
-from cloudsched.client import RETRIES, Client
+from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client import client as client_module
 from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressNote
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -42,6 +43,16 @@ class Clock:
 
     sleep: Callable[[float], object]
     monotonic: Callable[[], float] = time.monotonic
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let both clients use it."""
+
+        async def sleep(seconds: float) -> None:
+            self.sleep(seconds)
+
+        monkeypatch.setattr(task_operations, "time", self)
+        monkeypatch.setattr(client_module, "time", self)
+        monkeypatch.setattr(client_module, "asyncio", SimpleNamespace(sleep=sleep))
 
 
 @pytest.fixture
@@ -77,14 +88,17 @@ def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, t
     assert [message.title for message in client.inbox("ada")] == ["Rendered"]
 
 
-def test_the_run_of_an_ended_task_is_awaited(client: Client, task_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_of_an_ended_task_is_awaited(
+    client: Client, url: str, task_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A task that is cancelled while a worker runs it has its result when that has ended."""
     (claim,) = client.claim("gpu")
     assert client.cancel(task_id).status is TaskStatus.CANCELLED
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(0))
-    monkeypatch.setattr(client_module, "time", Clock(lambda _: client.complete(claim, 7)))
-    record = client.wait(task_id, timedelta(minutes=1))
+    with Client(url) as worker:
+        Clock(lambda _: worker.complete(claim, 7)).install(monkeypatch)
+        record = client.wait(task_id, timedelta(minutes=1))
     assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
 
 
@@ -269,7 +283,7 @@ def test_wait_polls_less_often_the_longer_it_takes(
 ) -> None:
     """The waits grow to ten times the first, and their sum is the timeout."""
     waited: list[float] = []
-    monkeypatch.setattr(client_module, "time", Clock(waited.append, lambda: 1000.0 + sum(waited)))
+    Clock(waited.append, lambda: 1000.0 + sum(waited)).install(monkeypatch)
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(minutes=5), every=timedelta(seconds=1))
     assert waited[:-1] == sorted(waited[:-1])

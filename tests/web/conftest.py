@@ -9,7 +9,7 @@ from tests import greeting_app
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
-from cloudsched.client import client
+from cloudsched.client import task_operations
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Call(Protocol):
 def _patience() -> Iterator[None]:
     """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "MIN_POLL_TIMEOUT", 60.0)
+        patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
         yield
 
 

@@ -17,7 +17,7 @@ from cloudsched.cli.history import ERROR_STATUSES, detail_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cloudsched.client.client import TaskView
+    from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution
 
 _COLOURS = {

@@ -20,7 +20,8 @@ from cloudsched.errors import NotFound
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cloudsched.client.client import Client, TaskView, TreeView
+    from cloudsched.client.client import Client
+    from cloudsched.client.views import TaskView, TreeView
     from cloudsched.domain.documents.execution import Execution
 
 MAX_TASKS_WITH_DETAILS = 50

@@ -1,39 +1,56 @@
-"""The client's connection to the API: authentication, timeouts and retries."""
+"""The clients' connection to the API: authentication, timeouts and retries."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
-from typing import TYPE_CHECKING, Any
+import weakref
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import requests
-from urllib3.exceptions import HTTPError
-from urllib3.util import Retry
+import httpx
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+)
 
-from cloudsched.client.deadline import DeadlineAdapter
-from cloudsched.client.responses import ApiResponse, read_response
+from cloudsched.client.deadline import CORE_ERRORS, DeadlineTransport
+from cloudsched.client.responses import BodyCollector, HttpResponse, parse_response
 from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import ssl
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from urllib3.response import BaseHTTPResponse
+    from cloudsched.client.flow import ApiRequest
+    from cloudsched.client.responses import ApiResponse
+
+    Token = str | Callable[[], str] | None
+    AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
 
 RETRIES = 3
 """How often a request is retried: after about 0, 1 and 2 seconds, or as ``Retry-After`` says."""
 _IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
-_RETRY_STATUSES = (502, 503, 504)
+_OVERLOADED = 503
+_RETRY_STATUSES = frozenset({502, _OVERLOADED, 504})
 """The service is unreachable or overloaded. An exceeded quota (429) is left to the caller."""
 _MAX_RETRY_AFTER = 10.0
 """The longest wait before a retry, in seconds, whatever ``Retry-After`` says."""
+_NETWORK_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, *CORE_ERRORS, OSError, UnicodeError)
+_TOKEN_HEADER, _PLATFORM_TOKEN_HEADER = "Authorization", "X-Serverless-Authorization"
 
 
-class Connection:
-    """Sends requests to one API.
+class Endpoint:
+    """What both connections share: the API's address, and how a request is written.
 
     Args:
         url: The API's address, without a path.
-        bearers: The headers that carry a token, with the token or a function that returns it.
         key: An API key.
         timeout: How many seconds to wait for a connection, and then for the complete response.
 
@@ -41,44 +58,60 @@ class Connection:
         Misconfigured: The URL is not an address, or the key has characters that a header cannot have.
     """
 
-    def __init__(
-        self, url: str, bearers: Mapping[str, str | Callable[[], str] | None], key: str | None, timeout: float
-    ) -> None:
+    def __init__(self, url: str, key: str | None, timeout: float) -> None:
         require_address(url)
-        self._url = url.rstrip("/")
-        self._server = f"The API at {self._url}"
-        self._bearers = bearers
-        self._timeout = timeout
         _require_sendable("key", key)
-        self._single_session = _make_session(0, key)
-        self._retrying_session = _make_session(RETRIES, key)
+        self.url = url.rstrip("/")
+        self.server = f"The API at {self.url}"
+        self._key = {} if key is None else {"X-Api-Key": key}
+        self._timeout = timeout
+
+    def write(self, request: ApiRequest, tokens: Mapping[str, str | None]) -> dict[str, Any]:
+        """Return the arguments with which httpx sends a request.
+
+        Raises:
+            InvalidInput: The content has a value that JSON cannot represent.
+            Misconfigured: A token has characters that a header cannot have.
+        """
+        for token in tokens.values():
+            _require_sendable("token", token)
+        bearers = {name: f"Bearer {token}" for name, token in tokens.items() if token}
+        kind = {} if request.content is None else {"Content-Type": "application/json"}
+        return {
+            "method": request.method,
+            "url": self.url + request.path,
+            "params": request.query,
+            "headers": {**kind, **self._key, **request.headers, **bearers},
+            "content": None if request.content is None else _encode_json(request.content),
+            "timeout": self._timeout if request.time_limit is None else min(self._timeout, request.time_limit),
+        }
+
+    def unavailable(self, error: Exception) -> Unavailable:
+        """Return the error for a request that got no response."""
+        return Unavailable(self.server, type(error).__name__)
+
+
+class Connection:
+    """Sends requests to one API, and blocks.
+
+    Args:
+        endpoint: The API.
+        token: A token, or a function that returns one.
+        platform_token: The same for Cloud Run.
+    """
+
+    def __init__(self, endpoint: Endpoint, token: Token, platform_token: Token) -> None:
+        self._endpoint = endpoint
+        self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
+        self._http = httpx.Client(transport=DeadlineTransport(_ssl_context()), verify=_ssl_context())
+        self._close = weakref.finalize(self, self._http.close)  # also for a client that nobody closes
 
     def close(self) -> None:
         """Close the connections."""
-        self._single_session.close()
-        self._retrying_session.close()
+        self._close()
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        content: dict[str, Any] | None = None,
-        *,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-        is_idempotent: bool = False,
-        time_limit: float | None = None,
-    ) -> ApiResponse:
+    def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request, with retries if that is safe, and return the response.
-
-        Args:
-            method: The HTTP method.
-            path: The path, encoded.
-            content: The body, as JSON.
-            query: The query parameters.
-            headers: Further headers.
-            is_idempotent: Whether it may be retried although its method is not idempotent.
-            time_limit: How many seconds it may take at most; then it is sent once.
 
         Raises:
             InvalidInput: The content has a value that JSON cannot represent.
@@ -86,34 +119,91 @@ class Connection:
             Unavailable: There was no response, it was not the API's, or the service is overloaded.
             CloudschedError: The API refused it.
         """
-        session = (
-            self._retrying_session
-            if time_limit is None and (is_idempotent or method in _IDEMPOTENT_METHODS)
-            else self._single_session
-        )
-        all_headers = {**(headers or {}), **self._auth_headers()}
-        if content is not None:
-            all_headers["Content-Type"] = "application/json"
+        tokens = {name: token() if callable(token) else token for name, token in self._tokens.items()}
+        written = self._endpoint.write(request, tokens)
         try:
-            response = session.request(
-                method,
-                self._url + path,
-                data=None if content is None else _encode_json(content),
-                params=query,
-                headers=all_headers,
-                timeout=self._timeout if time_limit is None else min(self._timeout, time_limit),
-                allow_redirects=False,  # a token is for this API alone
-                stream=True,
-            )
-            return read_response(response, self._server)
-        except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise Unavailable(self._server, type(error).__name__) from error
+            response = Retrying(**_retry_policy(request))(self._exchange, **written)
+        except _NETWORK_ERRORS as error:
+            raise self._endpoint.unavailable(error) from error
+        return parse_response(response, self._endpoint.server)
 
-    def _auth_headers(self) -> dict[str, str]:
-        tokens = {name: token() if callable(token) else token for name, token in self._bearers.items()}
-        for token in tokens.values():
-            _require_sendable("token", token)
-        return {name: f"Bearer {token}" for name, token in tokens.items() if token}
+    def _exchange(self, timeout: float, **written: Any) -> HttpResponse:
+        body = BodyCollector(self._endpoint.server)
+        with self._http.stream(**written, timeout=timeout) as response:
+            for piece in response.iter_bytes():
+                body.add(piece)
+        return HttpResponse(response.status_code, response.reason_phrase, response.headers, body.to_bytes())
+
+
+class AsyncConnection:
+    """Sends requests to one API on an event loop; see `Connection`. A token may be an asynchronous function, too."""
+
+    def __init__(self, endpoint: Endpoint, token: AsyncToken, platform_token: AsyncToken) -> None:
+        self._endpoint = endpoint
+        self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
+        self._http = httpx.AsyncClient(verify=_ssl_context())
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Send a request like `Connection.send`."""
+        tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
+        written = self._endpoint.write(request, tokens)
+        try:
+            response: HttpResponse = await AsyncRetrying(**_retry_policy(request))(self._exchange, **written)
+        except _NETWORK_ERRORS as error:
+            raise self._endpoint.unavailable(error) from error
+        return parse_response(response, self._endpoint.server)
+
+    async def _exchange(self, timeout: float, **written: Any) -> HttpResponse:  # noqa: ASYNC109 - httpx needs it, too
+        body = BodyCollector(self._endpoint.server)
+        async with asyncio.timeout(2 * timeout), self._http.stream(**written, timeout=timeout) as response:
+            async for piece in response.aiter_bytes():
+                body.add(piece)
+        return HttpResponse(response.status_code, response.reason_phrase, response.headers, body.to_bytes())
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Return what all connections of this process use; reading the certificates takes longer than a request."""
+    return httpx.create_ssl_context()
+
+
+async def _resolve(token: AsyncToken) -> str | None:
+    value = token() if callable(token) else token
+    return await value if inspect.isawaitable(value) else value
+
+
+def _retry_policy(request: ApiRequest) -> dict[str, Any]:
+    """Return tenacity's arguments: requests that may be repeated are, if they got no response or none but overload."""
+    is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
+    return {
+        "stop": stop_after_attempt(1 + RETRIES if is_repeatable else 1),
+        "retry": retry_if_exception_type(_NETWORK_ERRORS) | retry_if_result(_is_overloaded),
+        "wait": _choose_wait,
+        "retry_error_callback": _return_outcome,
+    }
+
+
+def _is_overloaded(response: HttpResponse) -> bool:
+    return response.status in _RETRY_STATUSES
+
+
+def _choose_wait(state: RetryCallState) -> float:
+    """Return how many seconds to wait: 0, 1 and 2, or as ``Retry-After`` says where the service is overloaded."""
+    usual = 0.0 if state.attempt_number == 1 else 0.5 * 2 ** (state.attempt_number - 1)
+    outcome = state.outcome
+    if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:
+        return usual
+    wanted = outcome.result().headers.get("Retry-After", "")
+    return min(float(wanted), _MAX_RETRY_AFTER) if wanted.isascii() and wanted.isdigit() else usual
+
+
+def _return_outcome(state: RetryCallState) -> Any:  # noqa: ANN401 - what the last attempt returned or raised
+    assert state.outcome is not None  # noqa: S101 - it is called after an attempt
+    return state.outcome.result()
 
 
 def require_address(url: str) -> None:
@@ -141,32 +231,3 @@ def _encode_json(content: dict[str, Any]) -> bytes:
     except (TypeError, ValueError) as error:
         raise InvalidInput("(body)", f"is not JSON: {error}", "Use only values that JSON can represent.") from error
     return text.encode("utf-8", "backslashreplace")
-
-
-class _RetryPolicy(Retry):
-    """Honours ``Retry-After`` only where the service is overloaded (503)."""
-
-    RETRY_AFTER_STATUS_CODES = frozenset({503})
-
-    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
-        """Return the wait in seconds, at most `_MAX_RETRY_AFTER`."""
-        seconds = super().get_retry_after(response)
-        return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
-
-
-def _make_session(retries: int, key: str | None) -> requests.Session:
-    """Return a session with this many retries of requests that got no response or found the service overloaded."""
-    repeat = _RetryPolicy(
-        retries,
-        redirect=False,
-        backoff_factor=0.5,
-        status_forcelist=_RETRY_STATUSES if retries else (),
-        allowed_methods=None,
-        raise_on_status=False,
-    )
-    made = requests.Session()
-    if key is not None:
-        made.headers["X-Api-Key"] = key
-    made.mount("http://", DeadlineAdapter(max_retries=repeat))
-    made.mount("https://", DeadlineAdapter(max_retries=repeat))
-    return made

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.client.problems import error_from_problem
+from cloudsched.client.views import TaskView
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    import requests
 
 T = TypeVar("T")
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """The largest response that is read, in bytes; a page of tasks is smaller."""
-_CHUNK_SIZE = 64 * 1024
-_NO_CONTENT = 204
+_OK, _NO_CONTENT, _REDIRECT = 200, 204, 300
 _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
 """Statuses that are trusted from a gateway in front of the API; all others must come from the API itself."""
 
@@ -56,33 +55,50 @@ def not_the_api(server: str, why: str) -> Unavailable:
     return Unavailable(server, f"the response is not the API's: {why}")
 
 
-def read_response(response: requests.Response, server: str) -> ApiResponse:
-    """Read a response to its end and return it.
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """A complete HTTP response, of the API or of something in front of it."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    """By their names in any case."""
+    body: bytes
+
+
+class BodyCollector:
+    """Collects a response's body, up to `MAX_RESPONSE_BYTES`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._body = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece. Raises Unavailable if the body is longer than any of the API's."""
+        self._body += piece
+        if len(self._body) > MAX_RESPONSE_BYTES:
+            raise not_the_api(self._server, f"it is longer than {MAX_RESPONSE_BYTES} bytes")
+
+    def to_bytes(self) -> bytes:
+        """Return the body."""
+        return bytes(self._body)
+
+
+def parse_response(response: HttpResponse, server: str) -> ApiResponse:
+    """Return the API's response.
 
     Raises:
         Unavailable: The response is not the API's.
         CloudschedError: The API refused the request.
-        requests.RequestException: The answer broke off.
     """
-    with response:
-        body = _read_body(response, server)
-    content = _parse_content(body)
-    if not response.ok or response.is_redirect:
+    content = _parse_content(response.body)
+    if not _OK <= response.status < _REDIRECT:
         raise _to_error(response, content, server)
-    if response.status_code == _NO_CONTENT:
+    if response.status == _NO_CONTENT:
         content = {}
     if content is None:
         raise not_the_api(server, "it is not a JSON object")
     return ApiResponse(server, content, response.headers.get("ETag", ""))
-
-
-def _read_body(response: requests.Response, server: str) -> bytes:
-    body = bytearray()
-    for piece in response.iter_content(_CHUNK_SIZE):
-        body += piece
-        if len(body) > MAX_RESPONSE_BYTES:
-            raise not_the_api(server, f"it is longer than {MAX_RESPONSE_BYTES} bytes")
-    return bytes(body)
 
 
 def _parse_content(body: bytes) -> dict[str, Any] | None:
@@ -93,11 +109,16 @@ def _parse_content(body: bytes) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _to_error(response: requests.Response, problem: dict[str, Any] | None, server: str) -> CloudschedError:
-    status = response.status_code
+def _to_error(response: HttpResponse, problem: dict[str, Any] | None, server: str) -> CloudschedError:
+    status = response.status
     status_line = f"{status} {response.reason}"
     if problem is None or not isinstance(problem.get("type"), str):
         if status not in _GATEWAY_STATUSES:
             return not_the_api(server, status_line)
         problem = {"detail": status_line}
     return error_from_problem(problem, status, response.headers.get("Retry-After", ""), server)
+
+
+def parse_task(response: ApiResponse) -> TaskView:
+    """Return the task in a response, with its ETag."""
+    return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from pydantic import ValidationError
 
-from cloudsched.client.worker_api import UNREADABLE_RETRY_DELAY
+from cloudsched.client.worker_operations import UNREADABLE_RETRY_DELAY
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend

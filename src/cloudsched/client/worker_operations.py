@@ -1,4 +1,4 @@
-"""The worker's part of the client: claim work, renew leases, report how an attempt ended.
+"""The worker's operations: claim work, renew leases, report how an attempt ended.
 
 ::
 
@@ -19,6 +19,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from cloudsched.client.flow import ApiRequest, Flow, operation
+from cloudsched.client.responses import parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
@@ -28,7 +30,6 @@ from cloudsched.errors import CloudschedError, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cloudsched.client.connection import Connection
     from cloudsched.client.responses import ApiResponse
     from cloudsched.domain.transitions.finish import InboxMessage
 
@@ -38,11 +39,10 @@ UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
 """How long a claim that cannot be parsed stays away from workers: if it came first every time, it would block them."""
 
 
-class WorkerApi:
-    """The worker's methods of `Client`. All but `claim` are safe to repeat, and are retried."""
+class WorkerOperations:
+    """The worker's methods of both clients. All but `claim` are safe to repeat, and are retried."""
 
-    _connection: Connection
-
+    @operation
     def claim(
         self,
         queue: str,
@@ -52,7 +52,7 @@ class WorkerApi:
         handlers: Iterable[str] | None = None,
         owner: str | None = None,
         limit: int = 1,
-    ) -> list[ClaimView]:
+    ) -> Flow[list[ClaimView]]:
         """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
         The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed all the
@@ -77,16 +77,19 @@ class WorkerApi:
             content["handlers"] = list(handlers)
         if owner is not None:
             content["owner"] = owner
-        response = self._connection.send("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
+        response = yield ApiRequest("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
         claims = []
         for item in response.read_list("claims", _identity):
             try:
                 claims.append(ClaimView.from_response(item))
             except Unavailable as error:
-                self._release_unreadable(item, error)
+                yield from _release_unreadable(item, error)
         return claims
 
-    def heartbeat(self, claim: ClaimView, progress: Iterable[ProgressNote | str] | None = None) -> HeartbeatResult:
+    @operation
+    def heartbeat(
+        self, claim: ClaimView, progress: Iterable[ProgressNote | str] | None = None
+    ) -> Flow[HeartbeatResult]:
         """Renew a lease, counted from now, and report progress.
 
         Args:
@@ -98,10 +101,10 @@ class WorkerApi:
             LeaseLost: The lease has ended; another worker may have the run. Stop, and discard the work.
             NotFound: The task was deleted.
         """
-        return self._post_claim(claim, "heartbeat", progress=_encode_progress(progress)).read(
-            "a heartbeat's answer", HeartbeatResult.from_response
-        )
+        response = yield from _post_claim(claim, "heartbeat", progress=_encode_progress(progress))
+        return response.read("a heartbeat's answer", HeartbeatResult.from_response)
 
+    @operation
     def complete(  # noqa: PLR0913 - each is a field of the request
         self,
         claim: ClaimView,
@@ -113,7 +116,7 @@ class WorkerApi:
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
-    ) -> TaskView:
+    ) -> Flow[TaskView]:
         """Report that the attempt has finished, and return the task as it is afterwards.
 
         Args:
@@ -135,8 +138,9 @@ class WorkerApi:
         require_content("content", fields["content"])
         messages = [{"title": notice.title, "body": notice.body} for notice in notices]
         more = {"status": status, "notices": messages or None, "progress": _encode_progress(progress)}
-        return parse_task(self._post_claim(claim, "complete", **fields, **more))
+        return parse_task((yield from _post_claim(claim, "complete", **fields, **more)))
 
+    @operation
     def fail(  # noqa: PLR0913 - each is a field of the request
         self,
         claim: ClaimView,
@@ -149,7 +153,7 @@ class WorkerApi:
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
-    ) -> TaskView:
+    ) -> Flow[TaskView]:
         """Report that the attempt has failed, and return the task as it is afterwards.
 
         The task's retry policy decides whether and when another attempt follows.
@@ -174,8 +178,10 @@ class WorkerApi:
             {"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens}
         )
         error = {name: value for name, value in error.items() if value is not None}
-        return parse_task(self._post_claim(claim, "fail", error=error, progress=_encode_progress(progress), **fields))
+        progress_notes = _encode_progress(progress)
+        return parse_task((yield from _post_claim(claim, "fail", error=error, progress=progress_notes, **fields)))
 
+    @operation
     def release(
         self,
         claim: ClaimView,
@@ -183,7 +189,7 @@ class WorkerApi:
         after: timedelta | None = None,
         *,
         progress: Iterable[ProgressNote | str] | None = None,
-    ) -> TaskView:
+    ) -> Flow[TaskView]:
         """Release a run that this worker cannot finish. It costs no attempt.
 
         Args:
@@ -196,39 +202,36 @@ class WorkerApi:
             LeaseLost: The run is no longer this worker's. There is nothing left to do.
             NotFound: The task was deleted.
         """
-        return parse_task(
-            self._post_claim(
-                claim,
-                "release",
-                progress=_encode_progress(progress),
-                **to_wire_fields({"reason": reason, "after": after}),
-            )
-        )
+        fields = to_wire_fields({"reason": reason, "after": after})
+        return parse_task((yield from _post_claim(claim, "release", progress=_encode_progress(progress), **fields)))
 
-    def _release_unreadable(self, content: object, error: Unavailable) -> None:
-        """Release a claim that cannot be parsed, if at least its ids and its lease token can be."""
-        match content:
-            case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
-                about = {"action": "claim_unreadable", "taskId": task_id}
-            case _:
-                log.warning("a claim without ids or lease token cannot be released; its lease will expire: %s", error)
-                return
-        log.warning("released: it cannot be parsed; is the API newer than this client? %s", error, extra=about)
-        fields = to_wire_fields({"reason": "The client cannot parse the task.", "after": UNREADABLE_RETRY_DELAY})
-        try:
-            self._post_execution(task_id, execution_id, token, "release", fields)
-        except CloudschedError as refused:
-            log.warning("could not be released either; its lease will expire: %s", refused, extra=about)
 
-    def _post_claim(self, claim: ClaimView, verb: str, **content: Any) -> ApiResponse:
-        fields = {name: value for name, value in content.items() if value is not None}
-        return self._post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, fields)
+def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
+    """Release a claim that cannot be parsed, if at least its ids and its lease token can be."""
+    match content:
+        case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
+            about = {"action": "claim_unreadable", "taskId": task_id}
+        case _:
+            log.warning("a claim without ids or lease token cannot be released; its lease will expire: %s", error)
+            return
+    log.warning("released: it cannot be parsed; is the API newer than this client? %s", error, extra=about)
+    fields = to_wire_fields({"reason": "The client cannot parse the task.", "after": UNREADABLE_RETRY_DELAY})
+    try:
+        yield from _post_execution(task_id, execution_id, token, "release", fields)
+    except CloudschedError as refused:
+        log.warning("could not be released either; its lease will expire: %s", refused, extra=about)
 
-    def _post_execution(
-        self, task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]
-    ) -> ApiResponse:
-        path = f"/v1/tasks/{quote(task_id, safe='')}/executions/{quote(execution_id, safe='')}/{verb}"
-        return self._connection.send("POST", path, {"leaseToken": token, **content}, is_idempotent=True)
+
+def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[ApiResponse]:
+    fields = {name: value for name, value in content.items() if value is not None}
+    return (yield from _post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, fields))
+
+
+def _post_execution(
+    task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]
+) -> Flow[ApiResponse]:
+    path = f"/v1/tasks/{quote(task_id, safe='')}/executions/{quote(execution_id, safe='')}/{verb}"
+    return (yield ApiRequest("POST", path, {"leaseToken": token, **content}, is_idempotent=True))
 
 
 def _identity(content: object) -> object:
@@ -239,8 +242,3 @@ def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict
     if progress is None:
         return None
     return [note.to_wire() if isinstance(note, ProgressNote) else {"text": note} for note in progress]
-
-
-def parse_task(response: ApiResponse) -> TaskView:
-    """Return the task in a response, with its ETag."""
-    return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

@@ -1,0 +1,247 @@
+"""The operations of the API on tasks and their results, as flows that both clients run."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pydantic.alias_generators import to_camel
+
+from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, operation
+from cloudsched.client.problems import error_from_problem
+from cloudsched.client.responses import parse_task
+from cloudsched.client.views import Created, TaskView, TreeView
+from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+POLL_INTERVAL = timedelta(seconds=1)
+"""How often `wait` polls at first."""
+MIN_POLL_TIMEOUT = 5.0
+"""The shortest timeout of one poll, in seconds."""
+POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
+"""The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
+
+
+class TaskOperations:
+    """The methods of `Client` and `AsyncClient` for tasks and their results."""
+
+    # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @operation
+    def create(self, /, *, idempotency_key: str | None = None, **fields: Any) -> Flow[TaskView]:
+        """Create a task, or edit the one of the same `id`. Fields have their Python names; see `TaskDraft`.
+
+        It is safe to repeat, by its `id` or else by the key; a new key is made if it is None.
+
+        Raises:
+            InvalidInput: A field is invalid.
+            QuotaExceeded: The owner's quota is exceeded.
+        """
+        content = to_wire_fields(fields)
+        headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        return parse_task((yield ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)))
+
+    @operation
+    def create_many(
+        self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None
+    ) -> Flow[list[Created]]:
+        """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
+        content = {"tasks": [to_wire_fields(task) for task in tasks]}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        if any(task.get("id") is not None for task in content["tasks"]):
+            headers = {}
+        answer = yield ApiRequest("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
+        return answer.read_list("results", _parse_created)
+
+    @operation
+    def get(self, task_id: str) -> Flow[TaskView]:
+        """Return a task. Raises NotFound if it does not exist or the caller may not see it."""
+        return parse_task((yield ApiRequest("GET", _task_path(task_id))))
+
+    @listing
+    def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
+        """Yield the matching tasks, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
+        query = {to_camel(key): value for key, value in filters.items() if value is not None}
+        return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
+
+    @operation
+    def update(self, /, task_id: str, *, etag: str | None = None, **changes: Any) -> Flow[TaskView]:
+        """Change some fields, by their Python names; None restores a default.
+
+        Raises:
+            PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
+        """
+        headers = {} if etag is None else {"If-Match": etag}
+        return parse_task((yield ApiRequest("PATCH", _task_path(task_id), to_wire_fields(changes), headers=headers)))
+
+    @operation
+    def delete(self, task_id: str) -> Flow[None]:
+        """Delete a task and its executions."""
+        yield ApiRequest("DELETE", _task_path(task_id))
+
+    @operation
+    def pause(self, task_id: str) -> Flow[TaskView]:
+        """Pause a task until it is resumed."""
+        return _post_change(task_id, "pause")
+
+    @operation
+    def resume(self, task_id: str) -> Flow[TaskView]:
+        """Resume a paused task, from now on."""
+        return _post_change(task_id, "resume")
+
+    @operation
+    def cancel(self, task_id: str) -> Flow[TaskView]:
+        """Cancel a task; its record is kept."""
+        return _post_change(task_id, "cancel")
+
+    @operation
+    def trigger(self, task_id: str) -> Flow[TaskView]:
+        """Run a task now, without changing its schedule."""
+        return _post_change(task_id, "trigger")
+
+    @operation
+    def retry(self, task_id: str, execution_id: str | None = None) -> Flow[TaskView]:
+        """Give an execution one more attempt; the last one if none is given."""
+        content = {} if execution_id is None else {"executionId": execution_id}
+        return _post_change(task_id, "retry", content)
+
+    @operation
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> Flow[TaskView]:
+        """Run the occurrences of a past range again, both ends included."""
+        return _post_change(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
+
+    @operation
+    def send_event(
+        self,
+        task_id: str,
+        event: str,
+        payload: Any = None,  # noqa: ANN401 - any JSON
+        *,
+        execution_id: str | None = None,
+    ) -> Flow[TaskView]:
+        """Send an event to a task's durable handler, or to one of its executions; it is kept until awaited."""
+        path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
+        only = {} if execution_id is None else {"executionId": execution_id}
+        return parse_task((yield ApiRequest("POST", path, {"payload": payload, **only})))
+
+    @operation
+    def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
+        """Return a task with the calls below it, of all its executions or of one; a large tree is cut."""
+        query = None if execution_id is None else {"executionId": execution_id}
+        response = yield ApiRequest("GET", f"{_task_path(task_id)}/tree", query=query)
+        return response.read("a tree", TreeView.model_validate)
+
+    @operation
+    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:
+        """Return a task's latest execution once the task has ended and none of its runs is open.
+
+        Args:
+            task_id: The task.
+            timeout: How long to wait.
+            every: How often to poll at first. The interval grows, up to ten times this.
+
+        If the API does not respond, the request is repeated; the last one may take up to 5 seconds more.
+
+        Raises:
+            TimeoutError: The task did not end in time.
+            Unavailable: The API did not respond in all that time.
+            QuotaExceeded: The API refused all requests in that time, because there were too many.
+            TypeError: `timeout` is not a timedelta.
+            NotFound: There is no such task, or it ended without an execution.
+        """
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"wait takes a timedelta, such as timedelta(minutes=5), and not {timeout!r}.")
+        give_up_at = time.monotonic() + timeout.total_seconds()
+        pause = every.total_seconds()
+        is_answered = False
+        while True:
+            silence: CloudschedError | None = None
+            try:
+                if (ended := (yield from _fetch_finished(task_id, give_up_at))) is not None:
+                    return ended
+                is_answered = True
+            except (Unavailable, QuotaExceeded) as error:
+                silence = error
+            left = give_up_at - time.monotonic()
+            if left <= 0 and silence is not None and not is_answered:
+                raise silence
+            if left <= 0:
+                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
+            yield Pause(min(pause, left))
+            pause = min(pause * POLL_GROWTH, every.total_seconds() * MAX_POLL_FACTOR)
+
+    @operation
+    def upcoming(self, task_id: str, count: int = 10) -> Flow[list[datetime]]:
+        """Return a task's next occurrences, in UTC."""
+        answer = yield ApiRequest("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
+        return answer.read_list("occurrences", _parse_instant)
+
+    # ── Results ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @listing
+    def executions(self, task_id: str) -> Listing[Execution]:
+        """Yield a task's executions, the latest first, page by page."""
+        return Listing(f"{_task_path(task_id)}/executions", "executions", {}, Execution.model_validate)
+
+    @operation
+    def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
+        """Return one execution."""
+        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
+        response = yield ApiRequest("GET", path)
+        return response.read("an execution", Execution.model_validate)
+
+    @listing
+    def inbox(self, owner: str) -> Listing[Message]:
+        """Yield the messages in an owner's inbox, the newest first, page by page."""
+        path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
+        return Listing(path, "messages", {}, Message.model_validate)
+
+    @operation
+    def preview(self, schedule: dict[str, Any], count: int = 10) -> Flow[list[datetime]]:
+        """Return the next occurrences of a schedule, in UTC, without storing it."""
+        content = {"schedule": schedule, "count": count}
+        answer = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
+        return answer.read_list("occurrences", _parse_instant)
+
+
+def _task_path(task_id: str) -> str:
+    return f"/v1/tasks/{quote(task_id, safe='')}"
+
+
+def _parse_instant(occurrence: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(occurrence["utc"])
+
+
+def _parse_created(result: dict[str, Any]) -> Created:
+    if "task" in result:
+        return Created(task=TaskView.from_response(result["task"]), error=None)
+    return Created(task=None, error=error_from_problem(result["problem"], result["status"]))
+
+
+def _post_change(task_id: str, verb: str, content: dict[str, Any] | None = None) -> Flow[TaskView]:
+    return parse_task((yield ApiRequest("POST", f"{_task_path(task_id)}/{verb}", content)))
+
+
+def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
+    """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
+
+    def within() -> float:
+        return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())
+
+    task = parse_task((yield ApiRequest("GET", _task_path(task_id), time_limit=within())))
+    if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
+        return None
+    path = f"{_task_path(task_id)}/executions"
+    page = yield ApiRequest("GET", path, query={"pageSize": 1}, time_limit=within())
+    found = page.read_list("executions", Execution.model_validate)
+    if not found:
+        raise NotFound("execution of task", task_id)
+    return found[0]

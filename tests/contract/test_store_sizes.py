@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.domain.transitions.test_growth import largest_task
 
+from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -69,3 +75,18 @@ def test_a_record_of_any_kind_is_counted_as_firestore_does(
             store.commit(task, None, **parts)
         assert error.value.field.partition(".")[0] == field
     assert store.load(task.id) is None
+
+
+def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_task: MakeTask) -> None:
+    """Every commit of a transition shortens open runs that would not fit; without that, no store takes the task."""
+    small = make_task()
+    version = store.commit(small, None)
+    grown = largest_task(make_task, "中").model_copy(update={"id": small.id})
+    with pytest.raises(InvalidInput, match="bytes that tasks/"):
+        store.commit(grown, version)
+    committer = TransitionCommitter(store, JournalArchive(store, FileBlobs()))
+    committed = committer.commit(Transition(grown), VersionedTask(small, version))
+    stored = store.load(small.id)
+    assert stored is not None
+    assert stored.task == committed.task
+    assert len(stored.task.runs) == len(grown.runs)

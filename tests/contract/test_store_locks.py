@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +59,91 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
     assert stored.lock == lock
     assert stored.version is not None
     assert store.load_lock("another") == VersionedLock(Lock(key="another"), None)
+
+
+def wait(number: int, limit: int = 1, group: str = "") -> Waiter:
+    return Waiter(
+        task_id=f"t{number % 7}",
+        execution_id=f"e{number}",
+        revision=1,
+        scheduled_for=NOW,
+        attempt=1,
+        due_at=NOW + timedelta(milliseconds=number),
+        hop=0,
+        limit=limit,
+        priority=Priority.NORMAL,
+        worker_group=group,
+    )
+
+
+def enqueue(store: Store, *waiters: Waiter) -> None:
+    """Add waiters that were not notified, without a change of the lock's document if it can be."""
+    found = store.load_lock(KEY)
+    lock = found.lock.model_copy(update={"waiters": (*found.lock.waiters, *waiters)})
+    store.commit_lock(VersionedLock(lock, found.version, document=found.lock))
+
+
+def test_waiters_are_documents_of_their_own_until_they_are_notified(store: Store) -> None:
+    """The lock's document has only the notified ones, and says that there are others."""
+    commit(store, make_held_lock("a"))
+    notified = wait(1).model_copy(update={"notified_at": NOW})
+    enqueue(store, wait(0), notified, wait(2, limit=3))
+    found = store.load_lock(KEY)
+    assert found.lock.waiters == (notified,)
+    assert found.lock.queued_limit == 3
+    entries = store.list_waiters(KEY, limit=9)
+    assert entries == [wait(0), wait(2, limit=3)]
+    moved = wait(0).model_copy(update={"notified_at": NOW})
+    lock = found.lock.model_copy(update={"waiters": (moved, notified)})
+    store.commit_lock(VersionedLock(lock, found.version, tuple(entries), found.lock))
+    assert store.load_lock(KEY).lock.waiters == (moved, notified)
+    assert store.list_waiters(KEY, limit=9) == []
+    assert store.list_waiters("another", limit=9) == []
+
+
+def test_waiters_are_listed_in_order_and_by_task_or_group(store: Store) -> None:
+    """By due time, then by id, whatever the order in which they came; no other lock's waiters."""
+    commit(store, make_held_lock("a"))
+    waiters = [wait(number, group="g" if number % 3 else "") for number in range(50)]
+    enqueue(store, *(waiters[number * 7 % 50] for number in range(50)))
+    assert store.list_waiters(KEY, limit=4) == waiters[:4]
+    assert store.list_waiters(KEY, limit=99) == waiters
+    mine = store.list_waiters(KEY, limit=99, task_ids=["t2", "none", *(f"x{number}" for number in range(40)), "t3"])
+    assert sorted(mine, key=lambda one: one.order) == [one for one in waiters if one.task_id in {"t2", "t3"}]
+    assert store.list_waiters(KEY, limit=99, task_ids=[]) == []
+    group = [one for one in waiters if one.worker_group == "g"]
+    assert store.list_waiters(KEY, limit=5, worker_group="g") == group[:5]
+    assert store.list_waiters(KEY, limit=99, worker_group="none") == []
+
+
+def test_those_that_only_wait_do_not_conflict_with_one_another(store: Store) -> None:
+    """Each checks that the lock is as it was read; only a change of the lock's document is one for them."""
+    commit(store, make_held_lock("a"))
+    enqueue(store, wait(0))
+    found = store.load_lock(KEY)
+    for number in range(1, 4):
+        lock = found.lock.model_copy(update={"waiters": (wait(number),)})
+        store.commit_lock(VersionedLock(lock, found.version, document=found.lock))
+    assert store.load_lock(KEY) == found
+    commit(store, found.lock.model_copy(update={"holders": ()}))
+    late = found.lock.model_copy(update={"waiters": (wait(9),)})
+    with pytest.raises(VersionConflict):
+        store.commit_lock(VersionedLock(late, found.version, document=found.lock))
+    assert store.list_waiters(KEY, limit=99) == [wait(number) for number in range(4)]
+
+
+def test_a_waiter_is_written_with_the_task_or_not_at_all(store: Store, make_task: MakeTask) -> None:
+    commit(store, make_held_lock("a"))
+    enqueue(store, wait(0))
+    found, task = store.load_lock(KEY), make_task()
+    old = store.commit(task, None)
+    version = store.commit(task, old)
+    lock = VersionedLock(found.lock.model_copy(update={"waiters": (wait(1),)}), found.version, (wait(0),), found.lock)
+    with pytest.raises(VersionConflict):
+        store.commit(task, old, lock=lock)
+    assert store.list_waiters(KEY, limit=9) == [wait(0)]
+    store.commit(task, version, lock=lock)
+    assert store.list_waiters(KEY, limit=9) == [wait(1)]
 
 
 def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, Version, VersionedLock, VersionedTask
 
@@ -122,6 +123,14 @@ class FaultyStore:
             self._world.log(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
 
         self._call("commit_lock", effect, is_commit=True)
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        return self._call(
+            "list_waiters",
+            lambda: self._world.real_store.list_waiters(key, limit=limit, task_ids=task_ids, worker_group=worker_group),
+        )
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         return self._call("load_journal", lambda: self._world.real_store.load_journal(task_id, execution_id))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
@@ -47,7 +48,7 @@ class Counts:
     writes: int = 0
     """Documents written by those commits."""
     deletes: int = 0
-    """Offers and locks deleted by those commits."""
+    """Offers, locks and waiters deleted by those commits."""
     dispatches: int = 0
     """Calls that create a task in the queue, including those whose name already exists."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -109,7 +110,8 @@ class CountingStore:
             if before != after:
                 writes, deletes = writes + (after is not None), deletes + (after is None)
         if lock is not None:
-            writes, deletes = writes + (not lock.lock.is_empty), deletes + lock.lock.is_empty
+            lock_writes, lock_deletes = _count_lock_writes(lock)
+            writes, deletes = writes + lock_writes, deletes + lock_deletes
         self._counts.add(commits=1, writes=writes, deletes=deletes)
         return version
 
@@ -119,9 +121,18 @@ class CountingStore:
         return self._store.load_lock(key)
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Pass on; if it succeeds, one commit and one write or delete."""
+        """Pass on; if it succeeds, one commit, its writes and deletes."""
         self._store.commit_lock(lock)
-        self._counts.add(commits=1, writes=not lock.lock.is_empty, deletes=lock.lock.is_empty)
+        writes, deletes = _count_lock_writes(lock)
+        self._counts.add(commits=1, writes=writes, deletes=deletes)
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        """Pass on; a read for each waiter, and one if there is none."""
+        waiters = self._store.list_waiters(key, limit=limit, task_ids=task_ids, worker_group=worker_group)
+        self._counts.add(reads=max(1, len(waiters)))
+        return waiters
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Pass on; a read for each entry, and one for an empty journal."""
@@ -188,6 +199,12 @@ class CountingStore:
     def _count_items(self, page: Page[T]) -> Page[T]:
         self._counts.add(reads=max(1, len(page.items)))
         return page
+
+
+def _count_lock_writes(lock: VersionedLock) -> tuple[int, int]:
+    """Return how many documents a lock's commit writes and deletes. To check the lock's version alone is a write."""
+    is_deleted = lock.new_document.is_empty
+    return len(lock.entered) + (not is_deleted), len(lock.left) + is_deleted
 
 
 class CountingDispatcher:

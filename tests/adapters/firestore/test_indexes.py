@@ -92,6 +92,10 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
         "commit": lambda: store.commit(task, None),
         "load_lock": lambda: store.load_lock("k"),
         "commit_lock": lambda: store.commit_lock(VersionedLock(Lock(key="k"), None)),
+        "list_waiters": lambda: [
+            store.list_waiters("k", limit=5, **which)
+            for which in ({}, {"task_ids": ["t1"]}, {"task_ids": [f"t{n}" for n in range(40)]}, {"worker_group": "g"})
+        ],
         "load_journal": lambda: store.load_journal("t1", "e1"),
         "purge": lambda: store.purge("t1"),
         "expire": lambda: store.expire(NOW),
@@ -161,7 +165,7 @@ def test_a_missing_index_is_found(rules: ProductionRules) -> None:
 
 def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
     """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
-    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks"):
+    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks", "waiters"):
         assert rules.indexes.overrides[collection, "*"] == frozenset(), collection
         assert not rules.indexes.single_field_indexes(collection, "payload.anything")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.engine.pull.harness import load_waiters
+
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.locks import Waiter
@@ -49,7 +51,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
     wait_lists: list[list[str]] = []
 
     def waiting() -> list[str]:
-        return [one.task_id for one in app.store.load_lock("door").lock.waiters]
+        return [one.task_id for one in load_waiters(app.store, "door")]
 
     @app.handler("hold", retry=False, expected_duration=MINUTE)
     def hold(ctx: Context) -> None:

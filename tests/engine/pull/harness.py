@@ -14,6 +14,8 @@ from cloudsched.testing import START
 
 if TYPE_CHECKING:
     from cloudsched import Task
+    from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.store import Store
     from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
@@ -84,7 +86,13 @@ def wait_long(sim: Simulation, holder: WorkerClaim) -> None:
 
 def lock_wait_list(sim: Simulation) -> list[str]:
     """Return the ids of the tasks that wait for the lock ``k``, in order."""
-    return [one.task_id for one in sim.app.store.load_lock("k").lock.waiters]
+    return [one.task_id for one in load_waiters(sim.app.store, "k")]
+
+
+def load_waiters(store: Store, key: str) -> list[Waiter]:
+    """Return all waiters of a lock: those that were notified, and those that are documents of their own."""
+    waiters = [*store.load_lock(key).lock.waiters, *store.list_waiters(key, limit=5000)]
+    return sorted(waiters, key=lambda one: one.order)
 
 
 def advance_until_run(sim: Simulation, task_id: str) -> timedelta:

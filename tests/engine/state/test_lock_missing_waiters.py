@@ -150,7 +150,7 @@ def test_a_grant_that_a_worker_takes_needs_one_dispatch(sim: Simulation) -> None
     second = require_claim(sim)
     sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
     cost = sim.counts.since(before)
-    assert (cost.reads, cost.commits, cost.dispatches) == (8, 4, 1)
+    assert (cost.reads, cost.commits, cost.dispatches) == (10, 4, 1)
     deliveries = len(sim.queue.deliveries)
     sim.advance(HOUR)
     assert len(sim.queue.deliveries) == deliveries

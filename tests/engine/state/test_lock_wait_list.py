@@ -1,16 +1,15 @@
-"""The wait list of a lock is bounded, keeps its order, and never delays tasks that need no lock."""
+"""The wait list of a lock may be of any length, keeps its order, and never delays tasks that need no lock."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.pull.harness import (
     DONE,
-    HOUR,
     MINUTE,
     SECOND,
     advance_until_run,
@@ -27,13 +26,26 @@ from tests.engine.pull.harness import (
 from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Schedule
-from cloudsched.domain.transitions import locks as locking
-from cloudsched.domain.transitions.locks import Lock, acquire, is_waiting
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.transitions.locks import (
+    GRANT_TIMEOUT,
+    Lock,
+    Waiter,
+    acquire,
+    cancel_stale_wait,
+    free_places,
+    is_held_by,
+    release,
+    remove_task,
+    requeue_group,
+)
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Version
 
@@ -48,72 +60,103 @@ def app() -> App:
 
 # ── Length ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-@given(numbers=st.lists(st.integers(0, 30), max_size=40), most=st.integers(1, 5))
-def test_the_wait_list_is_bounded_and_keeps_positions(numbers: list[int], most: int) -> None:
-    """However many runs ask, and ask again: at most MAX_WAITERS wait, in order, and none of them is dropped."""
-    until = START + HOUR
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(locking, "MAX_WAITERS", most)
-        lock, has_it, _ = acquire(Lock(key="k"), waiter(99), until, START)
-        assert has_it
-        for number in numbers:
-            before = {one.task_id for one in lock.waiters}
-            lock, has_it, woken = acquire(lock, waiter(number), until, START)
-            names = {one.task_id for one in lock.waiters}
-            assert (has_it, woken) == (False, ())
-            assert names == before | ({f"t{number}"} if len(before) < most else set())
-            assert is_waiting(lock, f"t{number}", "e") == (f"t{number}" in names)
-            assert list(lock.waiters) == sorted(lock.waiters, key=lambda one: one.order)
+_MOVES = st.tuples(
+    st.sampled_from(["ask", "leave", "edit", "delete", "requeue", "wait"]), st.integers(0, 9), st.integers(1, 3)
+)
 
 
-def test_a_full_wait_list_at_a_free_lock_is_notified() -> None:
-    """A run that finds the list full and the last holder's lease expired notifies those ahead of it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(locking, "MAX_WAITERS", 1)
-        lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
-        lock, _, _ = acquire(lock, waiter(1), START + MINUTE, START)
-        lock, has_it, woken = acquire(lock, waiter(2), START + HOUR, START + 2 * MINUTE)
-    assert not has_it
-    assert [one.task_id for one in woken] == ["t1"]
-    assert [one.task_id for one in lock.waiters] == ["t1"]
+def split(full: Lock) -> tuple[Lock, list[Waiter]]:
+    """Return the document of a lock and the waiters that are documents of their own."""
+    queued = [one for one in full.waiters if one.notified_at is None]
+    notified = tuple(one for one in full.waiters if one.notified_at is not None)
+    document = full.model_copy(update={"waiters": notified})
+    return document.model_copy(update={"queued_limit": max((one.limit for one in queued), default=0)}), queued
 
 
-def test_a_full_wait_list_fits_its_document() -> None:
-    """Even with the longest ids that are allowed."""
-    long = {"task_id": "t" * 128, "execution_id": "20270101T000000.000000Z-backfill-20270101T000000.000000Z"}
-    one = waiter(1).model_copy(update={**long, "notified_at": START, "worker_group": "0123456789abcdef", "hop": 10**10})
-    size = len(json.dumps(one.to_wire()))
-    assert locking.MAX_WAITERS * size < 700_000
+@settings(max_examples=400, deadline=None)
+@given(moves=st.lists(_MOVES, max_size=60))
+def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[tuple[str, int, int]]) -> None:
+    """Whoever asks, leaves or dies, with whatever limits: no waiter that is not read would change the result."""
+    full, now = Lock(key="k"), START
+    for move, number, limit in moves:
+        who = waiter(number, limit).model_copy(update={"worker_group": "ab"[number % 2]})
+        name, is_holder = f"t{number}", is_held_by(full, f"t{number}", "e", now)
+        changes: dict[str, Callable[[Lock], tuple[Any, ...]]] = {
+            "ask": lambda lock: acquire(lock, who, now + MINUTE, now),  # noqa: B023 - called in this round
+            "leave": lambda lock: release(lock, name, "e", now),  # noqa: B023 - the same
+            "edit": lambda lock: cancel_stale_wait(lock, name, "e", 1, now),  # noqa: B023 - the same
+            "delete": lambda lock: remove_task(lock, name, now),  # noqa: B023 - the same
+            "requeue": lambda lock: requeue_group(lock, "ab"[number % 2], now),  # noqa: B023 - the same
+        }
+        if move == "wait" or (move == "ask" and is_holder):
+            now += GRANT_TIMEOUT / 2
+            continue
+        document, queued = split(full)
+        leaving = (name, "e") if move == "leave" else None
+        places = free_places(document, limit if move == "ask" else 0, now, leaving)
+        is_read = {one.order for one in queued if one.task_id == name}
+        is_read |= {one.order for one in queued if move == "requeue" and one.worker_group == "ab"[number % 2]}
+        leaving_count = 0 if move == "ask" else len(is_read)
+        is_read |= {one.order for one in queued[: places + leaving_count]} if places else set()
+        known = sorted((*document.waiters, *(one for one in queued if one.order in is_read)), key=lambda one: one.order)
+        expected, *rest = changes[move](full)
+        found, *same_rest = changes[move](document.model_copy(update={"waiters": tuple(known)}))
+        unread = [one for one in queued if one.order not in is_read]
+        assert same_rest == rest
+        assert found.holders == expected.holders
+        assert sorted((*found.waiters, *unread), key=lambda one: one.order) == list(expected.waiters)
+        full = expected
 
 
-@pytest.mark.parametrize("pull", [None, "gpu"])
-def test_a_full_wait_list_is_retried_without_losing_an_attempt(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch, pull: str | None
-) -> None:
-    """Executors retry about once a minute, workers' tasks at each sweep; in the end each runs, in one attempt."""
-    monkeypatch.setattr(locking, "MAX_WAITERS", 2)
-    holder = claim_lock_holder(sim)
-    for number in range(6):
-        offer(sim, f"t{number}", lock_key="k", handler="inside", pull=pull)
-        sim.advance(2 * SECOND)
-        assert claim(sim) is None
-    assert lock_wait_list(sim) == ["t0", "t1"]
-    before = len(sim.queue.deliveries)
-    sim.advance(30 * MINUTE)
-    last = [each for each in sim.queue.deliveries[before:] if b'"t5"' in each.body]
-    assert len(last) <= (4 if pull else 36), (
-        "each is delivered once a minute, however often the sweep dispatches it as well"
-    )
-    assert lock_wait_list(sim) == ["t0", "t1"]
-    if pull:
-        sim.add_worker("gpu")
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
-    sim.advance(15 * MINUTE)
-    for number in range(6):
-        (record,) = sim.executions(f"t{number}")
-        assert (record.status.value, len(record.attempts)) == ("SUCCEEDED", 1)
+def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation) -> None:
+    """The lock's document does not grow, and neither do the reads and writes of asking, waiting and taking over."""
+    first = claim_lock_holder(sim)
+    costs, size = list[Counts](), 0
+    for number in range(40):
+        before = sim.counts.copy()
+        offer(sim, f"t{number:02}", lock_key="k", handler="inside", pull=None)
+        sim.clock.advance(2 * SECOND)
+        sim.queue.deliver_due()  # and no sweep
+        costs.append(sim.counts.since(before))
+        size = max(size, len(sim.app.store.load_lock("k").lock.to_stored_json()))
+    assert size < 1000
+    creation = Counts(commits=1, writes=1, dispatches=1)
+    wait = Counts(reads=3, commits=1, writes=2)  # the task, the lock and the run's own wait; the lock is only checked
+    assert all(cost.since(creation) == wait for cost in costs[1:])
+    assert lock_wait_list(sim) == [f"t{number:02}" for number in range(40)]
+    before = sim.counts.copy()
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.advance(MINUTE)
+    cost = sim.counts.since(before)
+    assert cost.reads <= 40 * 5 + 2
+    assert cost.writes <= 40 * 5 + 2
+    assert cost.deletes <= 40 + 1
+    starts = [sim.executions(f"t{number:02}")[0].started_at for number in range(40)]
+    assert starts == sorted(starts, key=lambda at: at or START)
     assert sim.app.store.load_lock("k").version is None
+
+
+@pytest.mark.parametrize("lost", ["its document", "its task"])
+def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
+    """The one at the head is gone, whatever took it: the next ones run, and one that only lost its place as well."""
+    first = claim_lock_holder(sim)
+    for number in range(3):
+        offer(sim, f"t{number}", lock_key="k", handler="inside", pull=None)
+        sim.advance(2 * SECOND)
+    found = sim.app.store.load_lock("k")
+    entries = sim.app.store.list_waiters("k", limit=1)
+    if lost == "its document":
+        sim.app.store.commit_lock(replace(found, entries=tuple(entries)))
+        assert lock_wait_list(sim) == ["t1", "t2"]
+    else:
+        stored = sim.app.store.load("t0")
+        assert stored
+        sim.app.store.commit(stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored.version)
+        sim.app.store.purge("t0")
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.advance(10 * MINUTE)
+    names = ["t1", "t2"] + (["t0"] if lost == "its document" else [])
+    assert [statuses(sim, name) for name in names] == [["SUCCEEDED"]] * len(names)
 
 
 def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
@@ -127,7 +170,7 @@ def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
     before = sim.counts.copy()
     assert require_claim(sim).stored.task.id == "free"
     cost = sim.counts.since(before)
-    assert cost.reads <= 2 * 40 + 2, "each offer and its task once, and the lock twice"
+    assert cost.reads <= 2 * 40 + 3, "each offer and its task once, the lock twice, and whether others wait"
     assert cost.commits == 1 + 39 + 1, "the claim, one for each offer, and the wait list"
     names = [f"t{number:02}" for number in range(1, 40)]
     assert lock_wait_list(sim) == names

@@ -28,6 +28,8 @@ _Query: Message = proto.StructuredQuery.pb()
 _Operator = proto.StructuredQuery.FieldFilter.Operator
 _Direction = proto.StructuredQuery.Direction
 _NAME = "__name__"
+MAX_DISJUNCTIONS = 30
+"""The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
 OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 
@@ -96,6 +98,26 @@ def build_name_query(collection: str, limit: int, after: str | None = None) -> M
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     query.select.fields.add(field_path=_NAME)
     query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
+    if after is not None:
+        query.start_at.values.append(Value(reference_value=after))
+    return query
+
+
+def build_waiter_query(
+    limit: int, after: str | None = None, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+) -> Message:
+    """Return the query for the waiters of a lock, in the order of their ids, those after a full name."""
+    query = _Query(from_=[{"collection_id": "waiters"}], limit={"value": limit})
+    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
+    condition = query.where.field_filter
+    if task_ids is not None:
+        condition.field.field_path, condition.op = "taskId", _Operator.IN
+        condition.value.CopyFrom(encode(list(task_ids)))
+    elif worker_group is not None:
+        condition.field.field_path, condition.op = "workerGroup", _Operator.EQUAL
+        condition.value.CopyFrom(encode(worker_group))
+    else:
+        query.ClearField("where")
     if after is not None:
         query.start_at.values.append(Value(reference_value=after))
     return query

@@ -8,6 +8,7 @@
     offers/{taskId}                             OfferEntry
     inboxes/{owner}/messages/{messageId}        Message
     locks/{lockId}                              Lock
+    locks/{lockId}/waiters/{entryId}            Waiter
 
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
 it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. An offer also gets ``writtenAt``,
@@ -17,13 +18,13 @@ set by Firestore's clock, which listeners order by.
 from __future__ import annotations
 
 import re
-import secrets
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters.firestore.preconditions import COMMIT_ID, build_precondition_write, with_precondition
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
@@ -38,6 +39,7 @@ from cloudsched.adapters.firestore.queries import (
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
+from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.google import channel as google_calls
+    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
 
 D = TypeVar("D", bound=Document)
@@ -62,7 +65,6 @@ D = TypeVar("D", bound=Document)
 DEADLINE = timedelta(seconds=10)
 """How long a call may take, retries included."""
 
-_COMMIT_ID = "commitId"
 _Write: google_calls.Message = proto.Write.pb()
 _REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
@@ -145,15 +147,20 @@ class FirestoreStore:
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
         found = self._get("locks", lock_id(key))
-        if found is None:
-            return VersionedLock(Lock(key=key), None)
-        return VersionedLock(_to_document(Lock, found), _to_version(found.update_time))
+        lock = Lock(key=key) if found is None else _to_document(Lock, found)
+        return VersionedLock(lock, None if found is None else _to_version(found.update_time))
 
     def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if its version is still the one that was read."""
         writes = self._build_lock_writes(lock)
         if writes and self._rpc.commit(writes) is None:
             raise VersionConflict(f"lock {lock.lock.key}")
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        """Return the first waiters of a lock, in their order."""
+        return list_waiters(self._rpc, f"{self._documents}/locks/{lock_id(key)}", limit, task_ids, worker_group)
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
@@ -175,11 +182,11 @@ class FirestoreStore:
             return
         version = None if stored is None else stored.version
         for names in self._iter_child_names(name, stored):
-            writes = [_build_precondition_write(name, version), *(_Write(delete=each) for each in names)]
+            writes = [build_precondition_write(name, version), *(_Write(delete=each) for each in names)]
             if self._rpc.commit(writes) is None:
                 return
         if stored is not None:
-            writes = [self._with_precondition(_Write(delete=name), version)]
+            writes = [with_precondition(_Write(delete=name), version)]
             if stored.version.offer is not None:
                 writes.append(self._build_offer_write(task_id, None))
             self._rpc.commit(writes)
@@ -187,8 +194,8 @@ class FirestoreStore:
     def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
         """Yield in batches the names of a task's open journals' entries, then of its executions.
 
-        Each query continues after the last name: Firestore would walk over what was just deleted. Nothing appears
-        behind it, because an execution is only written together with its task, whose version the deletions require.
+        Each query continues after the last name instead of walking over what was just deleted. Nothing appears behind
+        it: executions are only written together with their task, whose version the deletions require.
         """
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
@@ -272,10 +279,7 @@ class FirestoreStore:
         self._rpc.close()
 
     def _document_name(self, *path: str) -> str | None:
-        """Return a document's full name, or None if Firestore does not allow such a name.
-
-        Source: firebase.google.com/docs/firestore/quotas, constraints on document ids.
-        """
+        """Return a document's full name, or None if it is none (firebase.google.com/docs/firestore/quotas)."""
         if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= _MAX_ID_BYTES for segment in path):
             return None
         return "/".join((self._documents, *path))
@@ -286,7 +290,7 @@ class FirestoreStore:
 
     def _build_task_writes(self, task: Task, expected_version: Version | None) -> list[google_calls.Message]:
         """Return the write of a task, and that of its offer if it changes."""
-        writes = [self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
+        writes = [with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
         offer = offer_entry(task)
         if offer != (None if expected_version is None else expected_version.offer):
             writes.append(self._build_offer_write(task.id, offer))
@@ -313,22 +317,17 @@ class FirestoreStore:
         return write
 
     def _build_lock_writes(self, lock: VersionedLock) -> list[google_calls.Message]:
-        path = "locks", lock_id(lock.lock.key)
-        if not lock.lock.is_empty:
-            return [self._with_precondition(self._build_write(lock.lock, *path), lock.version)]
-        if lock.version is None:
-            return []  # it is not stored, and an empty lock is never stored
-        return [self._with_precondition(_Write(delete="/".join((self._documents, *path))), lock.version)]
-
-    @staticmethod
-    def _with_precondition(write: google_calls.Message, version: Version | None) -> google_calls.Message:
-        if write.HasField("update"):
-            write.update.fields[_COMMIT_ID].string_value = secrets.token_hex(8)
-        if version is None:
-            write.current_document.exists = False
-        else:
-            write.current_document.update_time.FromNanoseconds(version.value)
-        return write
+        path, document, version = ("locks", lock_id(lock.lock.key)), lock.new_document, lock.version
+        name = "/".join((self._documents, *path))
+        writes = [_Write(delete=f"{name}/waiters/{each.entry_id}") for each in lock.left]
+        writes += (self._build_write(each, *path, "waiters", each.entry_id) for each in lock.entered)
+        if not lock.is_document_changed and version is not None:
+            writes.append(build_precondition_write(name, version))  # those that only wait do not conflict
+        elif not document.is_empty:
+            writes.append(with_precondition(self._build_write(document, *path), version))
+        elif version is not None:  # an empty lock is never stored
+            writes.append(with_precondition(_Write(delete=name), version))
+        return writes
 
     def _fetch_page(
         self, kind: type[D], parent: str | None, listing: Listing, query: object, limit: int, page_token: str | None
@@ -355,7 +354,7 @@ class FirestoreStore:
 
 def _to_row(document: google_calls.Message) -> tuple[str, dict[str, Any]]:
     data = decode(document.fields)
-    data.pop(_COMMIT_ID, None)
+    data.pop(COMMIT_ID, None)
     data.pop(OFFER_WRITTEN_AT, None)
     return document.name.rpartition("/")[2], data
 
@@ -376,22 +375,6 @@ def _to_document(kind: type[D], document: google_calls.Message) -> D:
 def _to_versioned_task(document: google_calls.Message) -> VersionedTask:
     task = _to_document(Task, document)
     return VersionedTask(task, _to_version(document.update_time, offer_entry(task)))
-
-
-def _build_precondition_write(name: str, version: Version | None) -> google_calls.Message:
-    """Return a write that changes nothing but fails its commit unless the document still has the expected version.
-
-    An empty mask writes no field and leaves the ``update_time`` as it is.
-    """
-    if version is None:
-        write = _Write(delete=name)
-        write.current_document.exists = False
-        return write
-    write = _Write()
-    write.update.name = name
-    write.update_mask.SetInParent()
-    write.current_document.update_time.FromNanoseconds(version.value)
-    return write
 
 
 def _to_version(update_time: google_calls.Message, offer: OfferEntry | None = None) -> Version:

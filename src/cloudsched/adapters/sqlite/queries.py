@@ -6,6 +6,7 @@ filters its rows by the others.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -77,6 +78,21 @@ def build_offer_statement(
     parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
     values = [value for each in queue_keys for value in (each, *common, limit)]
     return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same
+
+
+def build_waiter_statement(
+    key: str, limit: int, after: str, task_ids: Sequence[str] | None, worker_group: str | None
+) -> tuple[str, list[object]]:
+    """Return the statement for the waiters of a lock after an id (id, body), in their order, and its values."""
+    conditions, values = ["lock_key = ?", "id > ?"], list[object]([key, after])
+    if task_ids is not None:
+        conditions.append("task_id IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(list(task_ids)))
+    if worker_group is not None:
+        conditions.append("worker_group = ?")
+        values.append(worker_group)
+    statement = f"SELECT id, {BODY} FROM waiters WHERE {' AND '.join(conditions)} ORDER BY id LIMIT ?"  # noqa: S608 - no input
+    return statement, [*values, limit]
 
 
 def build_task_listing(query: TaskQuery) -> Listing:

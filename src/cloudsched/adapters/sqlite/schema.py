@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 5
+LAYOUT_VERSION: Final = 6
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
@@ -46,4 +46,9 @@ LAYOUT: Final[Sequence[str]] = (
         PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
     "CREATE INDEX expiring_first ON expiring (expire_at)",
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
+    """CREATE TABLE waiters (
+        lock_key TEXT NOT NULL, id TEXT NOT NULL, task_id TEXT NOT NULL, worker_group TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (lock_key, id)) WITHOUT ROWID""",
+    "CREATE INDEX waiters_of_task ON waiters (lock_key, task_id, id)",
+    "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
 )

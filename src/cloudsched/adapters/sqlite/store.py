@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite.database import Database, Row
+from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
 from cloudsched.adapters.sqlite.queries import (
     BODY,
     Listing,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
 
 log = logging.getLogger(__name__)
@@ -59,9 +61,6 @@ _LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? 
 _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
-_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
-_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
@@ -159,7 +158,7 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> int:
             version, *_ = [_write_task(connection, *each) for each in tasks]
             if lock is not None:
-                _write_lock(connection, lock)
+                write_lock(connection, lock)
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)
@@ -177,7 +176,13 @@ class SqliteStore:
 
     def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if its version is still the one that was read."""
-        self._database.write(lambda connection: _write_lock(connection, lock))
+        self._database.write(lambda connection: write_lock(connection, lock))
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        """Return the first waiters of a lock, in their order."""
+        return list_waiters(self._database, key, limit, task_ids, worker_group)
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
@@ -347,18 +352,6 @@ def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry
         return
     values = (task_id, offer.owner, offer.queue_key, offer.order, _to_json(offer))
     connection.execute(_PUT_OFFER, values)
-
-
-def _write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    key, version = lock.lock.key, lock.version
-    if lock.lock.is_empty:
-        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
-    elif version is None:
-        done = connection.execute(_INSERT_LOCK, (_to_json(lock.lock), key, _new_version())).rowcount == 1
-    else:
-        done = connection.execute(_UPDATE_LOCK, (_to_json(lock.lock), key, version.value)).rowcount == 1
-    if not done:
-        raise VersionConflict(f"lock {key}")
 
 
 def _to_columns(task: Task) -> Row:

@@ -7,18 +7,20 @@ acquires or releases it, so the two cannot disagree.
 * A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
 * A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is free the
   runs at the head are notified; nobody polls.
+* Each waiter is a small document of its own until it is notified; then it moves into the lock's document. So the lock's
+  document stays small, and waiting costs the same however many others wait. The functions here get a lock with the
+  waiters that matter to them: those that were notified, the head of the list as far as there are places
+  (`free_places`), and those that are to be changed.
 * A notified run has `GRANT_TIMEOUT` to acquire the lock. After that the next one may have it; a late run waits again,
   at the position that its due instant gives it.
 * If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
   again when a worker claims them.
-* The wait list has at most `MAX_WAITERS` entries, since it is stored in one document. A run that finds it full tries
-  again later, and takes no place from those in it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.document import Document, Instant, WireModel
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 GRANT_TIMEOUT = timedelta(minutes=1)
 """How long a place is kept for a run that was notified."""
-MAX_WAITERS = 1_000
-"""The most waiters of one lock. Each takes up to about 500 bytes of a document that may have 1 MiB."""
 MAX_REQUEUED = 100
 """The most waiters that leave the wait list in one commit because no worker claims them; each gets a dispatch."""
 
@@ -46,8 +46,8 @@ class Holder(WireModel):
     """The end of the run's lease, and of its hold on the lock if the lease is not renewed."""
 
 
-class Waiter(WireModel):
-    """A run that waits for the lock, with everything needed to dispatch it."""
+class Waiter(Document):
+    """A run that waits for the lock, with everything needed to dispatch it. ``locks/{id}/waiters/{entryId}``."""
 
     task_id: str
     execution_id: str
@@ -70,6 +70,11 @@ class Waiter(WireModel):
         """The sort key of waiters."""
         return self.due_at, self.task_id, self.execution_id
 
+    @property
+    def entry_id(self) -> str:
+        """The id of its document: text that sorts as `order` does."""
+        return f"{self.due_at.astimezone(UTC).isoformat(timespec='microseconds')} {self.task_id} {self.execution_id}"
+
     def has_missed_turn(self, now: datetime) -> bool:
         """Whether it was notified and did not acquire the lock in time."""
         return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now
@@ -81,11 +86,14 @@ class Lock(Document):
     key: str
     holders: tuple[Holder, ...] = ()
     waiters: tuple[Waiter, ...] = ()
+    """In order. The lock's document has only those that were notified."""
+    queued_limit: int = 0
+    """The greatest `limit` of the waiters that are documents of their own; 0 if there are none."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nobody holds it and nobody waits."""
-        return not self.holders and not self.waiters
+        return not self.holders and not self.waiters and not self.queued_limit
 
 
 def lock_id(key: str) -> str:
@@ -100,13 +108,32 @@ def worker_group(task: Task) -> str:
     return hashlib.sha256(f"{task.pull.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
 
 
+def free_places(lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] | None = None) -> int:
+    """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
+
+    Args:
+        lock: The lock's document.
+        limit: The limit of a run that asks; 0 if none does.
+        now: The current time.
+        leaving: The (task id, execution id) of a holder that releases the lock.
+    """
+    holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
+    return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit else 0
+
+
+def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
+    """Return the lock with its `queued_limit` updated. `is_whole` says that it has all its waiters."""
+    limits = [one.limit for one in lock.waiters if one.notified_at is None]
+    return lock.model_copy(update={"queued_limit": max([0 if is_whole else lock.queued_limit, *limits])})
+
+
 def acquire(
     lock: Lock, waiter: Waiter, until: datetime, now: datetime, *, holder_execution_id: str | None = None
 ) -> tuple[Lock, bool, tuple[Waiter, ...]]:
     """Acquire the lock for a run, or add the run to the wait list.
 
     A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
-    before it could notify that one. If the wait list is full, a run that is new to it is not added.
+    before it could notify that one.
 
     Args:
         lock: The lock as it was read.
@@ -127,9 +154,7 @@ def acquire(
     if len(holders) + ahead < waiter.limit:
         holder = Holder(task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until)
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
-    is_new = not is_waiting(lock, waiter.task_id, waiter.execution_id)
-    added = () if is_new and len(others) >= MAX_WAITERS else (waiter,)
-    queue = sorted((*others, *added), key=lambda one: one.order)
+    queue = sorted((*others, waiter), key=lambda one: one.order)
     waiting, granted = _grant_turns(queue[:ahead], len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, granted
 

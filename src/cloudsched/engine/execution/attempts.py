@@ -50,7 +50,7 @@ class DeliveryAction(StrEnum):
     RECORDED = "recorded"
     """No handler was called, but skipped or expired runs, or ones whose lease expired, were recorded."""
     WAITING = "waiting"
-    """Others hold its lock. It is dispatched again when there is a place, or later if the wait list is full."""
+    """Others hold its lock. It is dispatched again when there is a place."""
     RAN = "ran"
     SUPERSEDED = "superseded"
     """The run's lease was lost, or its task was deleted: any result was dropped."""

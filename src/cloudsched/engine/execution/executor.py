@@ -7,12 +7,10 @@ crash between any two steps, the redelivery or the sweep continues from the last
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +24,8 @@ from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
@@ -39,17 +39,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCK_RETRY_INTERVAL = timedelta(minutes=1)
-"""How often a run asks for its lock again that found the wait list full."""
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class WaitForLock:
-    """Run nothing yet. Releasing the lock dispatches the run again; with `until`, the run is dispatched again then."""
+    """Run nothing yet. Releasing the lock dispatches the run again."""
 
     reason: str
-    until: datetime | None = None
 
 
 Decision = Drop | Hop | WaitForLock | Claim
@@ -155,11 +150,7 @@ class Executor:
         result = self._locks.acquire(transition.task, run, dispatch, now)
         if result.is_acquired:
             return self._committer.commit(transition, stored, result.lock), decision
-        reason = f"others hold {run.lock_key!r}"
-        if result.is_waiting:
-            return stored, WaitForLock(reason)
-        until = _next_lock_retry(dispatch, now)
-        return stored, WaitForLock(f"{reason}, and its wait list is full; until {until.isoformat()}", until)
+        return stored, WaitForLock(f"others hold {run.lock_key!r}")
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
         call_hooks = partial(run_failure_hooks, self._registry, stored.task, transition.executions)
@@ -184,9 +175,7 @@ class Executor:
             case Hop(until, reason):
                 self._redispatch(dispatch, stored.task, until, dispatch.hop + 1)
                 return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
-            case WaitForLock(reason, until):
-                if until is not None:
-                    self._redispatch(dispatch, stored.task, until, max(dispatch.hop + 1, int(until.timestamp())))
+            case WaitForLock(reason):
                 return DeliveryResult(DeliveryAction.WAITING, reason)
             case Claim(_, run, reason):
                 if run is not None:
@@ -221,18 +210,6 @@ class Executor:
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
             self._locks.cancel_wait(lock_key, task.id, dispatch.execution_id, now)
-
-
-def _next_lock_retry(dispatch: Dispatch, now: datetime) -> datetime:
-    """Return when a run that found the wait list full asks for its lock again: in 30 to 90 seconds.
-
-    Each run has one such instant a minute, at an offset derived from its ids. So however many dispatches it has (the
-    sweep sends some as well), they become one.
-    """
-    digest = hashlib.sha256(f"{dispatch.task_id} {dispatch.execution_id}".encode()).digest()
-    offset = LOCK_RETRY_INTERVAL * (int.from_bytes(digest[:4]) / 2**32)
-    intervals = (now + LOCK_RETRY_INTERVAL / 2 - offset - _EPOCH) // LOCK_RETRY_INTERVAL
-    return _EPOCH + (intervals + 1) * LOCK_RETRY_INTERVAL + offset
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task, TaskStatus
-    from cloudsched.domain.transitions.locks import Lock
+    from cloudsched.domain.transitions.locks import Lock, Waiter
 
 T = TypeVar("T")
 
@@ -79,6 +79,36 @@ class VersionedLock:
 
     lock: Lock
     version: Version | None
+    entries: tuple[Waiter, ...] = ()
+    """Those of its waiters that were read from documents of their own."""
+    document: Lock | None = None
+    """Its document as it was read; a commit that does not change it only checks its version. None: write it always."""
+    is_whole: bool = True
+    """Whether it has all of its waiters."""
+
+    @property
+    def new_document(self) -> Lock:
+        """The document to write: with the waiters that were notified, and what is to be known of the others."""
+        notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
+        limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
+        queued_limit = max([self.lock.queued_limit, *limits])
+        return self.lock.model_copy(update={"waiters": notified, "queued_limit": queued_limit})
+
+    @property
+    def is_document_changed(self) -> bool:
+        """Whether the document is to be written or deleted."""
+        return self.document is None or self.document != self.new_document
+
+    @property
+    def entered(self) -> Sequence[Waiter]:
+        """The waiters to write as documents of their own."""
+        return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]
+
+    @property
+    def left(self) -> Sequence[Waiter]:
+        """The waiters whose own documents are to be deleted: they were notified, or wait no longer."""
+        staying = {one.entry_id for one in self.lock.waiters if one.notified_at is None}
+        return [one for one in self.entries if one.entry_id not in staying]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +182,23 @@ class Store(Protocol):
         ...
 
     def load_lock(self, key: str) -> VersionedLock:
-        """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
+        """Return the lock of a key as it is now, with the waiters that were notified. One document is read.
+
+        It is an empty lock if there is none.
+        """
+        ...
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        """Return the first waiters of a lock, in their order, that are documents of their own. Reads only those.
+
+        With `task_ids` only the waiters of these tasks, in any order; with `worker_group` only those of the group.
+        """
         ...
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Write only a lock, if it still has the version that was read.
+        """Write only a lock and its waiters, if it still has the version that was read.
 
         Raises:
             VersionConflict: It has another one by now.

@@ -9,8 +9,7 @@ An offered run whose lock is taken moves from its queue to the lock's wait list.
 ahead of work that can run, and every poll of every worker would read it again; moving it costs one commit, once. A poll
 asks for each lock only once: further runs with the same lock key are added to the wait list together, with one read and
 one commit for all, and leave the queue with one commit each. The wait list is written first, so after a crash a run may
-be in both: it is still offered, and keeps its position when a worker claims it. A run for which the wait list has no
-room leaves the queue as well. The sweep offers it again, as it does with runs in the wait list.
+be in both: it is still offered, and keeps its position when a worker claims it.
 """
 
 from __future__ import annotations

@@ -7,20 +7,25 @@ are commits of the lock alone. A task without a lock key costs no read and no wr
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import (
+    MAX_REQUEUED,
     Waiter,
     acquire,
     cancel_stale_wait,
     extend,
+    free_places,
     is_held_by,
     is_waiting,
     release,
     remove_task,
     requeue_group,
+    with_queued_limit,
     worker_group,
 )
 from cloudsched.domain.transitions.planning import Dispatch
@@ -42,6 +47,8 @@ _WORKER_HOP_BASE = 1_000_000_000_000
 """Where the hops of dispatches that wake a worker's run begin. Those that wake an executor's run are Unix times in
 seconds, which are all smaller, so no two of these dispatches have the same name."""
 
+_MAX_WAITS = 2 * MAX_OPEN_RUNS
+"""The most waits of one task that are read at once: one for each open run, and some of an older revision."""
 _MAX_CONFLICTS = 20
 """How often to try again when others keep changing a lock; after that a redelivery or the sweep takes over."""
 
@@ -61,9 +68,7 @@ class AcquireResult:
     lock: VersionedLock | None
     """The lock to commit with the task; None if it did not change."""
     is_acquired: bool
-    is_waiting: bool
-    """Whether it is in the wait list, and will be notified when there is a place. If it neither has the lock nor waits,
-    the wait list is full, and the run must try again later."""
+    """If not, it is in the wait list, and will be notified when there is a place."""
     grants: Grants
     """The waiters to notify after that: those ahead of it that nobody has notified yet."""
 
@@ -83,7 +88,7 @@ class Locks:
             QueueUnavailable: The waiters ahead of it could not be notified.
         """
         waiter = _make_waiter(task, run, dispatch)
-        result = self._try_acquire(self._store.load_lock(_require_lock_key(run)), run, waiter, now)
+        result = self._try_acquire(self._load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
             if result.lock is not None:
                 self._store.commit_lock(result.lock)
@@ -96,14 +101,11 @@ class Locks:
         Raises:
             VersionConflict: Another process has started the run; read the task again and retry.
         """
-        return self._try_acquire(
-            self._store.load_lock(_require_lock_key(run)), run, _make_worker_waiter(task, run), now
-        )
+        waiter = _make_worker_waiter(task, run)
+        return self._try_acquire(self._load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
     def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
         """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
-
-        Runs for which the wait list has no room are not added.
 
         Returns:
             The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
@@ -112,11 +114,12 @@ class Locks:
             VersionConflict: Another process changed the lock.
             QueueUnavailable: The waiters ahead of them could not be notified.
         """
-        before = stored = self._store.load_lock(key)
+        waiters = [_make_worker_waiter(task, run) for task, run in claimed]
+        before = stored = self._load(key, now, asking=waiters)
         waiting, granted = set[tuple[str, str]](), list[Waiter]()
-        for task, run in claimed:
+        for waiter, (task, run) in zip(waiters, claimed, strict=True):
             with suppress(VersionConflict):
-                result = self._try_acquire(stored, run, _make_worker_waiter(task, run), now)
+                result = self._try_acquire(stored, run, waiter, now)
                 if not result.is_acquired:
                     stored = result.lock or stored
                     waiting.add((task.id, run.execution_id))
@@ -135,11 +138,10 @@ class Locks:
         lock, is_acquired, granted = acquire(
             stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
         )
-        changed = None if lock == stored.lock else VersionedLock(lock, stored.version)
+        changed = None if lock == stored.lock else _with_lock(stored, lock)
         return AcquireResult(
             changed,
             is_acquired,
-            is_waiting(lock, waiter.task_id, waiter.execution_id),
             Grants(stored.lock.key, granted),
         )
 
@@ -154,9 +156,9 @@ class Locks:
         """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
         if run.lock_key is None:
             return None, Grants()
-        stored = self._store.load_lock(run.lock_key)
+        stored = self._load(run.lock_key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
-        return VersionedLock(lock, stored.version), Grants(run.lock_key, granted)
+        return _with_lock(stored, lock), Grants(run.lock_key, granted)
 
     # ── Runs that will not come ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,12 +174,21 @@ class Locks:
             run = current and current.task.find_run(execution_id)
             return bool(run and run.lease and run.lock_key == key)
 
-        self._update(key, lambda lock: release(lock, task_id, execution_id, now), now, is_running)
+        self._update(
+            lambda: self._load(key, now, task_ids=[task_id], leaving=(task_id, execution_id)),
+            lambda lock: release(lock, task_id, execution_id, now),
+            now,
+            is_running,
+        )
 
     def cancel_stale_wait(self, dispatch: Dispatch, now: datetime) -> None:
         """Remove a wait whose task was changed since; if the task still names the lock, its run asks for it again."""
         identity = dispatch.task_id, dispatch.execution_id, dispatch.revision
-        self._update(dispatch.lock_key, lambda lock: cancel_stale_wait(lock, *identity, now), now)
+        self._update(
+            lambda: self._load(dispatch.lock_key, now, task_ids=[dispatch.task_id]),
+            lambda lock: cancel_stale_wait(lock, *identity, now),
+            now,
+        )
 
     def remove_task(self, task: Task, now: datetime) -> None:
         """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
@@ -192,7 +203,12 @@ class Locks:
 
         for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
             with suppress(QueueUnavailable):
-                self._update(key or "", lambda lock: remove_task(lock, task.id, now), now, is_recreated)
+                self._update(
+                    partial(self._load, key or "", now, task_ids=[task.id]),
+                    lambda lock: remove_task(lock, task.id, now),
+                    now,
+                    is_recreated,
+                )
 
     def requeue_worker_group(self, task: Task, now: datetime) -> None:
         """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
@@ -208,28 +224,73 @@ class Locks:
 
         lock_key = task.scoped_lock_key
         if lock_key is not None:
-            self._update(lock_key, change, now)
+            self._update(partial(self._load, lock_key, now, worker_group=worker_group(task)), change, now)
             self._dispatch(requeued, now)
 
     def _update(
         self,
-        key: str,
+        load: Callable[[], VersionedLock],
         change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
         now: datetime,
         should_abort: Callable[[], bool] = lambda: False,
     ) -> None:
+        key = ""
         for _ in range(_MAX_CONFLICTS):
-            stored = self._store.load_lock(key)
+            stored = load()
+            key = stored.lock.key
             lock, granted = change(stored.lock)
             if lock == stored.lock or should_abort():
                 return
             try:
-                self._store.commit_lock(VersionedLock(lock, stored.version))
+                self._store.commit_lock(_with_lock(stored, lock))
             except VersionConflict:
                 continue
-            self.notify(Grants(key, granted), now)
+            self.notify(Grants(lock.key, granted), now)
             return
         raise StoreUnavailable("The store", f"lock {key} changed {_MAX_CONFLICTS} times")
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _load(
+        self,
+        key: str,
+        now: datetime,
+        *,
+        asking: Sequence[Waiter] = (),
+        leaving: tuple[str, str] | None = None,
+        task_ids: Sequence[str] = (),
+        worker_group: str = "",
+    ) -> VersionedLock:
+        """Read a lock with those of its waiters that matter: one document if nobody waits.
+
+        Args:
+            key: The lock's key.
+            now: The current time.
+            asking: The runs that ask for it; their own waits are read as well.
+            leaving: The (task id, execution id) of the holder that releases it.
+            task_ids: The tasks whose waits are to be removed.
+            worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
+        """
+        stored = self._store.load_lock(key)
+        document = stored.lock
+        if not document.queued_limit:
+            return replace(stored, document=document)
+        found, is_whole = list[Waiter](), False
+        if task_ids:
+            found += self._store.list_waiters(key, limit=_MAX_WAITS * len(task_ids), task_ids=task_ids)
+        if worker_group:
+            found += self._store.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
+        if places := free_places(document, max((one.limit for one in asking), default=0), now, leaving):
+            wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
+            head = self._store.list_waiters(key, limit=wanted)
+            found, is_whole = [*found, *head], len(head) < wanted
+        unknown = [one.task_id for one in asking if not is_waiting(document, one.task_id, one.execution_id)]
+        if unknown and not is_whole:
+            found += self._store.list_waiters(key, limit=_MAX_WAITS * len(unknown), task_ids=unknown)
+        entries = {one.entry_id: one for one in found}
+        waiters = sorted((*document.waiters, *entries.values()), key=lambda one: one.order)
+        view = document.model_copy(update={"waiters": tuple(waiters)})
+        return VersionedLock(view, stored.version, tuple(entries.values()), document, is_whole)
 
     # ── Notifying ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -256,6 +317,11 @@ class Locks:
                 lock_key=lock_key,
             )
             self._sender.send_dispatch(dispatch, waiter.priority)
+
+
+def _with_lock(stored: VersionedLock, lock: Lock) -> VersionedLock:
+    """Return a lock that was read with its new content, to commit."""
+    return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole))
 
 
 def _require_lock_key(run: Run) -> str:

@@ -1,9 +1,12 @@
 """``cloudsched dev`` as a program: around a command, alone, and when it is stopped."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,12 @@ app.close()
 """
 
 
+JOINS = """
+from cloudsched import App
+app = App()
+print(app.tasks().items[0].title)
+app.close()
+"""
 HASHED_KEY = f"ops:admin:{'0' * 64}"
 
 
@@ -72,7 +81,8 @@ def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
     frozen = (*DEV, "--freeze", "2027-01-01T00:00:00Z")
     with process(*frozen, "--", sys.executable, "-c", AS_A_CLIENT, env=env, cwd=tmp_path) as dev:
         assert dev.wait() == 0, dev.output
-        assert dev.output.splitlines()[-2:] == ["sqlite 2027-01-01T00:00:00+00:00 ACTIVE", "False None"]
+        printed = [line for line in dev.output.splitlines() if line.startswith(("sqlite", "False"))]
+        assert printed == ["sqlite 2027-01-01T00:00:00+00:00 ACTIVE", "False None"]
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -134,6 +144,9 @@ def test_a_stack_without_a_command_runs_until_it_is_stopped(tmp_path: Path) -> N
         url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
         tasks = dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
         assert request(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
+        dev.wait_for(r"2027-01-01T00:00:00Z \S+ succeeded")  # at once: it has no time
+        later = {"owner": "a", "title": "Hi", "handler": "greet", "schedule": {"at": "2027-01-01T00:05:00Z"}}
+        assert request(url, "POST", "/v1/tasks", later).status == 201
         assert request(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
         dev.wait_for(r"2027-01-01T00:05:00Z \S+ succeeded")
         dev.signal(signal.SIGINT)
@@ -151,7 +164,6 @@ def test_a_hanging_handler_does_not_prevent_the_stack_from_stopping(tmp_path: Pa
         dev.wait_for("Ready")
         url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
         request(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})
-        assert request(url, "POST", "/v1/tasks/h/trigger").status == 200
         wait_until(began.exists, "the handler hangs")
         assert request(url, "GET", "/v1/tasks/h").body["isRunning"] is True, "the API answers meanwhile"
         dev.signal(signal.SIGINT)
@@ -160,19 +172,64 @@ def test_a_hanging_handler_does_not_prevent_the_stack_from_stopping(tmp_path: Pa
         assert time.monotonic() - told_at < WAIT_SECONDS
 
 
-def test_a_handler_that_exits_ends_only_its_attempt(tmp_path: Path) -> None:
-    """Its record says what it did, and the stack keeps responding."""
+@pytest.mark.parametrize(("exits", "says"), [("sys.exit('enough')", "enough"), ("os._exit(3)", r"os\._exit\(3\)")])
+def test_a_handler_that_exits_ends_only_its_attempt(exits: str, says: str, tmp_path: Path) -> None:
+    """Its record says what it did, and the stack goes on answering."""
     (tmp_path / "handlers.py").write_text(
-        "import sys\nfrom cloudsched import App\napp = App()\n@app.handler('leave', retry=False)\n"
-        "def leave() -> None:\n    sys.exit('enough')\n"
+        "import os, sys\nfrom cloudsched import App\napp = App()\n@app.handler('leave', retry=False)\n"
+        f"def leave() -> None:\n    {exits}\n"
     )
     with process(*ALONE, cwd=tmp_path) as dev:
         url, _ = _ready(dev)
         request(url, "POST", "/v1/tasks", {"id": "l", "owner": "a", "title": "Hi", "handler": "leave"})
-        assert request(url, "POST", "/v1/tasks/l/trigger").status == 200
-        dev.wait_for(r"l failed \S+: SystemExit: enough")
+        dev.wait_for(rf"l failed \S+: SystemExit: {says}")
         (execution,) = request(url, "GET", "/v1/tasks/l/executions").body["executions"]
         assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
+
+
+def test_the_example_of_the_banner_runs_at_once(tmp_path: Path) -> None:
+    """Pasted as it stands: the task runs now, its line is in the log, and its message where the banner says.
+
+    A second terminal joins with the command of the banner.
+    """
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with process(*ALONE, env=env, cwd=tmp_path) as dev:
+        _ready(dev)
+        example = dev.wait_for(r"a task +(curl .+)")[1]
+        look = dev.wait_for(r"\n +(curl \S+/v1/inboxes/\S+)")[1]
+        _run_in_shell(example, env)
+        dev.wait_for(r"succeeded")
+        assert "It is ready." in _run_in_shell(look, env)
+        join = dev.wait_for(r"(eval \"\$\(cloudsched dev --print-env --port \d+\)\")")[1]
+        join = join.replace("cloudsched", " ".join(CLOUDSCHED))
+        assert _run_in_shell(f"{join}; {sys.executable} -c '{JOINS}'", env) == "Tea\n"
+
+
+def test_the_log_of_a_command_s_tasks_is_visible(tmp_path: Path) -> None:
+    """With -- COMMAND the executor's lines are printed, and a lead time of the user's own wins over running at once."""
+    env = {**os.environ, "CLOUDSCHED_DEFAULT_LEAD_SECONDS": "300"}
+    with process(*DEV, "--", sys.executable, "-c", CREATE, env=env, cwd=tmp_path) as dev:
+        assert dev.wait() == 0
+        created, started = (re.search(rf"(\S+) tea {action}", dev.output) for action in ("created", "started"))
+        assert created is not None, dev.output
+        assert started is not None, dev.output
+        lead = datetime.fromisoformat(started[1]) - datetime.fromisoformat(created[1])
+        assert lead >= timedelta(minutes=4, seconds=58)
+
+
+def test_changed_handlers_are_loaded_into_the_running_stack(tmp_path: Path) -> None:
+    """With --reload the next task runs the new code, in the same stack with the same clock."""
+    code = "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> str:\n    return 'one'\n"
+    file = tmp_path / "handlers.py"
+    file.write_text(code)
+    with process(*ALONE, "--reload", "--freeze", "2027-01-01T00:00:00Z", cwd=tmp_path) as dev:
+        url, _ = _ready(dev)
+        file.write_text(code.replace("one", "another"))
+        dev.wait_for("handlers loaded again: greet")
+        request(url, "POST", "/v1/tasks", {"id": "g", "owner": "a", "title": "Hi", "handler": "greet"})
+        dev.wait_for("g succeeded")
+        (execution,) = request(url, "GET", "/v1/tasks/g/executions").body["executions"]
+        assert (execution["content"], execution["scheduledFor"]) == ("another", "2027-01-01T00:00:00Z")
 
 
 def test_data_survives_a_restart(tmp_path: Path) -> None:
@@ -224,3 +281,8 @@ def _ready(dev: Process) -> tuple[str, str]:
     dev.wait_for("Ready")
     url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
     return url, "http://" + dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
+
+
+def _run_in_shell(command: str, env: dict[str, str]) -> str:
+    """Run a command line that the stack has printed; return its output."""
+    return subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True, env=env).stdout  # noqa: S603 - ours

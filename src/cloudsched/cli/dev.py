@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,8 +75,15 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
 @click.option(
     "--freeze", callback=_parse_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
 )
+@click.option("--reload", is_flag=True, help="Load the handlers again when their files change.")
+@click.option(
+    "--print-env",
+    is_flag=True,
+    help="Print what lets this terminal join the stack that runs on --port, and exit. "
+    'Use it as: eval "$(cloudsched dev --print-env)"',
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def dev(
+def dev(  # noqa: PLR0913 - one argument for each option
     *,
     port: int | None,
     tasks_port: int | None,
@@ -84,33 +91,56 @@ def dev(
     data: Path | None,
     handlers: str | None,
     freeze: datetime | None,
+    reload: bool,
+    print_env: bool,
     command: tuple[str, ...],
 ) -> None:
     """Run the local stack: API, executor, sweep, a local Cloud Tasks and a store.
 
     With a COMMAND (after --) the stack runs as long as the command, which finds it through environment variables, and
-    cloudsched exits with the command's exit code. Without one, the stack runs until Ctrl-C.
+    cloudsched exits with the command's exit code. Without one, the stack runs until Ctrl-C. A task that is created
+    without a time runs at once.
     """
+    if print_env:
+        from cloudsched.local.environment_file import read_environment  # noqa: PLC0415 - not needed for --help
+
+        click.echo(read_environment(PORT if port is None else port), nl=False)
+        return
     from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+    from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
+    from cloudsched.local.exit_guard import guard_against_exits  # noqa: PLC0415 - likewise
+    from cloudsched.local.handler_watch import HandlerWatch  # noqa: PLC0415 - likewise
     from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
+    if reload:
+        sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode
     loaded = load_app(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
     configure_logging(clock)
     code = 0
     with raise_on_signal():
         try:
-            with run_stack(
-                loaded.app,
-                base=Settings.from_environment(),
-                store=store,
-                data=data,
-                clock=clock,
-                port=_choose_port(port, PORT, is_alone=not command),
-                tasks_port=_choose_port(tasks_port, TASKS_PORT, is_alone=not command),
-            ) as stack:
+            with ExitStack() as parts:
+                stack = parts.enter_context(
+                    run_stack(
+                        loaded.app,
+                        base=Settings.from_environment(defaults=Settings(default_lead=timedelta(0))),
+                        store=store,
+                        data=data,
+                        clock=clock,
+                        port=_choose_port(port, PORT, is_alone=not command),
+                        tasks_port=_choose_port(tasks_port, TASKS_PORT, is_alone=not command),
+                    )
+                )
+                parts.enter_context(guard_against_exits())
+                if loaded.target is not None:
+                    parts.enter_context(HandlerWatch(loaded.app, loaded.target, loaded.folder, reloads=reload))
+                own_port = int(stack.url.rpartition(":")[2])
+                parts.enter_context(
+                    publish_environment(own_port, stack.to_environment(), stack.settings.unset_variables)
+                )
                 if command:
                     click.echo(f"cloudsched dev: the store is {stack.store.reason}", err=True)
                     code = _run(command, stack)
@@ -131,25 +161,35 @@ def _choose_port(port: int | None, default: int, *, is_alone: bool) -> int:
 
 def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     tasks = stack.emulator.address
-    handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
+    names = sorted(handler.name for handler in loaded.app.registry)
     is_closed = loaded.app.settings.access.is_configured
     access = (
         "for callers who authenticate" if is_closed else "open: every caller is an admin and may name every handler"
     )
     move = f"curl -X POST http://{tasks}/clock -d"
+    port = stack.url.rpartition(":")[2]
+    own_port = "" if port == str(PORT) else f" --port {port}"
     lines = [
         f"store        {stack.store.reason}",
-        f"handlers     {handlers} ({loaded.origin})",
-        f"API          {stack.url}/v1/tasks",
+        f"handlers     {', '.join(names) or 'none'} ({loaded.origin})",
+        f"API          {stack.url}/v1/tasks (to read: {stack.url}/docs)",
         f"access       {access}",
         f"Cloud Tasks  {tasks} (gRPC and REST)",
         f"clock        {stack.clock.now().isoformat(timespec='seconds')}, {stack.clock.mode}. To move it:",
         f"""             {move} '{{"freeze": true}}'""",
         f"""             {move} '{{"advance": "P30D"}}'""",
+        f'terminals    to join from another one: eval "$(cloudsched dev --print-env{own_port})"',
     ]
-    if "remind" in handlers:
+    if "remind" in names:
         body = '{"owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "It is ready."}}'
-        lines += [f"a task       curl -X POST {stack.url}/v1/tasks -d '{body}'"]
+        lines += [
+            f"a task       curl -X POST {stack.url}/v1/tasks -d '{body}'",
+            "             It runs at once: the log below says so, and its message is in",
+            f"             curl {stack.url}/v1/inboxes/ada/messages",
+        ]
+    elif plain := [handler.name for handler in loaded.app.registry if handler.payload is None and handler.pull is None]:
+        lines += [f"a task       cloudsched tasks --url {stack.url} create Try --owner ada --handler {plain[0]}"]
+        lines += ["             It runs at once: the log below says so."]
     return "\n".join([*lines, "Ready. Ctrl-C stops it."])
 
 

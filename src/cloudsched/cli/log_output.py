@@ -52,7 +52,7 @@ class LineFormatter(logging.Formatter):
         return "\n".join([" ".join(part for part in parts if part), *lines])
 
     def _colour(self, text: str, *, fg: str | None = None, dim: bool | None = None) -> str:
-        return click.style(text, fg=fg, dim=dim) if self._is_coloured and text else text
+        return click.style(text, fg=fg, dim=dim) if self._is_coloured and text and (fg or dim) else text
 
 
 def printable(text: str) -> str:

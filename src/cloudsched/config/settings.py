@@ -102,14 +102,16 @@ class Settings:
     service_version: str = ""
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings from environment variables; what is not set keeps its default.
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, defaults: Settings | None = None
+    ) -> Settings:
+        """Read the settings from environment variables; what is not set is as in `defaults`.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
         """
         env = os.environ if environment is None else environment
-        defaults = cls()
+        defaults = defaults or cls()
         store = env.get("CLOUDSCHED_STORE") or None
         if store not in {"firestore", "sqlite", None}:
             raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it must be firestore or sqlite.")
@@ -161,6 +163,11 @@ class Settings:
     def to_environment(self) -> dict[str, str]:
         """Return the variables from which `from_environment` reads these settings again."""
         return {name: value for name, value in self._to_variables().items() if value}
+
+    @property
+    def unset_variables(self) -> tuple[str, ...]:
+        """The variables that must not be set where `from_environment` is to read these settings."""
+        return tuple(name for name, value in self._to_variables().items() if not value)
 
     def to_child_environment(self, **more: str) -> dict[str, str]:
         """Return this process's environment, with these settings in place of what it says about them, and `more`."""

@@ -28,6 +28,14 @@ class LoadedApp:
 
     app: App
     origin: str
+    target: str | None = None
+    """The file or the module, as `load_app` takes it; None for the package's own examples."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder whose modules the app is made of."""
+        file = Path((self.target or "").partition(":")[0])
+        return file.parent.resolve() if file.suffix == ".py" else Path.cwd()
 
 
 def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
@@ -55,7 +63,7 @@ def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
         )
     location, _, name = target.partition(":")
     module = _import_file(Path(location)) if location.endswith(".py") else _import_module(location)
-    return LoadedApp(_find_app(module, name, target), target)
+    return LoadedApp(_find_app(module, name, target), target, target)
 
 
 def _find_app(module: ModuleType, name: str, target: str) -> App:

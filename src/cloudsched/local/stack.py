@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from werkzeug.wrappers import Request
+
 from cloudsched.adapters.google.cloud_tasks import queue_id
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.app import MAX_PAGE, App
@@ -25,6 +27,7 @@ from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.local.index_page import render_index
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
@@ -32,7 +35,8 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 log = logging.getLogger(__name__)
 
@@ -97,8 +101,10 @@ def run_stack(
     with ExitStack() as parts:
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
-        web = parts.enter_context(WebServer(wsgi(app), port=port))
+        tasks_address: list[str] = []
+        web = parts.enter_context(WebServer(_with_index(wsgi(app), tasks_address), port=port))
         emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
+        tasks_address.append(emulator.address)
         settings = dataclasses.replace(
             base,
             executor_url=f"http://{web.address}",
@@ -125,6 +131,18 @@ def run_stack(
         parts.callback(emulator.stop)
         parts.enter_context(SweepTimer(app, clock))
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
+
+
+def _with_index(application: WSGIApplication, tasks_address: Sequence[str]) -> WSGIApplication:
+    """Return the application with a page at ``/``; the address is known once requests are served."""
+
+    def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        request = Request(environ)
+        if request.path == "/" and request.method in {"GET", "HEAD"}:
+            return render_index(request, tasks_address[0])(environ, start_response)
+        return application(environ, start_response)
+
+    return respond
 
 
 @contextmanager

@@ -227,6 +227,13 @@ class Registry:
         extended._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
         return extended
 
+    def replace_handlers(self, other: Registry) -> None:
+        """Take over the handlers and hooks of another registry; views of this one see them, too."""
+        self._handlers.update(other._handlers)
+        for name in self._handlers.keys() - other._handlers.keys():
+            del self._handlers[name]
+        self.failure_hooks[:] = other.failure_hooks
+
     def for_users(self) -> Self:
         """Return a view of the handlers that users may name; it hides all others."""
         view = copy.copy(self)
@@ -255,7 +262,7 @@ class Registry:
         return name in self._built_in or any(handler.name == name for handler in self)
 
     def __iter__(self) -> Iterator[Handler]:
-        return (each for each in self._handlers.values() if each.is_for_users or not self.is_for_users)
+        return (each for each in [*self._handlers.values()] if each.is_for_users or not self.is_for_users)
 
 
 _CHILDREN = Handler(

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a handler, and no setting in the environment."""
     (tmp_path / "handlers.py").write_text(HANDLERS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
+    for log in (logging.getLogger(), logging.getLogger("cloudsched")):
+        monkeypatch.setattr(log, "handlers", [])
+        monkeypatch.setattr(log, "level", log.level)
     for name in ("CLOUDSCHED_URL", "CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSCHED_STORE", "sqlite")
@@ -67,3 +70,10 @@ def test_a_key_with_a_space_is_refused(run_command: Typed, url: str, key: str) -
     said = run_command(*WORKER, "--url", url, "--key", key)
     assert said.code == 2
     assert "The key begins or ends with a space." in said.err
+
+
+def test_a_worker_without_a_stack_says_what_seems_to_be_missing(run_command: Typed) -> None:
+    """Before it keeps trying: nothing listens there, so `cloudsched dev` seems not to run."""
+    said = run_command(*WORKER, "--url", f"http://127.0.0.1:{free_port()}", "--once")
+    assert "cloudsched dev seems not to run" in said.err
+    assert said.err.index("seems not to run") < said.err.index("cannot be reached")

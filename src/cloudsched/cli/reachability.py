@@ -12,17 +12,29 @@ _TIMEOUT_SECONDS = 1.0
 
 def explain_unreachable(url: str) -> str:
     """Return a hint for an API that cannot be reached: on this machine, whether `cloudsched dev` seems not to run."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    if hint := find_missing_stack(url):
+        return hint
+    host, port = _host_and_port(url)
     if not _is_this_machine(host):
         return ""
-    place = f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
-    if _accepts_connections(host, parts.port or 80):
-        return f"Something listens on {place}, but not the API: is it the port of cloudsched dev?"
+    return f"Something listens on {host}:{port}, but not the API: is it the port of cloudsched dev?"
+
+
+def find_missing_stack(url: str) -> str:
+    """Return a hint if the address is on this machine and nothing listens there; else nothing."""
+    host, port = _host_and_port(url)
+    if not _is_this_machine(host) or _accepts_connections(host, port):
+        return ""
+    place = f"{host}:{port}"
     return (
         f"Nothing listens on {place}, so cloudsched dev seems not to run. Start it in another terminal, or name "
         "another API with --url or CLOUDSCHED_URL."
     )
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _is_this_machine(host: str) -> bool:

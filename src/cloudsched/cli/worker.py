@@ -18,6 +18,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging, printable
 from cloudsched.cli.main import NO_CREDENTIALS
+from cloudsched.cli.reachability import find_missing_stack
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
 
@@ -160,6 +161,8 @@ def worker(  # noqa: PLR0913 - one argument for each option
             on_attempt_finished=report,
         )
         click.echo(_startup_text(source, loaded, concurrency, None if once else poll))
+        if url and (hint := find_missing_stack(url)):
+            click.echo(f"worker: {hint}", err=True)
         try:
             with _stop_on_signals(instance):
                 instance.run(once=once)

@@ -147,7 +147,7 @@ def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE)"),
+        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE"),
         (("--id", "a/b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
         (("--set", "pull=a b"), "pull.queue: must be 1 to 64 letters, digits, hyphens and underscores"),
         (("--set", "until=tomorrow"), "until: "),

@@ -188,29 +188,31 @@ class App(Container):
         at = self.settings.default_time
         return with_schedule(content, now=self.clock.now(), default_time=at, current=current)
 
-    def pause(self, task_id: str) -> Task:
+    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Pause a task until it is resumed."""
-        return self.scheduler.pause(task_id)
+        return self.scheduler.pause(task_id, authority=authority)
 
-    def resume(self, task_id: str) -> Task:
+    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now."""
-        return self.scheduler.resume(task_id)
+        return self.scheduler.resume(task_id, authority=authority)
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task; it and its executions stay."""
         return self.scheduler.cancel(task_id)
 
-    def trigger(self, task_id: str) -> Task:
+    def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Run a task once, now, without changing its plan."""
-        return self.scheduler.trigger(task_id)
+        return self.scheduler.trigger(task_id, authority=authority)
 
-    def retry(self, task_id: str, execution_id: str | None = None) -> Task:
+    def retry(self, task_id: str, execution_id: str | None = None, *, authority: Authority = Authority.SERVERS) -> Task:
         """Give an execution that did not succeed one more attempt; the one that finished last if none is named."""
-        return self.scheduler.retry(task_id, execution_id)
+        return self.scheduler.retry(task_id, execution_id, authority=authority)
 
-    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
+    ) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self.scheduler.backfill(task_id, start, end)
+        return self.scheduler.backfill(task_id, start, end, authority=authority)
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""

@@ -191,3 +191,15 @@ def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> No
     world.sim.advance(timedelta(days=1))
     (execution,) = world.sim.executions(top)
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "JournalMismatch")
+
+
+def test_code_calls_do_not_keep_their_owner_from_the_work_behind_them(
+    world: ApiWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many calls of code wait ahead, they are not among the offers that a user's claim examines."""
+    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 2)
+    for _ in range(4):
+        create(world, handler="flow")
+    mine = create(world, handler="work")
+    claims = world.ask("ada", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
+    assert [each["task"]["id"] for each in claims] == [mine]

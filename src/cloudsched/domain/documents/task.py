@@ -290,6 +290,8 @@ class Task(Document, TaskSpec):
     last_manual_request: ManualRequest | None = None
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
+    paused_by: Authority | None = None
+    """USERS if a user paused it last; None if anybody or anything else did."""
     parent: Parent | None = None
     """The call that created this task; None if a caller created it directly."""
     has_children: bool = False
@@ -326,6 +328,11 @@ class Task(Document, TaskSpec):
     def is_for_user(self) -> bool:
         """Whether a user wrote or edited it, or the task at the top of its tree: then its calls count in quotas."""
         return self.defined_by is Authority.USERS or (self.parent is not None and self.parent.is_for_user)
+
+    @property
+    def is_paused_by_user(self) -> bool:
+        """Whether a user's pause holds, which a user may end."""
+        return self.status is TaskStatus.PAUSED and self.paused_by is Authority.USERS
 
     @property
     def is_active(self) -> bool:

@@ -296,7 +296,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     if is_failing and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
         ended = with_changes(
-            stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, revision=task.revision + 1
+            stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, paused_by=None, revision=task.revision + 1
         )
     else:
         ended = complete_if_idle(start_next_backfill(rest, now), now)

@@ -35,6 +35,8 @@ from cloudsched.errors import InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from cloudsched.domain.documents.authority import Authority
+
 _S = TaskStatus
 
 ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
@@ -113,7 +115,9 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
 }
 
 
-def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Transition:
+def pause(
+    task: Task, now: datetime, message: str = "Paused by its owner.", paused_by: Authority | None = None
+) -> Transition:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
     What came due before is decided now: what the policies would run waits for the end of the pause.
@@ -123,7 +127,9 @@ def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> T
     _require_status(task, "pause", _S.ACTIVE)
     require_room(task, "pause")
     stopped, records = take_records(stop_plan(task, now), now)
-    paused = with_changes(stopped, now, status=_S.PAUSED, message=message, revision=task.revision + 1)
+    paused = with_changes(
+        stopped, now, status=_S.PAUSED, message=message, paused_by=paused_by, revision=task.revision + 1
+    )
     return Transition(paused, records)
 
 
@@ -152,6 +158,7 @@ def resume(task: Task, now: datetime) -> Transition:
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=runs,
         consecutive_failures=0,
+        paused_by=None,
         revision=task.revision + 1,
     )
     return Transition(complete_if_idle(start_next_backfill(active, now), now))

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from cloudsched.errors import InvalidInput
+
+_IMMUTABLE_FIELDS = {
+    "id": "Create another task instead.",
+    "owner": "Create a task for the other owner instead.",
+    "status": "Use pause, resume, cancel or trigger.",
+}
+
 
 def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
@@ -12,6 +20,13 @@ def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str
     """
     replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
     return _merge({**target, **replaced}, patch)
+
+
+def require_mutable(patch: dict[str, Any]) -> None:
+    """Check that a patch names no field that only other operations change, or none at all. Raises InvalidInput."""
+    for name, hint in _IMMUTABLE_FIELDS.items():
+        if name in patch:
+            raise InvalidInput(name, "cannot be changed by an edit", hint)
 
 
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which priorities and queues a user may request from a handler, also for children and tools.
+"""What users may request and start: which priorities and queues of a handler, also for children and tools.
 
 `Registry.for_users` decides which handlers a user may name at all.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import Forbidden, InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import Pull
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.documents.task import Task, TaskSpec
     from cloudsched.engine.handlers.registry import Handler, Registry
 
 
-def require_user_access(draft: TaskDraft, registry: Registry) -> None:
+def require_user_access(draft: TaskSpec, registry: Registry) -> None:
     """Check the priorities and queues that a user's draft requests from its handlers.
 
     Args:
@@ -34,6 +36,36 @@ def require_user_access(draft: TaskDraft, registry: Registry) -> None:
         child_handler = registry.get(child.handler)
         _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
         _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
+
+
+def require_user_start(task: Task, registry: Registry) -> None:
+    """Check that a user may start a task: only one that a user could have created as it is.
+
+    Args:
+        task: The task, which its owner wants to run, although a server may have written it.
+        registry: All handlers.
+
+    Raises:
+        Forbidden: It runs what only servers may name, or holds a lock of an operator.
+    """
+    users = registry.for_users()
+    try:
+        require_user_access(task, users)
+        for child in task.children:
+            users.get(child.handler)
+        if task.script is not None and task.defined_by is not Authority.USERS:
+            for tool in registry:
+                if tool.is_tool and (task.script.tools is None or tool.name in task.script.tools):
+                    users.get(tool.name)
+    except InvalidInput as error:
+        raise _not_yours_to_start("runs what only servers may ask for") from error
+    locks = [(task.lock_key, task.lock_scope), *((each.lock_key, each.lock_scope) for each in task.children)]
+    if any(key is not None and scope is not LockScope.OWNER for key, scope in locks):
+        raise _not_yours_to_start("holds a lock of an operator")
+
+
+def _not_yours_to_start(why: str) -> Forbidden:
+    return Forbidden(f"This task {why}. Its owner may read, pause, cancel and delete it, but not start it.")
 
 
 def limit_priority(handler: Handler, priority: Priority) -> Priority:

@@ -44,7 +44,9 @@ log = logging.getLogger(__name__)
 MAX_CLAIMS = 100
 """How many runs one call may claim."""
 MAX_SCANNED = 300
-"""How many offers one call examines before it gives up."""
+"""How many offers one call examines before it gives up, besides those that `MAX_CODE_CALLS` counts."""
+MAX_CODE_CALLS = 3_000
+"""How many calls made by a handler's code one call passes over for a worker that may not run them."""
 MAX_CLAIM_SECONDS = 4.0
 """After how many seconds of real time a call starts no further claim. API clients wait for ten seconds; a run that is
 claimed for a client that has given up does not run, and loses an attempt."""
@@ -184,6 +186,8 @@ class WorkQueue:
         for offers in self._iter_pages(claim_attempt.worker_filter, claim_attempt.limit):
             fitting = [each for each in offers if claim_attempt.worker_filter.matches_offer(each)]
             claim_attempt.skipped += len(offers) - len(fitting)
+            if self._monotonic() >= claim_attempt.deadline:
+                return
             while fitting:
                 self._claim_offered(claim_attempt, fitting[:batch_size])
                 if len(claim_attempt.claims) >= claim_attempt.limit or self._monotonic() >= claim_attempt.deadline:
@@ -248,8 +252,8 @@ class WorkQueue:
         """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined = limit + self._contention.competitors, 0
-        while examined < MAX_SCANNED:
+        page_size, examined, code_calls = limit + self._contention.competitors, 0, 0
+        while examined < MAX_SCANNED and code_calls < MAX_CODE_CALLS:
             offers = list(self._store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
@@ -258,7 +262,9 @@ class WorkQueue:
                 shuffled = {each.task_id: self._random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
-            examined += len(offers)
+            passed = 0 if worker_filter.includes_code_calls else sum(each.is_code_call for each in offers)
+            code_calls += passed
+            examined += len(offers) - passed
             if len(offers) < page_size:
                 return
             page_size = min(2 * page_size, _MAX_PAGE_SIZE)

@@ -12,6 +12,7 @@ import logging
 import secrets
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
@@ -28,10 +29,11 @@ from cloudsched.domain.transitions.drafts import (
     to_editable_fields,
 )
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.merge_patch import apply_merge_patch
+from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
+from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.event_log import log_changes
@@ -147,8 +149,7 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated, False
-            is_limited = authority is Authority.USERS and refusal is None
-            quota = self._quotas.check(draft.owner) if is_limited else None
+            quota = self._quotas.check(draft.owner) if authority is Authority.USERS and not refusal else None
             refusal = refusal if quota is None else quota.refusal
             if refusal is not None:
                 repeated = None if draft.id is None else repeat(draft.id)
@@ -219,10 +220,7 @@ class Scheduler:
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
         """
-        for name, hint in _IMMUTABLE_FIELDS.items():
-            if name in patch:
-                raise InvalidInput(name, "cannot be changed by an edit", hint)
-
+        require_mutable(patch)
         require_known(patch)
 
         def decide(task: Task, now: datetime) -> Transition:
@@ -238,13 +236,14 @@ class Scheduler:
 
         return self._after_change(self._change(task_id, decide))
 
-    def pause(self, task_id: str) -> Task:
+    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Pause a task: it runs nothing until it is resumed."""
-        return self._change(task_id, lifecycle.pause)
+        paused_by = Authority.USERS if authority is Authority.USERS else None
+        return self._change(task_id, lambda task, now: lifecycle.pause(task, now, paused_by=paused_by))
 
-    def resume(self, task_id: str) -> Task:
-        """Resume a paused task from now on."""
-        return self._after_change(self._change(task_id, lifecycle.resume))
+    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
+        """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
+        return self._after_change(self._start(task_id, authority, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
@@ -296,12 +295,11 @@ class Scheduler:
 
         return self._change(task_id, decide)
 
-    def trigger(self, task_id: str) -> Task:
+    def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Run a task now, in addition to its schedule."""
-        request = secrets.token_hex(8)
-        return self._change(task_id, lambda task, now: lifecycle.trigger(task, now, request))
+        return self._start(task_id, authority, partial(lifecycle.trigger, request=secrets.token_hex(8)))
 
-    def retry(self, task_id: str, execution_id: str | None = None) -> Task:
+    def retry(self, task_id: str, execution_id: str | None = None, *, authority: Authority = Authority.SERVERS) -> Task:
         """Give an execution that did not succeed one more attempt; by default the one that finished last.
 
         Raises:
@@ -328,12 +326,25 @@ class Scheduler:
                 raise NotAllowed(lifecycle.RETRY_ACTION, "missing that execution's steps", hint)
             return self._archive.restore_for_retry(transition, chosen_id)
 
-        return self._change(task_id, decide)
+        return self._start(task_id, authority, decide)
 
-    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
+    ) -> Task:
         """Run the task's occurrences of a past range, one after another."""
         request = secrets.token_hex(8)
-        return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now, request))
+        return self._start(task_id, authority, lambda task, now: lifecycle.backfill(task, start, end, now, request))
+
+    def _start(self, task_id: str, authority: Authority, decide: Callable[[Task, datetime], Transition]) -> Task:
+        """Change a task so that it runs. Raises Forbidden if a user may not start it; see `require_user_start`."""
+
+        def decide_allowed(task: Task, now: datetime) -> Transition:
+            started = decide(task, now)
+            if authority is Authority.USERS and started.task is not task and not task.is_paused_by_user:
+                require_user_start(task, self._registry)
+            return started
+
+        return self._change(task_id, decide_allowed)
 
     def delete(self, task_id: str) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
@@ -387,10 +398,3 @@ def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -
     if edit.task is before:
         return edit
     return replace(edit, task=edit.task.model_copy(update={"defined_by": defined_by}))
-
-
-_IMMUTABLE_FIELDS = {
-    "id": "Create another task instead.",
-    "owner": "Create a task for the other owner instead.",
-    "status": "Use pause, resume, cancel or trigger.",
-}

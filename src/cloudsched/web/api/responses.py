@@ -30,6 +30,7 @@ INTERNAL = frozenset(
         "wakeAt",
         "deferred",
         "definedBy",
+        "pausedBy",
         "deletedAt",
         "backfill",
         "lastManualRequest",

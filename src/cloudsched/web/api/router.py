@@ -143,16 +143,21 @@ def _delete_task(call: ApiCall) -> Response:
 
 
 def _change_status(call: ApiCall) -> Response:
-    return task_response(getattr(call.app, call.operation.name)(call.task_id))
+    return task_response(getattr(call.app, call.operation.name)(call.task_id, authority=call.caller.authority))
+
+
+def _cancel(call: ApiCall) -> Response:
+    return task_response(call.app.cancel(call.task_id))
 
 
 def _retry(call: ApiCall) -> Response:
-    return task_response(call.app.retry(call.task_id, cast("bodies.RetryRequest", call.read_body()).execution_id))
+    execution_id = cast("bodies.RetryRequest", call.read_body()).execution_id
+    return task_response(call.app.retry(call.task_id, execution_id, authority=call.caller.authority))
 
 
 def _backfill(call: ApiCall) -> Response:
     body = cast("bodies.BackfillRequest", call.read_body())
-    return task_response(call.app.backfill(call.task_id, body.start, body.end))
+    return task_response(call.app.backfill(call.task_id, body.start, body.end, authority=call.caller.authority))
 
 
 def _send_event(call: ApiCall) -> Response:
@@ -252,7 +257,8 @@ IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {
     "get_task": _get_task,
     "update_task": _update_task,
     "delete_task": _delete_task,
-    **dict.fromkeys(("pause", "resume", "cancel", "trigger"), _change_status),
+    **dict.fromkeys(("pause", "resume", "trigger"), _change_status),
+    "cancel": _cancel,
     "retry": _retry,
     "backfill": _backfill,
     "send_event": _send_event,

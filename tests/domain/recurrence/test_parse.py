@@ -243,3 +243,10 @@ def test_no_text_crashes_the_parser(text: str) -> None:
         schedule.upcoming(NOW, 2)
         schedule.describe()
         schedule.to_ical()
+
+
+@pytest.mark.parametrize("part", ["INTERVAL=0", "COUNT=0", "INTERVAL=00", "COUNT=-1"])
+def test_a_rule_counts_from_one(part: str) -> None:
+    """An interval or a count below one is refused, and the error says what is allowed."""
+    with pytest.raises(InvalidSchedule, match=r"1 or more|whole number"):
+        Schedule(rrule=f"FREQ=DAILY;{part}", dtstart="2027-01-01T09:00:00", timezone="UTC")

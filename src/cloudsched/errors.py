@@ -26,10 +26,13 @@
     ├── QuotaExceeded                an owner has reached a limit
     ├── Unavailable                  an external service did not respond; retrying may help
     │   ├── StoreUnavailable
+    │   │   ├── ClockSkewed          this machine's clock differs too much from the store's
     │   │   └── BlobsUnavailable     the blob storage, not the store itself
     │   ├── QueueUnavailable
     │   └── InterpreterUnavailable   the script interpreter did not start, or died
-    ├── UnsupportedDocument          a stored document of a schema version that this code does not know
+    ├── UnreadableDocument
+    │   ├── DamagedDocument          a stored document that is not as cloudsched wrote it
+    │   └── UnsupportedDocument      a stored document of a schema version that this code does not know
     └── Misconfigured                a setting is missing or contradicts another
 
 Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and the
@@ -37,6 +40,11 @@ like are responses to a caller, not bugs; the web layer turns each into an RFC 9
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 
 class CloudschedError(Exception):
@@ -260,6 +268,23 @@ class StoreUnavailable(Unavailable):
     """The document store did not respond."""
 
 
+class ClockSkewed(StoreUnavailable):
+    """This machine's clock differs too much from the store's: its leases would begin or end at the wrong time.
+
+    Attributes:
+        skew: How far it is ahead; negative if it is behind.
+    """
+
+    def __init__(self, skew: timedelta, allowed: timedelta) -> None:
+        self.skew = skew
+        difference = f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew.days >= 0 else 'behind'} the store's"
+        reason = f"this machine's clock is {difference}, and leases depend on both"
+        super().__init__("The store", reason)
+        self.args = (
+            f"{reason[:1].upper()}{reason[1:]}: at most {allowed.total_seconds():.0f} s are allowed. Correct it.",
+        )
+
+
 class BlobsUnavailable(StoreUnavailable):
     """The blob storage, which holds data too large for a document, did not respond; the store itself may work."""
 
@@ -272,17 +297,35 @@ class InterpreterUnavailable(Unavailable):
     """The script interpreter did not start, or died while running."""
 
 
-class UnsupportedDocument(CloudschedError):
+class UnreadableDocument(CloudschedError):
+    """A stored document cannot be read.
+
+    Attributes:
+        key: Its id.
+    """
+
+    def __init__(self, key: str, problem: str, hint: str) -> None:
+        self.key = key
+        self.hint = hint
+        super().__init__(f"{key} {problem} {hint}")
+
+
+class DamagedDocument(UnreadableDocument):
+    """A stored document is not what cloudsched wrote: another program has changed it, or it was truncated."""
+
+    def __init__(self, kind: str, key: str, problem: str) -> None:
+        hint = "Restore it from a backup, or remove it from the store; until then it is skipped in lists."
+        super().__init__(f"The stored {kind.lower()} {key!r}", f"is damaged: {problem}.", hint)
+
+
+class UnsupportedDocument(UnreadableDocument):
     """A stored document has a schema version that this code does not know."""
 
     def __init__(self, key: str, version: object, supported: int) -> None:
-        self.key = key
         self.version = version
         self.supported = supported
-        super().__init__(
-            f"{key} has schema version {version!r}; this code reads versions up to {supported}. "
-            "Deploy the newer cloudsched that wrote it."
-        )
+        problem = f"has schema version {version!r}; this code reads versions up to {supported}."
+        super().__init__(key, problem, "Deploy the newer cloudsched that wrote it.")
 
 
 class Misconfigured(CloudschedError):

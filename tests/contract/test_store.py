@@ -300,6 +300,20 @@ def test_a_check_returns_the_time_of_a_store_with_a_clock(store: Store) -> None:
         assert begun - timedelta(seconds=1) <= there <= datetime.now(UTC) + timedelta(seconds=1)
 
 
+def test_a_load_tells_when_it_was_read_by_a_store_with_a_clock(store: Store, make_task: MakeTask) -> None:
+    """Firestore's time comes with the document, without another round trip; a file has no clock of its own."""
+    task = make_task()
+    store.commit(task, None)
+    begun = datetime.now(UTC)
+    stored = store.load(task.id)
+    assert stored
+    if isinstance(store, SqliteStore):
+        assert stored.read_at is None
+    else:
+        assert stored.read_at
+        assert begun - timedelta(seconds=1) <= stored.read_at <= datetime.now(UTC) + timedelta(seconds=1)
+
+
 def test_a_store_responds_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:
     with open_store() as store:
         store.check()

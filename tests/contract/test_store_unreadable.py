@@ -17,7 +17,7 @@ from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.ports.store import Store, TaskQuery
-from cloudsched.errors import UnsupportedDocument
+from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -157,7 +157,7 @@ def test_loading_an_unreadable_document_is_refused(
     place.store.commit(task.model_copy(update={"schema_version": 7} if kind == "newer" else {}), None)
     if kind != "newer":
         place.damage(kind, "tasks", "b")
-    with pytest.raises(UnsupportedDocument if kind == "newer" else Exception):
+    with pytest.raises(UnsupportedDocument if kind == "newer" else UnreadableDocument):
         place.store.load("b")
 
 

@@ -304,6 +304,7 @@ class Container:
             registry=self._handlers,
             keys=self._keys,
             tracer=self.tracer,
+            checks_clock=isinstance(self.clock, SystemClock),  # other clocks are a simulation's or a local stack's own
         )
 
     @lazy_property

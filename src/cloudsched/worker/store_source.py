@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import LeaseKeeper
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
     from cloudsched.engine.state.lease import LeaseState
 
-MAX_SKEW = timedelta(seconds=10)
-"""The largest allowed difference between this machine's clock and the store's: leases depend on both."""
 CLOCK_CHECK_SECONDS = 600.0
 """How many seconds between two checks of that. Each costs one read."""
 _PERMISSION_CODES = ("PERMISSION_DENIED", "UNAUTHENTICATED")
@@ -94,11 +93,7 @@ class StoreSource:
             return
         earliest = self._app.clock.now()
         store_time = self._app.store.check()
-        skew = (
-            timedelta(0)
-            if store_time is None
-            else min(self._app.clock.now() - store_time, max(earliest - store_time, timedelta(0)))
-        )
+        skew = timedelta(0) if store_time is None else measure_skew(earliest, store_time, self._app.clock.now())
         if abs(skew) > MAX_SKEW:
             difference = (
                 f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta(0) else 'behind'} the store's"

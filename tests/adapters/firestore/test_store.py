@@ -91,11 +91,13 @@ class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no typ
             if name == "Commit":
                 self.commits.append(messages.CommitRequest.deserialize(request))
                 return bytes(messages.CommitResponse.serialize({"write_results": [{"update_time": NOW}]}))
-            if name == "GetDocument":
-                context.abort(grpc.StatusCode.NOT_FOUND, "no such document")
+            if name == "BatchGetDocuments":
+                asked = messages.BatchGetDocumentsRequest.deserialize(request).documents
+                answer = {"missing": asked[0], "read_time": NOW}
+                return bytes(messages.BatchGetDocumentsResponse.serialize(answer))
             return b""
 
-        if name == "RunQuery":
+        if name in {"RunQuery", "BatchGetDocuments"}:
             return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([answer(request, context)]))
         return grpc.unary_unary_rpc_method_handler(answer)
 
@@ -121,10 +123,10 @@ def test_a_load_is_one_read_and_a_commit_one_call(
 ) -> None:
     handler, store = fake
     assert store.load("a") is None
-    assert handler.calls == ["GetDocument"]
+    assert handler.calls == ["BatchGetDocuments"]
     task = make_task()
     store.commit(task, Version(7), [make_execution(task)], [make_message(task, "m")])
-    assert handler.calls == ["GetDocument", "Commit"]
+    assert handler.calls == ["BatchGetDocuments", "Commit"]
     writes = handler.commits[0].writes
     assert [write.update.name.partition("/documents/")[2] for write in writes] == [
         f"tasks/{task.id}",

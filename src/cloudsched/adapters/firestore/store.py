@@ -50,7 +50,7 @@ from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
-from cloudsched.errors import VersionConflict
+from cloudsched.errors import DamagedDocument, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,8 +106,9 @@ class FirestoreStore:
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
-        found = self._get("tasks", task_id)
-        return None if found is None else _to_versioned_task(found)
+        name = self._document_name("tasks", task_id)
+        found, read_at = (None, None) if name is None else self._rpc.get(name)
+        return None if found is None else _to_versioned_task(found, read_at)
 
     def commit(  # noqa: PLR0913 - the parts of one commit
         self,
@@ -286,7 +287,7 @@ class FirestoreStore:
 
     def _get(self, *path: str) -> google_calls.Message | None:
         name = self._document_name(*path)
-        return None if name is None else self._rpc.get(name)
+        return None if name is None else self._rpc.get(name)[0]
 
     def _build_task_writes(self, task: Task, expected_version: Version | None) -> list[google_calls.Message]:
         """Return the write of a task, and that of its offer if it changes."""
@@ -369,12 +370,17 @@ def _to_sort_key(document: google_calls.Message, listing: Listing) -> tuple[goog
 
 
 def _to_document(kind: type[D], document: google_calls.Message) -> D:
-    return kind.from_stored(*_to_row(document))
+    key = document.name.rpartition("/")[2]
+    try:
+        row = _to_row(document)
+    except Exception as error:  # whatever another program has written
+        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
+    return kind.from_stored(*row)
 
 
-def _to_versioned_task(document: google_calls.Message) -> VersionedTask:
+def _to_versioned_task(document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
     task = _to_document(Task, document)
-    return VersionedTask(task, _to_version(document.update_time, offer_entry(task)))
+    return VersionedTask(task, _to_version(document.update_time, offer_entry(task)), read_at)
 
 
 def _to_version(update_time: google_calls.Message, offer: OfferEntry | None = None) -> Version:

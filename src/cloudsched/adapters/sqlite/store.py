@@ -36,7 +36,7 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
-from cloudsched.errors import UnsupportedDocument, VersionConflict
+from cloudsched.errors import DamagedDocument, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
@@ -387,7 +387,11 @@ def _to_document(kind: type[D], key: str, body: bytes) -> D:
     try:
         document = kind.model_validate_json(body, context=STORED_CONTEXT)
     except ValidationError:
-        return kind.from_stored(key, json.loads(body))  # raises UnsupportedDocument if it is of a newer schema
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise DamagedDocument(kind.__name__, key, "it is not JSON") from error
+        return kind.from_stored(key, data)  # raises what is wrong with it
     if document.schema_version > SCHEMA_VERSION:
         raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
     return document

@@ -11,11 +11,19 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
-from cloudsched.errors import InvalidInput, UnsupportedDocument
+from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 
 SCHEMA_VERSION = 1
 """The schema version that this code writes, and the newest that it reads."""
@@ -92,16 +100,26 @@ class Document(WireModel):
         return self.model_dump_json(by_alias=True, exclude_none=True)
 
     @classmethod
-    def from_stored(cls, key: str, data: dict[str, Any]) -> Self:
+    def from_stored(cls, key: str, data: object) -> Self:
         """Read a stored document.
 
         Raises:
             UnsupportedDocument: It was written by a newer cloudsched.
+            DamagedDocument: It is not a document of this kind.
         """
+        if not isinstance(data, dict):
+            raise DamagedDocument(cls.__name__, key, "it is not an object")
         version = data.get("schemaVersion")
-        if not isinstance(version, int) or version > SCHEMA_VERSION:
+        if isinstance(version, int) and version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, version, SCHEMA_VERSION)
-        return cls.model_validate(data, context=STORED_CONTEXT)
+        if not isinstance(version, int):
+            raise DamagedDocument(cls.__name__, key, "its schemaVersion is no number")
+        try:
+            return cls.model_validate(data, context=STORED_CONTEXT)
+        except ValidationError as error:  # its text has the values, which are not for everybody
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            place = ".".join(str(part) for part in first["loc"]) or "(document)"
+            raise DamagedDocument(cls.__name__, key, f"{place} is not valid ({first['type']})") from error
 
 
 def _require_readable(document: Document) -> None:

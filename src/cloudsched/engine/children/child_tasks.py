@@ -6,6 +6,7 @@ ends, its parent is notified. Like a dispatch, that is a hint: the parent reads 
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Page, Store
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
+
+log = logging.getLogger(__name__)
 
 MAX_CONFLICTS = 20
 _PAGE_SIZE = 100
@@ -189,10 +192,14 @@ class ChildTasks:
 
     def children(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Task]:
         """Yield a task's calls, newest first."""
+        for page in self._pages(task_id, status):
+            yield from page.items
+
+    def _pages(self, task_id: str, status: TaskStatus | None) -> Iterator[Page[Task]]:
         token: str | None = None
         while True:
             page = self._store.list_tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token)
-            yield from page.items
+            yield page
             token = page.next_page_token
             if token is None:
                 return
@@ -200,47 +207,60 @@ class ChildTasks:
     def remove(self, task: Task) -> bool:
         """Remove a task that is being deleted, and cancel its descendants; return whether it has been purged.
 
-        It stays while one of its handlers is running that holds a lock or may still make calls; the sweep removes it
-        later.
+        It stays while one of its handlers is running that holds a lock or may still make calls, and while a call below
+        it cannot be read; the sweep removes it later.
         """
-        if may_have_children(task):
-            self.cancel_descendants(task)
+        are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
         now = self._clock.now()
         self._locks.remove_task(task, now)
-        if can_still_call(task, now) or holds_lock(task, now):
+        if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
         self._store.purge(task.id)
         return True
 
-    def cancel_descendants(self, task: Task) -> None:
+    def cancel_descendants(self, task: Task) -> bool:
         """Cancel every descendant of a task that has not ended, including descendants of calls that have ended.
 
         If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone.
+
+        Returns:
+            Whether that was all of them: a call whose document cannot be read is skipped, and the sweep has to return
+            to it.
         """
-        waiting = [task.id]
+        waiting, unreadable = [task.id], 0
         while waiting:
             parent = waiting.pop()
             for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
-                for child in self._children_of_generation(task, parent, status):
+                for child in self._children_of_generation(task, parent, status)[0]:
                     self._cancel(child.id)
-            waiting += [child.id for child in self._children_of_generation(task, parent) if child.has_children]
+            found, skipped = self._children_of_generation(task, parent)
+            waiting += [child.id for child in found if child.has_children]
+            unreadable += skipped
+        if unreadable:
+            details = {"action": "calls_not_cancelled", "taskId": task.id, "unreadable": unreadable}
+            log.error("%d calls below %s cannot be read, and were not cancelled", unreadable, task.id, extra=details)
+        return not unreadable
 
-    def _children_of_generation(self, task: Task, parent: str, status: TaskStatus | None = None) -> list[Task]:
-        """Return the calls of `parent`, the task or a descendant, without those made since the task was recreated.
+    def _children_of_generation(
+        self, task: Task, parent: str, status: TaskStatus | None = None
+    ) -> tuple[list[Task], int]:
+        """Return the calls of `parent`, the task or a descendant, and how many of them cannot be read.
 
-        The task is read after its calls, so a call that was found cannot belong to a generation that began later.
+        Those made since the task was recreated are left out. The task is read after its calls, so a call that was
+        found cannot belong to a generation that began later.
         """
-        found = list(self.children(parent, status))
+        pages = list(self._pages(parent, status))
+        found, unreadable = [task for page in pages for task in page.items], sum(page.unreadable for page in pages)
         stored = self._store.load(task.id) if found and parent == task.id else None
         if stored is None or not was_recreated(task, stored.task):
-            return found
+            return found, unreadable
         current = stored.task
         is_rescheduled = current.created_at == task.created_at and task.deleted_at is None
         since = task.status_changed_at if is_rescheduled else current.created_at
         is_new = {run.execution_id for run in current.runs}
         old = [each for each in found if each.parent and each.parent.execution_id not in is_new]
-        return [each for each in old if each.created_at < since]
+        return [each for each in old if each.created_at < since], unreadable
 
     def _cancel(self, task_id: str) -> None:
         for _ in range(MAX_CONFLICTS):

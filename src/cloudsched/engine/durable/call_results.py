@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import MAX_CALLS, StepError, StepStatus
 from cloudsched.engine.durable.results import Results
-from cloudsched.errors import CallFailed, Unavailable, UnsupportedDocument
+from cloudsched.errors import CallFailed, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def with_call_outcomes(
                 extra={"action": "call_result_unavailable", "taskId": execution.task_id},
             )
             break
-        except UnsupportedDocument:
+        except UnreadableDocument:
             continue
         if end is not None and _is_recordable(entry, end, execution):
             updated[entry.number] = entry.model_copy(update=end)

@@ -21,7 +21,8 @@ from cloudsched.domain.transitions.planning import Dispatch, WakeUp, executor_wa
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
-from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
+from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
+from cloudsched.errors import ClockSkewed, InvalidInput, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -65,6 +66,7 @@ class Executor:
         registry: Registry,
         keys: SigningKeys,
         tracer: Tracer,
+        checks_clock: bool = False,
     ) -> None:
         self._store = store
         self._committer = committer
@@ -75,6 +77,7 @@ class Executor:
         self._registry = registry
         self._keys = keys
         self._tracer = tracer
+        self._checks_clock = checks_clock
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; return once its result is stored.
@@ -82,7 +85,8 @@ class Executor:
         Raises:
             Unauthenticated: The token is missing or wrong. Nothing was read.
             InvalidInput: The body is not a dispatch. Do not deliver it again.
-            StoreUnavailable: The store did not answer; deliver the dispatch again.
+            StoreUnavailable: The store did not answer, or this machine's clock differs from its clock; deliver the
+                dispatch again.
             QueueUnavailable: What follows could not be dispatched; deliver the dispatch again.
         """
         self._keys.verify(body, token)
@@ -118,7 +122,7 @@ class Executor:
             secrets.token_hex(16)
         )  # the token itself is not needed: no report arrives from outside
         for _ in range(MAX_CONFLICTS):
-            stored = self._store.load(dispatch.task_id)
+            stored = self._load(dispatch.task_id)
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
@@ -132,6 +136,23 @@ class Executor:
             except VersionConflict:
                 continue
         raise StoreUnavailable("The store", f"task {dispatch.task_id} changed {MAX_CONFLICTS} times while it was read")
+
+    def _load(self, task_id: str) -> VersionedTask | None:
+        """Load a task; the store's time, which comes with it, must agree with this machine's.
+
+        Raises:
+            ClockSkewed: It does not. Nothing is decided by a wrong clock; deliver the dispatch again.
+        """
+        before = self._clock.now() if self._checks_clock else None
+        stored = self._store.load(task_id)
+        if before is None or stored is None or stored.read_at is None:
+            return stored
+        skew = measure_skew(before, stored.read_at, self._clock.now())
+        if abs(skew) > MAX_SKEW:
+            error = ClockSkewed(skew, MAX_SKEW)
+            log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
+            raise error
+        return stored
 
     def _commit_claim(
         self, stored: VersionedTask, decision: Claim, dispatch: Dispatch

@@ -5,7 +5,7 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class VersionedTask:
 
     task: Task
     version: Version
+    read_at: datetime | None = field(default=None, compare=False)
+    """When `Store.load` read it, by the store's own clock; None if the store has none."""
 
 
 @dataclass(frozen=True, slots=True)

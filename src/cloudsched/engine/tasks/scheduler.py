@@ -257,8 +257,8 @@ class Scheduler:
     def _cancel_descendants(self, task: Task) -> Task:
         """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this."""
         if task.deferred:
-            self._child_tasks.cancel_descendants(task)
-            task = self._clear_deferred(task.id) or task
+            are_all_cancelled = self._child_tasks.cancel_descendants(task)
+            task = (are_all_cancelled and self._clear_deferred(task.id)) or task
         self._child_tasks.notify_parent(task)
         return task
 

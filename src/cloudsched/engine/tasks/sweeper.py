@@ -201,8 +201,8 @@ class Sweeper:
         if stored.task.deleted_at is not None:
             result.purged += self._child_tasks.remove(stored.task)
         elif stored.task.deferred:
-            self._child_tasks.cancel_descendants(stored.task)
-            if not can_still_call(stored.task, now):
+            are_all_cancelled = self._child_tasks.cancel_descendants(stored.task)
+            if are_all_cancelled and not can_still_call(stored.task, now):
                 result.undeferred += self._clear_deferred(task.id)
 
     def _write_records(self, task_id: str) -> int:

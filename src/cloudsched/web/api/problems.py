@@ -29,6 +29,7 @@ from cloudsched.errors import (
     QuotaExceeded,
     Unauthenticated,
     Unavailable,
+    UnreadableDocument,
     VersionConflict,
 )
 
@@ -75,6 +76,9 @@ def render_problem(error: Exception) -> Response:
         log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
         detail = "The service is not set up; its log says what is missing."
         return _render(HTTPStatus.SERVICE_UNAVAILABLE, "Misconfigured", detail)
+    if isinstance(error, UnreadableDocument):
+        log.error("unreadable: %s", error, extra={"action": "unreadable", "document": error.key})
+        return _render_known(error, HTTPStatus.INTERNAL_SERVER_ERROR)
     log.error("request failed", exc_info=error, extra={"action": "request_failed"})
     return _render(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
@@ -86,7 +90,7 @@ def _render_known(error: CloudschedError, status: HTTPStatus) -> Response:
         more = {"field": error.field, "hint": error.hint}
         if isinstance(error, AmbiguousSchedule):
             more["readings"] = list(error.readings)
-    elif isinstance(error, NotAllowed | QuotaExceeded):
+    elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):
         more = {"hint": error.hint}
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
             headers = {"Retry-After": str(error.retry_after)}

@@ -1,0 +1,16 @@
+"""Whether this machine's clock agrees with the store's: leases are taken by the one and judged by others."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+MAX_SKEW = timedelta(seconds=10)
+"""The largest allowed difference between this machine's clock and the store's."""
+
+
+def measure_skew(before: datetime, store_time: datetime, after: datetime) -> timedelta:
+    """Return by how much this machine's clock is at least ahead of the store's; negative if it is behind.
+
+    The store told its time between two instants of this clock: anything between them is no difference.
+    """
+    return min(after - store_time, max(before - store_time, timedelta(0)))

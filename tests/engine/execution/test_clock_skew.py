@@ -1,0 +1,119 @@
+"""An executor whose clock differs too much from the store's runs nothing: its leases would overlap those of others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.adapters.clocks import SystemClock
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
+from cloudsched.errors import ClockSkewed
+from cloudsched.web.functions import TOKEN_HEADER, serve_execute
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.store import VersionedTask
+
+SECOND = timedelta(seconds=1)
+
+
+class SkewedClock(SystemClock):
+    """A machine's clock that is wrong from some moment on."""
+
+    skew = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.skew
+
+
+class TimedStore(SqliteStore):
+    """A store that tells its own time with what it reads, as Firestore does."""
+
+    def load(self, task_id: str) -> VersionedTask | None:
+        found = super().load(task_id)
+        return found and replace(found, read_at=datetime.now(UTC))
+
+
+class Outbox:
+    """A queue that only keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[QueueMessage] = []
+
+    def create(self, message: QueueMessage) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def deployment(store: SqliteStore) -> tuple[App, SkewedClock, Outbox, list[str]]:
+    """Return an app whose task is due now, with its clock, its queue and the calls of its handler."""
+    clock, outbox, calls = SkewedClock(), Outbox(), list[str]()
+    settings = Settings(secret="the secret of this test", executor_url="http://executor")  # noqa: S106
+    app = App(settings, store=store, dispatcher=outbox, clock=clock)
+
+    @app.handler("tick")
+    def tick() -> None:
+        calls.append("ran")
+
+    app.create(id="t", owner="ada", title="Tick", handler="tick", schedule=Schedule.once(clock.now() + SECOND))
+    clock.skew = 2 * SECOND
+    return app, clock, outbox, calls
+
+
+@pytest.mark.parametrize(
+    "skew", [timedelta(seconds=150), timedelta(seconds=-150), MAX_SKEW + SECOND, -MAX_SKEW - SECOND]
+)
+def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_comes_again(skew: timedelta) -> None:
+    """503, nothing committed, no handler called; another executor, whose clock is right, runs it."""
+    app, clock, outbox, calls = deployment(TimedStore())
+    (sent,) = outbox.sent
+    before = app.store.load("t")
+    clock.skew = skew
+    with pytest.raises(ClockSkewed, match=r"This machine's clock is \d+ s (ahead of|behind) the store's"):
+        app.deliver(sent.body, sent.token)
+    headers = [(TOKEN_HEADER, sent.token)]
+    request = Request(EnvironBuilder(method="POST", data=sent.body, headers=headers).get_environ())
+    response = serve_execute(app, request)
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+    assert "clock" in response.get_data(as_text=True)
+    assert (app.store.load("t"), calls) == (before, [])
+    clock.skew = 2 * SECOND
+    app.deliver(sent.body, sent.token)
+    assert calls == ["ran"]
+
+
+@pytest.mark.parametrize("skew", [MAX_SKEW - SECOND, timedelta(seconds=2)])
+def test_a_small_difference_is_allowed(skew: timedelta) -> None:
+    """Clocks never agree quite."""
+    app, clock, outbox, calls = deployment(TimedStore())
+    clock.skew = skew
+    app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    assert calls == ["ran"]
+
+
+def test_a_store_without_a_clock_is_not_compared() -> None:
+    """A file is used by the processes of one machine, which share one clock."""
+    app, clock, outbox, calls = deployment(SqliteStore())
+    clock.skew = timedelta(seconds=150)
+    app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    assert calls == ["ran"]
+
+
+@given(st.integers(-500, 500), st.integers(0, 100), st.integers(0, 100))
+def test_what_the_round_trip_may_have_taken_is_no_difference(skew: int, there: int, back: int) -> None:
+    """The difference that is found is at most the true one, in its direction, and less by no more than the trip."""
+    store_time = datetime(2027, 1, 1, tzinfo=UTC)
+    at = store_time + skew * SECOND
+    found = measure_skew(at - there * SECOND, store_time, at + back * SECOND) / SECOND
+    assert found == max(0, skew - there) if skew >= 0 else found == min(0, skew + back)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
@@ -353,13 +353,6 @@ class FirestoreStore:
         return Page(items, make_token(query, decode_instant(value), key), unreadable)
 
 
-def _to_row(document: google_calls.Message) -> tuple[str, dict[str, Any]]:
-    data = decode(document.fields)
-    data.pop(COMMIT_ID, None)
-    data.pop(OFFER_WRITTEN_AT, None)
-    return document.name.rpartition("/")[2], data
-
-
 def _to_sort_key(document: google_calls.Message, listing: Listing) -> tuple[google_calls.Message, str]:
     """Return a document's position in a list, without decoding the rest of it, which may be damaged."""
     *path, last = listing.order.split(".")
@@ -372,10 +365,12 @@ def _to_sort_key(document: google_calls.Message, listing: Listing) -> tuple[goog
 def _to_document(kind: type[D], document: google_calls.Message) -> D:
     key = document.name.rpartition("/")[2]
     try:
-        row = _to_row(document)
+        data = decode(document.fields)
     except Exception as error:  # whatever another program has written
         raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    return kind.from_stored(*row)
+    data.pop(COMMIT_ID, None)
+    data.pop(OFFER_WRITTEN_AT, None)
+    return kind.from_stored(key, data)
 
 
 def _to_versioned_task(document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:

@@ -13,8 +13,6 @@ import secrets
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pydantic import ValidationError
-
 from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
 from cloudsched.adapters.sqlite.queries import (
@@ -26,7 +24,7 @@ from cloudsched.adapters.sqlite.queries import (
     to_microseconds,
 )
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
-from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED_CONTEXT, Document
+from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
@@ -36,7 +34,7 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
-from cloudsched.errors import DamagedDocument, UnsupportedDocument, VersionConflict
+from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
@@ -384,14 +382,4 @@ def _to_json(document: Document, *path: str) -> str:
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:
-    try:
-        document = kind.model_validate_json(body, context=STORED_CONTEXT)
-    except ValidationError:
-        try:
-            data = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise DamagedDocument(kind.__name__, key, "it is not JSON") from error
-        return kind.from_stored(key, data)  # raises what is wrong with it
-    if document.schema_version > SCHEMA_VERSION:
-        raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
-    return document
+    return kind.from_stored_json(key, body)

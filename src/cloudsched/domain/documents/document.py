@@ -7,6 +7,7 @@ conversion between the two. An instant is an aware datetime, stored in UTC; a na
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Self, get_args
@@ -120,6 +121,26 @@ class Document(WireModel):
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             place = ".".join(str(part) for part in first["loc"]) or "(document)"
             raise DamagedDocument(cls.__name__, key, f"{place} is not valid ({first['type']})") from error
+
+    @classmethod
+    def from_stored_json(cls, key: str, body: bytes) -> Self:
+        """Read a document that is stored as JSON.
+
+        Raises:
+            UnsupportedDocument: It was written by a newer cloudsched.
+            DamagedDocument: It is not a document of this kind.
+        """
+        try:
+            document = cls.model_validate_json(body, context=STORED_CONTEXT)
+        except ValidationError:
+            try:
+                data = json.loads(body)
+            except (ValueError, RecursionError) as error:
+                raise DamagedDocument(cls.__name__, key, "it is not JSON") from error
+            return cls.from_stored(key, data)  # raises what is wrong with it
+        if document.schema_version > SCHEMA_VERSION:
+            raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
+        return document
 
 
 def _require_readable(document: Document) -> None:

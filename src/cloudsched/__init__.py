@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.store import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "App",
+    "AsyncContext",
     "CallFailed",
     "Cancel",
     "CatchUp",
@@ -65,6 +67,7 @@ _HOMES = {
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
     "domain.recurrence.schedule": ("Schedule",),
     "domain.documents.task": ("Task", "TaskStatus"),
+    "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
     "engine.ports.store": ("TaskQuery",),
     "web.mount": ("asgi", "wsgi"),

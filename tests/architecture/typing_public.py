@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from cloudsched import (
     App,
+    AsyncContext,
     CallFailed,
     Cancel,
     CatchUp,
@@ -61,6 +62,32 @@ def greet(ctx: Context, greeting: Greeting) -> Done | Retry | Snooze | Fail | Ca
 @app.handler("plain", retry=False)
 def plain() -> None:
     """Take nothing and return nothing."""
+
+
+async def fetch(n: int) -> Greeting:
+    """Be a step of a handler of either kind."""
+    return Greeting(name=str(n))
+
+
+@app.handler("modern")
+async def modern(ctx: AsyncContext, greeting: Greeting) -> str:
+    """Await what a plain handler calls, with the same types."""
+    fetched: Greeting = await ctx.step("fetch", fetch, 1)
+    size: int = await ctx.step("size", len, fetched.name, retry=False, timeout=timedelta(minutes=1))
+    wrong: str = await ctx.step("wrong", len, greeting.name)  # type: ignore[arg-type]
+    await ctx.gather(ctx.call("plain"), return_failures=True)
+    await ctx.sleep(timedelta(days=1))
+    payload, sender = await ctx.wait_for("word", with_sender=True)
+    await ctx.progress(f"{size} {payload} {sender.role} {wrong}")
+    return "" if await ctx.heartbeat() else ctx.now().isoformat()
+
+
+@app.handler("stepping")
+def stepping(ctx: Context) -> str:
+    """Have an asynchronous step in a plain handler."""
+    fetched: Greeting = ctx.step("fetch", fetch, 1)
+    wrong: int = ctx.step("fetch", fetch, 1)  # type: ignore[assignment]
+    return fetched.name * wrong
 
 
 @app.handler("patient")

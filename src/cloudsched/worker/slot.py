@@ -103,11 +103,15 @@ class Slot:
         self._calls: SimpleQueue[tuple[ClaimedWork, Context]] = SimpleQueue()
         self._reports: SimpleQueue[object] = SimpleQueue()
         self._release_requested = threading.Event()
-        for role, target in (("supervisor", self._supervise), ("handler", self._call)):
-            threading.Thread(target=target, name=f"worker-{role}-{number}", daemon=True).start()
+        self._threads = [
+            threading.Thread(target=target, name=f"worker-{role}-{number}", daemon=True)
+            for role, target in (("supervisor", self._supervise), ("handler", self._call))
+        ]
 
     def assign(self, work: ClaimedWork) -> None:
         """Start on a piece of claimed work. The slot must be free."""
+        while self._threads:  # a slot that was never needed costs no thread
+            self._threads.pop().start()
         self._queue.put(work)
 
     def release(self) -> None:

@@ -25,7 +25,8 @@ class Callable:
     def __call__(self, payload: Model) -> None: ...
 
 
-async def coroutine() -> None: ...
+async def async_generator() -> Any:
+    yield 1
 
 
 def generator() -> Any:
@@ -53,7 +54,7 @@ def fine(ctx: Context, payload: Model) -> str:
 
 @pytest.mark.parametrize(
     "function",
-    [coroutine, generator, two, bare, keyword, hidden, impossible, Callable(), functools.partial(fine)],
+    [async_generator, generator, two, bare, keyword, hidden, impossible, Callable(), functools.partial(fine)],
     ids=lambda function: getattr(function, "__name__", type(function).__name__),
 )
 def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:

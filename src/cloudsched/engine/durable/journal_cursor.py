@@ -102,6 +102,7 @@ class JournalCursor:
         self._failures = FailureTracker()
         self._mismatch: JournalMismatch | None = None
         self._thread: int | None = None
+        self._loop_thread: int | None = None
         self.calls_made = run.calls_made
         self.is_in_step = False
         """Whether a step's function is running; only its result is recorded."""
@@ -117,6 +118,12 @@ class JournalCursor:
     def bind_thread(self) -> None:
         """Note that the handler runs in this thread, the only one that may request journal entries."""
         self._thread = threading.get_ident()
+
+    @suspend_when_unavailable
+    def allow_event_loop(self, thread: int) -> None:
+        """Let the event loop's thread request entries, too; the journal is loaded here, which would block it."""
+        self._loop_thread = thread
+        _ = self._journal
 
     @suspend_when_unavailable
     def check_complete(self) -> None:
@@ -213,7 +220,9 @@ class JournalCursor:
 
         Requests of other threads would be recorded in a different order each time.
         """
-        if self._thread not in {None, threading.get_ident()} and not in_step_attempt():
+        if self._thread is None or threading.get_ident() in {self._thread, self._loop_thread}:
+            return
+        if not in_step_attempt():
             raise WorkflowError(
                 f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
                 "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "

@@ -37,6 +37,7 @@ class NoJournal:
     is_in_step = False
     is_replaying = False
     lease_until = None
+    suspension = None
     usage_in_steps = Usage()
     """There are no steps."""
 
@@ -47,6 +48,9 @@ class NoJournal:
 
     def bind_thread(self) -> None:
         """Allow every thread: nothing is recorded, so there is no order to keep."""
+
+    def allow_event_loop(self, thread: int) -> None:
+        """Do nothing: every thread is allowed."""
 
     def now(self) -> datetime:
         """Return the present instant."""

@@ -18,6 +18,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation,
 from pydantic_core import to_jsonable_python
 
 from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.errors import InvalidInput, WorkflowError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Usage:
 
 
 class _StepAttempt:
-    """One call of a step's function that has a timeout."""
+    """One call of a step's function that is asynchronous or has a timeout."""
 
     def __init__(self) -> None:
         self.has_timed_out = False
@@ -57,28 +58,31 @@ def require_not_timed_out() -> None:
 
 
 def in_step_attempt() -> bool:
-    """Whether this is the thread of a step's function that has a timeout."""
+    """Whether the caller belongs to a step's function that is asynchronous or has a timeout."""
     return _STEP_ATTEMPT.get() is not None
 
 
 def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function and drain the iterator if it returns one; abandon it after `timeout`.
 
-    Python cannot stop a function from outside: an abandoned one continues in its own thread, and its result is ignored.
+    An asynchronous function runs on the event loop, and is cancelled. Python cannot stop any other from outside: an
+    abandoned one continues in its own thread, and its result is ignored.
     The next use of its context raises `WorkflowError` in it.
 
     Raises:
         TimeoutError: It took longer than `timeout`.
     """
+    if is_async(function):
+        return _call_async(function, timeout)
     if timeout is None:
-        return drain_iterator(function())
+        return drain_iterator(call_function(function))
     outcomes: list[tuple[Any, BaseException | None]] = []
     context, attempt = contextvars.copy_context(), _StepAttempt()
     context.run(_STEP_ATTEMPT.set, attempt)
 
     def work() -> None:
         try:
-            outcomes.append((context.run(lambda: drain_iterator(function())), None))
+            outcomes.append((context.run(lambda: drain_iterator(call_function(function))), None))
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             outcomes.append((None, error))
 
@@ -92,6 +96,18 @@ def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) ->
     if error is not None:
         raise error
     return result
+
+
+def _call_async(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - the same
+    """Run an asynchronous function on the event loop; it is cancelled when it takes longer than `timeout`."""
+    from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
+
+    context, attempt = contextvars.copy_context(), _StepAttempt()
+    context.run(_STEP_ATTEMPT.set, attempt)
+    try:
+        return drain_iterator(run_coroutine(function, timeout, context))
+    finally:
+        attempt.has_timed_out = True
 
 
 def drain_iterator(result: Any) -> Any:  # noqa: ANN401 - the same

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.transitions.finish import FAILURE_STATUSES
+from cloudsched.engine.durable.async_functions import call_function
 from cloudsched.engine.durable.exits import is_handler_failure
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> No
 
 def _call_hook(hook: OnFailure, task: Task, execution: Execution) -> None:
     try:
-        hook(task, execution)
+        call_function(partial(hook, task, execution))
     except BaseException as error:
         if not is_handler_failure(error):
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionError
@@ -17,6 +18,7 @@ from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Ret
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.durable.arguments import deadline, parse_wait
+from cloudsched.engine.durable.async_functions import call_function
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.steps import drain_iterator
@@ -31,9 +33,19 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
 
 log = logging.getLogger(__name__)
+
+_CALLING_MODULES = frozenset(
+    {
+        __name__,
+        "cloudsched.engine.execution.async_handler",
+        "cloudsched.engine.durable.async_functions",
+        "cloudsched.engine.durable.event_loop",
+    }
+)
+"""Whose frames are between this module and a handler."""
 
 MAX_MESSAGE = 2_000
 """How many bytes of a message or reason are stored."""
@@ -59,7 +71,7 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        result = handler.function(*handler.build_arguments(context, payload))
+        result = _call_function(handler, context, payload)
         if isinstance(result, CallHandle):
             result = result.result()
         outcome, result_error = _normalize_result(drain_iterator(result), context.durable_run.clock_now())
@@ -75,6 +87,14 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
         reason = _error_text(error)
         return _report_failure(context, Retry(reason) if handler.is_retryable(error) else Fail(reason), error)
     return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
+
+
+def _call_function(handler: Handler, context: Context, payload: object) -> object:
+    if handler.is_async:
+        from cloudsched.engine.execution.async_handler import run_async_handler  # noqa: PLC0415 - imports asyncio
+
+        return run_async_handler(handler, context, payload)
+    return call_function(partial(handler.function, *handler.build_arguments(context, payload)))
 
 
 def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception | None]:
@@ -153,7 +173,9 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
     """
     if task.handler == SCRIPTS:
         return truncate_error(type(error).__qualname__, _error_text(error), None)
-    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLING_MODULES:
+        frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
     return truncate_error(type(error).__qualname__, _error_text(error), text)
 

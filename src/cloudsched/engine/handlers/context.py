@@ -37,7 +37,7 @@ from cloudsched.engine.durable.steps import Usage, require_not_timed_out
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from random import Random
     from uuid import UUID
@@ -132,6 +132,18 @@ class Context:
         """
         return self.durable_run.version(name, require_count("newest", newest, 1))
 
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Awaitable[T]],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> T: ...
+    @overload
     def step(
         self,
         name: str,
@@ -141,16 +153,27 @@ class Context:
         retry: RetryPolicy | int | bool | None = None,
         timeout: timedelta | None = None,
         **kwargs: Any,
-    ) -> T:
+    ) -> T: ...
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Call a function once and record its result; a replay gets that result without calling the function.
 
         Args:
             name: The step's name in the journal. It need not be unique.
-            function: What to call. Its result is stored as JSON, and read back as its return annotation says.
+            function: What to call; if it is ``async def``, it runs on the event loop. Its result is stored as JSON, and
+                read back as its return annotation says.
             *args: Its positional arguments.
             retry: When and how often it is retried if it raises; the task's policy if None.
             timeout: How long one attempt may take. A function that takes longer is abandoned: its thread keeps running,
-                but its result is ignored.
+                but its result is ignored. An ``async def`` function is cancelled.
             **kwargs: Its keyword arguments.
 
         Raises:
@@ -161,8 +184,7 @@ class Context:
         policy = self.task.retry if retry is None else parse_retry_policy(retry)
         limit = parse_timeout(timeout)
         given = require_callable("function", function)
-        result: T = self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
-        return result
+        return self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
 
     def call(self, handler: str, payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
         """Start a call of another handler: a task of its own, whose parent is this task.

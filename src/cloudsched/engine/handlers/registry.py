@@ -1,20 +1,18 @@
 """The functions that a task may name as its handler, and the payload that each of them takes.
 
-A handler is a plain function, still callable: ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation
-of `payload` is a pydantic model (or anything else that pydantic validates). A handler without a payload parameter
-takes an empty payload. Mistakes raise an error when the module is imported, not when the task is due.
+A handler is a function (``def`` or ``async def``), still callable: ``handler(payload)`` or ``handler(ctx, payload)``,
+where the annotation of `payload` is a pydantic model (or anything else that pydantic validates). A handler without a
+payload parameter takes an empty payload. Mistakes raise an error when the module is imported, not when the task is due.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
+from pydantic import ValidationError
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
@@ -24,9 +22,9 @@ from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
 from cloudsched.domain.transitions.drafts import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import accepts_field
 from cloudsched.engine.handlers.run_children import run_children
+from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.engine.handlers.task_ids import derive_task_id, validate_task_id
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
@@ -34,10 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
+    from pydantic import TypeAdapter
+
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.async_context import AsyncContext
+    from cloudsched.engine.handlers.context import Context
 
     OnFailure = Callable[[Task, Execution], object]
 
@@ -65,6 +67,8 @@ class Handler:
     """The workers of tasks that do not name any."""
     on_failure: OnFailure | None
     """Called when an occurrence has failed permanently."""
+    is_async: bool = False
+    """Whether it runs on the event loop, with an `AsyncContext`."""
     is_tool: bool = False
     """Whether scripts may call it."""
     check: Callable[[TaskDraft, Authority], None] | None = None
@@ -134,7 +138,7 @@ class Handler:
         """
         return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
 
-    def build_arguments(self, context: Context, payload: object) -> list[object]:
+    def build_arguments(self, context: Context | AsyncContext, payload: object) -> list[object]:
         """Return the positional arguments for the function."""
         arguments: list[object] = [context] if self.takes_context else []
         return arguments if self.payload is None else [*arguments, payload]
@@ -202,12 +206,13 @@ class Registry:
         def decorate(function: F) -> F:
             if name in self._handlers:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
-            takes_context, payload = _inspect_parameters(name, function)
+            signature = read_signature(name, function)
             self._handlers[name] = Handler(
                 name=name,
                 function=function,
-                takes_context=takes_context,
-                payload=payload,
+                takes_context=signature.takes_context,
+                payload=signature.payload,
+                is_async=signature.is_async,
                 retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
                 expected_duration=expected_duration,
@@ -333,45 +338,3 @@ def _validate_access(
         "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
         "user_queues": frozenset(queues),
     }
-
-
-def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
-    """Describe the mistake in a handler that seems to take more than a context and a payload."""
-    late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
-    if late is not None:
-        return f"has its Context in {late!r}, after another parameter; make it the first."
-    first = parameters[0].name
-    if first not in hints:
-        return f"has a first parameter {first!r} without an annotation; annotate it: `{first}: Context`."
-    return "has too many required parameters; a handler takes a Context, a payload, both or neither."
-
-
-def _inspect_parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
-    """Return whether the function takes the context, and how its payload is validated."""
-    for is_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
-        if is_kind(function):
-            raise Misconfigured(f"Handler {name!r} is a coroutine or a generator; write a plain function.")
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except TypeError as error:
-        raise Misconfigured(f"Handler {name!r} is a {type(function).__name__}; write a plain function.") from error
-    except NameError as error:
-        raise Misconfigured(
-            f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
-        ) from error
-    parameters = list(inspect.signature(function).parameters.values())
-    takes_context = bool(parameters) and hints.get(parameters[0].name) is Context
-    rest = parameters[1:] if takes_context else parameters
-    required = [parameter for parameter in rest if parameter.default is parameter.empty]
-    if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
-        raise Misconfigured(f"Handler {name!r} {_explain_extra_parameters(rest, hints)}")
-    if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
-        return takes_context, None
-    if rest[0].name not in hints:
-        raise Misconfigured(
-            f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
-        )
-    try:
-        return takes_context, TypeAdapter(hints[rest[0].name])
-    except (PydanticUserError, NameError) as error:
-        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error

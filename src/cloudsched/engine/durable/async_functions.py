@@ -1,0 +1,40 @@
+"""Calls functions of users that may be asynchronous. What is synchronous does not import asyncio."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling the function returns a coroutine or an asynchronous iterator, as far as its definition says."""
+    while isinstance(function, partial):
+        function = function.func
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    candidates = (function, inspect.unwrap(function), getattr(function, "__call__", None))  # noqa: B004 - may be async
+    return any(is_kind(each) for is_kind in kinds for each in candidates)
+
+
+def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+    """Call a function, on the event loop if it is asynchronous, and return what it finally returns."""
+    if is_async(function):
+        from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
+
+        return run_coroutine(function)
+    result = function()
+    if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
+        return call_function(_returning(result))
+    return result
+
+
+async def _await(result: Any) -> Any:  # noqa: ANN401 - the same
+    return result
+
+
+def _returning(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
+    return partial(_await, result)

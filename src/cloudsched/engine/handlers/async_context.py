@@ -1,0 +1,265 @@
+"""The context of an ``async def`` handler: forwards to the `Context`, which does its work in the attempt's thread."""
+
+# ruff: noqa: ASYNC109, ANN401 - the signatures are those of `Context`; a timeout is recorded, and not asyncio's
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+from cloudsched.engine.durable.arguments import deadline, parse_wait
+from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.steps import in_step_attempt, require_not_timed_out
+from cloudsched.errors import WorkflowError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from datetime import datetime, timedelta
+    from random import Random
+    from typing import Literal
+    from uuid import UUID
+
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.durable.event_loop import BlockingCalls
+    from cloudsched.engine.handlers.context import Context
+
+T = TypeVar("T")
+
+
+class AsyncContext:
+    """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
+
+    What may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `progress` and `heartbeat`. `call`
+    starts a call at once and returns it; awaiting that gives its result. The journal records the order of the durable
+    operations, so they are awaited one after the other: `asyncio.gather` over two of them is refused. To run work in
+    parallel, use `call` and `gather`, or `asyncio.gather` within one step.
+
+    Attributes:
+        task: The task as it was when the attempt started.
+        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
+        scheduled_for: The occurrence's instant, in UTC.
+        attempt: Which attempt this is, counted from 1.
+    """
+
+    def __init__(self, context: Context, calls: BlockingCalls) -> None:
+        self._context = context
+        self._calls = calls
+        self._thread = threading.get_ident()
+        self._current: str | None = None
+        self._refused: WorkflowError | None = None
+        self.task: Task = context.task
+        self.execution_id: str = context.execution_id
+        self.scheduled_for: datetime = context.scheduled_for
+        self.attempt: int = context.attempt
+
+    # ── Awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Awaitable[T]],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> T: ...
+    @overload
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., T],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> T: ...
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function once and record its result; see `Context.step`.
+
+        An ``async def`` function runs on the event loop and is cancelled at its `timeout`. Any other runs in the
+        attempt's own thread, so it may block.
+        """
+        own: dict[str, Any] = {"retry": retry, "timeout": timeout}
+        request = partial(self._context.step, name, function, *args, **own, **kwargs)
+        return await self._durable(f"ctx.step({name!r})", request)
+
+    async def gather(self, *calls: AsyncCallHandle, return_failures: bool = False) -> list[Any]:
+        """Wait until all calls have ended, and return their results in the order of the arguments; see `Context`."""
+        return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
+            "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
+        )
+
+    async def sleep(self, until: timedelta | datetime) -> None:
+        """Wait for a duration, or until an aware instant, while no function runs; see `Context`."""
+        instant = partial(deadline, parse_wait("until", until))
+        await self._durable("ctx.sleep", partial(self._context.durable_run.sleep_until, instant))
+
+    @overload
+    async def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[False] = False,
+    ) -> Any: ...
+    @overload
+    async def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[True],
+    ) -> tuple[Any, EventSender]: ...
+    async def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: bool = False,
+    ) -> Any:
+        """Return the payload of an event that is sent to this task from outside; see `Context.wait_for`."""
+        function: Any = self._context.wait_for
+        request = partial(function, event, timeout, by=by, with_sender=with_sender)
+        return await self._durable(f"ctx.wait_for({event!r})", request)
+
+    async def progress(self, text: str) -> None:
+        """Record how far the work is, and renew the lease; see `Context.progress`."""
+        await self._request(partial(self._context.progress, text))
+
+    async def heartbeat(self) -> bool:
+        """Renew the lease; return False if the task was cancelled or the lease is lost; see `Context.heartbeat`."""
+        return bool(await self._request(self._context.heartbeat))
+
+    # ── Immediate ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def call(self, handler: str, payload: Any = None, **fields: Any) -> AsyncCallHandle:
+        """Start a call of another handler, at once; see `Context.call`. Awaiting it gives its result."""
+        self._require_turn(f"ctx.call({handler!r})")
+        return AsyncCallHandle(self, self._context.call(handler, payload, **fields))
+
+    def now(self) -> datetime:
+        """Return the present instant, which a replay repeats; see `Context.now`."""
+        self._require_turn("ctx.now()")
+        return self._context.now()
+
+    def uuid(self) -> UUID:
+        """Return a new UUID, the same in every replay and retry; see `Context.uuid`."""
+        self._require_turn("ctx.uuid()")
+        return self._context.uuid()
+
+    @property
+    def random(self) -> Random:
+        """A random source that repeats itself in every replay; see `Context.random`."""
+        self._require_turn("ctx.random")
+        return self._context.random
+
+    def version(self, name: str, newest: int) -> int:
+        """Return which version of a changed piece of code this execution follows; see `Context.version`."""
+        self._require_turn(f"ctx.version({name!r})")
+        return self._context.version(name, newest)
+
+    def time_left(self) -> timedelta:
+        """Return how long the lease still lasts; see `Context.time_left`."""
+        return self._context.time_left()
+
+    def notify(self, title: str, body: str) -> None:
+        """Send a message to the owner's web inbox if this attempt succeeds; see `Context.notify`."""
+        self._context.notify(title, body)
+
+    def used(self, *, queries: int = 0, tokens: int = 0) -> None:
+        """Add to the recorded usage of this attempt, or of the step; see `Context.used`."""
+        self._context.used(queries=queries, tokens=tokens)
+
+    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_complete(self) -> None:
+        """Check that the handler, which has returned, left no operation unfinished, and ignored no refusal.
+
+        Raises:
+            WorkflowError: It did.
+        """
+        self.check_refused()
+        if self._current is not None:
+            raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
+
+    def check_refused(self, cause: BaseException | None = None) -> None:
+        """Raise the refusal of an operation, if there was one, with what came of it as its cause."""
+        if self._refused is not None:
+            raise self._refused from cause
+
+    # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _require_turn(self, what: str) -> None:
+        """Check that no other durable operation is in progress: their order is the key of the journal."""
+        if in_step_attempt() or threading.get_ident() == self._thread:
+            return  # what a step may not do, the durable run refuses
+        if self._refused is None and self._current is not None:
+            self._refused = WorkflowError(
+                f"{what} is requested while {self._current} is in progress. The journal records the order of a "
+                "handler's operations, so await one after the other. To run work in parallel, use ctx.call and "
+                "ctx.gather, or asyncio.gather within one step."
+            )
+        if self._refused is not None:
+            raise self._refused
+
+    async def _durable(self, what: str, function: Callable[[], Any]) -> Any:
+        """Let the attempt's thread make a durable operation, one at a time."""
+        self._require_turn(what)
+        if self._current is not None:  # within a step, where the durable run refuses it
+            return await self._request(function)
+        self._current = what
+        finished = list[bool]()
+
+        def make() -> Any:
+            try:
+                return function()
+            finally:
+                finished.append(True)
+
+        try:
+            return await self._request(make)
+        finally:
+            if finished:  # else it was cancelled here, as by asyncio.wait_for, and goes on in its thread
+                self._current = None
+
+    async def _request(self, function: Callable[[], Any]) -> Any:
+        require_not_timed_out()
+        return await self._calls.request(function)
+
+    async def _result(self, call: CallHandle) -> Any:
+        return await self._durable(f"the result of {call!r}", partial(CallHandle.result, call))
+
+
+class AsyncCallHandle(CallHandle):
+    """A call that an ``async def`` handler started. Await it to get its result, or pass it to `AsyncContext.gather`."""
+
+    def __init__(self, context: AsyncContext, call: CallHandle) -> None:
+        self.__dict__.update(call.__dict__)
+        self._context = context
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        """Return what the called handler returned; raise `CallFailed` if the call did not succeed."""
+        return self._context._result(self).__await__()  # noqa: SLF001 - its own file
+
+    async def result(self) -> Any:
+        """Return what awaiting the call returns."""
+        return await self

@@ -1,0 +1,69 @@
+"""The Python of docs/async.md runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, Schedule
+from cloudsched.testing import START, Simulation
+
+PAGE = (Path(__file__).parents[2] / "docs" / "async.md").read_text("utf-8")
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+class Close(BaseModel):
+    """What the example is given."""
+
+    account: str
+
+
+class Invoice(BaseModel):
+    """What its step returns."""
+
+    parts: list[dict[str, int]]
+
+
+class AsyncClient:
+    """A client that answers without a network."""
+
+    async def get(self, url: str) -> SimpleNamespace:
+        """Return an invoice."""
+        assert url == "https://bank.example/a1"
+        return SimpleNamespace(content=b'{"parts": [{"n": 1}, {"n": 2}]}')
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_the_example_runs(*, replay: bool) -> None:
+    """It fetches, calls, sleeps, waits for its approval and publishes."""
+    names: dict[str, Any] = {
+        "httpx": SimpleNamespace(AsyncClient=AsyncClient),
+        "timedelta": timedelta,
+        "Close": Close,
+        "Invoice": Invoice,
+    }
+    exec(EXAMPLE, names)  # noqa: S102 - our own page
+    app: App = names["app"]
+
+    @app.handler("summarise")
+    async def summarise(payload: dict[str, int]) -> int:
+        return payload["n"] * 10
+
+    @app.handler("publish")
+    def publish(payload: dict[str, object]) -> str:
+        return f"{payload['parts']} by {payload['by']}"
+
+    with Simulation(app, replay=replay) as sim:
+        fields: dict[str, Any] = {"title": "Close", "handler": "close-month", "payload": {"account": "a1"}}
+        task = app.create(owner="ada", schedule=Schedule.once(START), **fields)
+        sim.advance(timedelta(days=46))
+        app.send_event(task.id, "approved", {"by": "grace"})
+        sim.run_until_idle(timedelta(days=9))
+        (execution,) = sim.executions(task.id)
+        assert execution.content == "[10, 20] by grace", execution.error

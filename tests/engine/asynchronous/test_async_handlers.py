@@ -1,0 +1,232 @@
+"""Handlers, steps and hooks written with ``async def`` do what the others do, on one event loop of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import logging
+import sys
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from tests.engine.harness import DAY, create, run
+
+from cloudsched import AsyncContext, CallFailed, Context, Done, Retry, Snooze, StepFailed
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cloudsched import App
+
+SETTING: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
+FAST = timedelta(milliseconds=20)
+LONG = 3600.0
+
+
+class Row(BaseModel):
+    """A payload, and a result."""
+
+    n: int
+
+
+async def pause() -> None:
+    """Give the loop to the others, as awaiting a response would."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def test_all_handlers_share_one_loop_that_stays(app: App) -> None:
+    """A client that belongs to the loop can be kept from one attempt to the next."""
+    loops = list[Any]()
+
+    @app.handler("work", retry=2)
+    async def work(ctx: AsyncContext) -> Retry | str:
+        loops.append((asyncio.get_running_loop(), threading.get_ident()))
+        await pause()
+        return Retry("again") if ctx.attempt < 3 else "done"
+
+    assert run(app).content == "done"
+    assert len(loops) == 3
+    assert len(set(loops)) == 1
+    assert loops[0][1] != threading.get_ident()
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) -> None:
+    """Each operation gives what it gives a plain handler, is done once, and is the same in a replay."""
+    done = list[str]()
+
+    async def fetch(n: int) -> Row:
+        await pause()
+        done.append("fetch")
+        return Row(n=n)
+
+    def double(row: Row) -> int:
+        done.append("double")
+        return 2 * row.n
+
+    @app.handler("child")
+    async def child(row: Row) -> Row:
+        await pause()
+        return Row(n=row.n + 1)
+
+    @app.handler("work")
+    async def work(ctx: AsyncContext) -> dict[str, object]:
+        first = ctx.now(), ctx.uuid(), ctx.random.random(), ctx.version("better", 2)
+        row = await ctx.step("fetch", fetch, 20)
+        assert isinstance(row, Row)
+        twice = await ctx.step("double", double, row)
+        await ctx.progress("asked")
+        calls = [ctx.call("child", Row(n=n)) for n in range(3)]
+        alone = await ctx.call("child", {"n": 7})
+        rows = await ctx.gather(*calls)
+        await ctx.sleep(DAY)
+        said, sender = await ctx.wait_for("go", by=("admin",), with_sender=True)
+        ctx.notify("Done", "all of it")
+        assert await ctx.heartbeat()
+        later = ctx.now() - first[0]
+        return {"twice": twice, "alone": alone, "rows": rows, "said": said.by, "later": later, "sender": sender.role}
+
+    with Simulation(app, replay=replay) as sim:
+        task = create(app)
+        sim.advance(timedelta(hours=30))
+        app.send_event(task.id, "go", {"by": "ada"})
+        sim.run_until_idle(10 * DAY)
+        (record,) = sim.executions(task.id)
+        execution = app.execution(task.id, record.id)
+        assert execution.status == "SUCCEEDED", execution.error
+        content = dict(execution.content)
+        assert content.pop("later").startswith("P1DT")
+        rows = [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert content == {"twice": 40, "alone": {"n": 8}, "rows": rows, "said": "ada", "sender": "admin"}
+        assert done == ["fetch", "double"]
+        kinds = ["NOW", "VERSION", "STEP", "STEP", "CALL", "CALL", "CALL", "CALL", "SLEEP", "EVENT", "NOW"]
+        assert [step.kind for step in execution.steps] == kinds
+        assert [message.title for message in sim.inbox("ada")] == ["Done"]
+
+
+def test_a_plain_handler_may_have_async_steps(app: App) -> None:
+    """They run on the loop, also where only what the function returns is asynchronous."""
+
+    async def fetch() -> str:
+        await pause()
+        return threading.current_thread().name
+
+    async def one(_: str) -> str:
+        return await fetch()
+
+    async def count() -> AsyncIterator[int]:
+        for n in range(3):
+            await pause()
+            yield n
+
+    @app.handler("work")
+    def work(ctx: Context) -> list[object]:
+        return [ctx.step("a", fetch), ctx.step("b", lambda: one("x")), ctx.step("c", functools.partial(count))]
+
+    assert run(app).content == ["cloudsched-event-loop", "cloudsched-event-loop", [0, 1, 2]]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_failures_of_steps_and_calls_can_be_caught(app: App, *, replay: bool) -> None:
+    """With the same exceptions as in plain handlers, after the same retries."""
+    tries = list[int]()
+
+    async def fail() -> None:
+        tries.append(1)
+        await pause()
+        raise ValueError("no luck")
+
+    @app.handler("child", retry=False)
+    async def child() -> None:
+        await pause()
+        raise KeyError("x")
+
+    @app.handler("work")
+    async def work(ctx: AsyncContext) -> list[str]:
+        told = list[str]()
+        try:
+            await ctx.step("try", fail, retry=2)
+        except StepFailed as failure:
+            told.append(failure.type)
+        try:
+            await ctx.call("child")
+        except CallFailed as failure:
+            told.append(failure.type)
+        return told
+
+    assert run(app, replay=replay).content == ["ValueError", "KeyError"]
+    assert len(tries) == 3
+
+
+def test_a_failure_has_the_traceback_of_the_handler(app: App) -> None:
+    """It begins at the handler, as that of a plain one does, and shows the line that failed."""
+
+    async def deeper() -> None:
+        await pause()
+        raise ValueError("no luck")
+
+    @app.handler("work", retry=False)
+    async def work() -> None:
+        await deeper()
+
+    error = run(app).error
+    assert error is not None
+    lines = (error.traceback or "").splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "in work" in lines[1]
+    assert "event_loop" not in (error.traceback or "")
+    assert lines[-1] == "ValueError: no luck"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), KeyError("k"), StopAsyncIteration()])
+def test_nothing_that_a_handler_raises_ends_the_loop(app: App, error: BaseException) -> None:
+    """It fails the attempt, as in a plain handler, and the next one runs on the same loop."""
+
+    @app.handler("work", retry=1)
+    async def work(ctx: AsyncContext) -> str:
+        await pause()
+        if ctx.attempt == 1:
+            raise error
+        return "done"
+
+    execution = run(app)
+    assert execution.content == "done"
+    assert execution.attempts[0].error is not None
+    assert execution.attempts[0].error.type == type(error).__name__
+
+
+def test_a_task_that_exits_does_not_end_the_loop(app: App, caplog: pytest.LogCaptureFixture) -> None:
+    """Asyncio lets SystemExit in a task of the handler's own out of the loop; the loop goes on."""
+
+    @app.handler("work", retry=False)
+    async def work() -> str:
+        async def leave() -> None:
+            sys.exit(3)
+
+        with pytest.raises(SystemExit):
+            await asyncio.create_task(leave())
+        return "done"
+
+    with caplog.at_level(logging.ERROR):
+        assert run(app).content == "done"
+    assert "tried to end the process" in caplog.text
+
+
+@pytest.mark.parametrize("outcome", [Done("x"), Snooze(DAY, "later"), Retry("again")])
+def test_outcomes_count_as_usual(app: App, outcome: Done | Snooze | Retry) -> None:
+    """What a coroutine returns is read like what a function returns."""
+    outcomes = [outcome, Done("x")]
+
+    @app.handler("work", retry=1)
+    async def work() -> object:
+        await pause()
+        return outcomes.pop(0)
+
+    assert run(app).content == "x"
+    assert len(outcomes) == (1 if outcome == Done("x") else 0)

@@ -1,0 +1,95 @@
+"""A worker runs async handlers side by side on one event loop, whatever its source."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from tests.worker.harness import BRIEF
+
+from cloudsched import AsyncContext, Retry
+from cloudsched.worker.source import LeaseKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+    from tests.worker.harness import WorkerHarness
+
+    from cloudsched import App
+    from cloudsched.domain.documents.execution import ProgressNote
+    from cloudsched.engine.state.lease import LeaseState
+
+MANY = 12
+
+
+def test_async_handlers_run_side_by_side(harness: WorkerHarness, app: App) -> None:
+    """All of them wait for the last one, so they end only if all run at once; on one loop, in one thread."""
+    barrier = asyncio.Barrier(MANY)
+    threads = set[int]()
+
+    @app.handler("meet", retry=False)
+    async def meet(ctx: AsyncContext) -> int:
+        threads.add(threading.get_ident())
+        async with asyncio.timeout(60):
+            await barrier.wait()
+        await ctx.progress("met")
+        return ctx.attempt
+
+    for _ in range(MANY):
+        harness.offer("meet")
+    harness.work(concurrency=MANY)
+    assert [each.status for each in harness.summaries] == ["succeeded"] * MANY, harness.summaries
+    assert len(threads) == 1
+
+
+def test_slots_that_are_not_needed_cost_no_thread(harness: WorkerHarness) -> None:
+    """A high concurrency is free until there is work for it."""
+    worker = harness.worker(concurrency=500)
+    assert sum(each.name.startswith("worker-") for each in threading.enumerate()) < 500
+    worker.stop()
+
+
+def test_a_blocked_loop_does_not_lose_the_lease(
+    harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker sends heartbeats beside the loop, also while a handler blocks it by mistake."""
+    beat = threading.Event()
+    renew = LeaseKeeper.renew
+
+    def count(keeper: LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+        beat.set()
+        return renew(keeper, progress)
+
+    monkeypatch.setattr(LeaseKeeper, "renew", count)
+
+    @app.handler("block", expected_duration=BRIEF)
+    async def block() -> bool:
+        return beat.wait(60)
+
+    harness.offer("block")
+    harness.work()
+    assert [each.status for each in harness.summaries] == ["succeeded"]
+
+
+def test_failures_and_outcomes_are_reported(harness: WorkerHarness, app: App) -> None:
+    """With the traceback of the handler, as for plain ones."""
+
+    @app.handler("fail", retry=False)
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("no seat")
+
+    @app.handler("again", retry=1)
+    async def again(ctx: AsyncContext) -> Retry | str:
+        return Retry("once more") if ctx.attempt == 1 else "done"
+
+    harness.offer("fail")
+    harness.work()
+    (summary,) = harness.summaries
+    assert (summary.status, summary.reason) == ("failed", "ValueError: no seat")
+    assert "in fail" in summary.traceback
+    harness.offer("again")
+    harness.work()
+    assert "retrying" in [each.status for each in harness.summaries]

@@ -64,7 +64,7 @@ def reset_app() -> App:
 
 
 @contextmanager
-def served(sim: Simulation) -> Iterator[str]:
+def serve_api_of(sim: Simulation) -> Iterator[str]:
     """Serve its API; give the address."""
 
     @Request.application
@@ -79,7 +79,7 @@ def served(sim: Simulation) -> Iterator[str]:
 @pytest.fixture
 def url(sim: Simulation) -> Iterator[str]:
     """The address of its API."""
-    with served(sim) as address:
+    with serve_api_of(sim) as address:
         yield address
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("words", [("--bogus",), ("--bogus", "--", "true"), ("--ports", "1", "true")])
-def test_an_option_that_is_not_there_is_refused_at_once(
+def test_an_unknown_option_is_refused_at_once(
     words: tuple[str, ...], run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is started that would then be told to run it as a command."""
@@ -35,7 +35,7 @@ def test_an_option_that_is_not_there_is_refused_at_once(
     assert words[0] in said.err
 
 
-def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its line is about no execution, and the log looks for none: the answer stays the problem document."""
 
     def fail(*_: object) -> None:

@@ -16,7 +16,7 @@ from cloudsched.domain.recurrence.time_zones import version
 PARIS = {"timezone": "Europe/Paris"}
 
 
-def marks(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
+def clock_changes(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
     return [each.to_wire()["clockChange"] for each in preview(schedule, start, count)]
 
 
@@ -24,24 +24,26 @@ def run(*arguments: str) -> Result:
     return CliRunner(env={"COLUMNS": "100"}).invoke(next_command, arguments)
 
 
-def test_marks_what_is_shifted_out_of_a_gap() -> None:
+def test_marks_occurrences_shifted_out_of_a_gap() -> None:
     """Only what was shifted: not the 03:00 that was always 03:00."""
     before = datetime(2027, 3, 27, 12, tzinfo=UTC)
     shifted = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", **PARIS)
-    assert marks(shifted, before, 2) == ["shifted", None]
+    assert clock_changes(shifted, before, 2) == ["shifted", None]
     at_three = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T03:00:00", **PARIS)
-    assert marks(at_three, before, 2) == ["changed", None]
+    assert clock_changes(at_three, before, 2) == ["changed", None]
 
 
-def test_marks_what_the_clock_shows_twice() -> None:
+def test_marks_occurrences_in_a_repeated_hour() -> None:
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", **PARIS)
-    assert marks(hourly, datetime(2027, 10, 30, 22, 30, tzinfo=UTC), 4) == [None, "repeated", "repeated", None]
+    assert clock_changes(hourly, datetime(2027, 10, 30, 22, 30, tzinfo=UTC), 4) == [None, "repeated", "repeated", None]
 
 
-def test_marks_the_first_after_a_change() -> None:
+def test_marks_the_first_occurrence_after_a_clock_change() -> None:
     daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", **PARIS)
-    assert marks(daily, datetime(2027, 10, 29, 12, tzinfo=UTC), 3) == [None, "changed", None]
-    assert marks(Schedule.once(datetime(2027, 10, 31, 1, tzinfo=UTC), **PARIS), datetime.min.replace(tzinfo=UTC), 1)
+    assert clock_changes(daily, datetime(2027, 10, 29, 12, tzinfo=UTC), 3) == [None, "changed", None]
+    assert clock_changes(
+        Schedule.once(datetime(2027, 10, 31, 1, tzinfo=UTC), **PARIS), datetime.min.replace(tzinfo=UTC), 1
+    )
 
 
 def test_json_for_programs() -> None:
@@ -65,21 +67,21 @@ def test_json_for_programs() -> None:
 
 
 @pytest.mark.parametrize("text", ["0 9 * * 1-5", "FREQ=MONTHLY;BYDAY=-1FR", "P1D", "2099-01-01T09:00:00Z"])
-def test_takes_whatever_a_schedule_can_be_written_as(text: str) -> None:
+def test_takes_every_form_of_a_schedule(text: str) -> None:
     result = run(text, "--tz", "Europe/Paris")
     assert result.exit_code == 0
     assert "Europe/Paris" in result.output
     assert "UTC" in result.output
 
 
-def test_policies_can_be_tried() -> None:
+def test_policies_can_be_previewed() -> None:
     arguments = ("FREQ=DAILY", "--dtstart", "2027-03-28T02:30:00", "--tz", "Europe/Paris", "--after", "2027-03-01")
     shift, skip = run(*arguments, "-n", "1"), run(*arguments, "-n", "1", "--gap", "skip")
     assert "03:30:00" in shift.output
     assert "2027-03-29 02:30:00" in skip.output
 
 
-def test_says_when_nothing_more_comes() -> None:
+def test_says_when_no_occurrence_is_left() -> None:
     result = run("FREQ=DAILY;COUNT=1", "--dtstart", "2020-01-01T09:00:00")
     assert result.exit_code == 0
     assert "does not fire again" in result.output
@@ -119,7 +121,7 @@ def test_words_are_read_and_what_was_assumed_is_printed() -> None:
     assert json.loads(run("every weekday at 9", "--json").output)["assumptions"] == ["9:00 is in the morning."]
 
 
-def test_words_with_two_meanings_are_asked_back() -> None:
+def test_ambiguous_words_are_answered_with_a_question() -> None:
     """Five words look like cron, and are not taken for it."""
     asked = run("every second Tuesday at 9")
     assert asked.exit_code == 2

@@ -40,7 +40,7 @@ print(sorted(set(codes)), len(codes), heard_of == [signal.SIGTERM], signal.getsi
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
-def test_what_is_forked_ends_when_it_is_told_to() -> None:
+def test_a_forked_process_ends_on_terminate() -> None:
     """`terminate` ends a handler's child, at whatever moment, while the command itself goes on hearing its signals."""
     done = subprocess.run(  # noqa: S603 - our own
         (sys.executable, "-c", FORKING), capture_output=True, text=True, check=True, timeout=240

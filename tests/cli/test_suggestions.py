@@ -45,21 +45,21 @@ def test_a_mistyped_word_is_answered_with_what_was_meant(
     assert meant in suggestion
 
 
-def test_a_word_that_is_like_nothing_gets_no_suggestion(run_command: Tasks) -> None:
+def test_a_word_unlike_any_command_gets_no_suggestion(run_command: Tasks) -> None:
     """A guess that is not close would lead astray."""
     said = run_command("tasks", "zzzzzz")
     assert "No such command 'zzzzzz'." in said.err
     assert "Did you mean" not in said.err
 
 
-def test_an_option_of_the_group_is_shown_its_place(run_command: Tasks) -> None:
+def test_a_misplaced_group_option_is_explained(run_command: Tasks) -> None:
     """`--url` belongs to `tasks`, so it stands before the command."""
     said = run_command("tasks", "list", "--url", "http://127.0.0.1:1")
     assert said.code == 2
     assert "--url goes before the command: cloudsched tasks --url … list" in said.err
 
 
-def test_nobody_at_home_is_said_to_be_a_stack_that_does_not_run(run_command: Tasks) -> None:
+def test_a_refused_local_connection_suggests_starting_the_stack(run_command: Tasks) -> None:
     """On this machine, a port on which nothing listens says that `cloudsched dev` seems not to run."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # without listening
@@ -73,7 +73,7 @@ def test_nobody_at_home_is_said_to_be_a_stack_that_does_not_run(run_command: Tas
     assert explain_unreachable("https://api.example") == "", "nothing is known about another machine"
 
 
-def test_completion_is_there_for_every_shell(run_command: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_exists_for_every_shell(run_command: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     """What docs/api.md says to put into a shell's start file prints the script for that shell."""
     for shell in ("bash", "zsh", "fish"):
         monkeypatch.setenv("_CLOUDSCHED_COMPLETE", f"{shell}_source")

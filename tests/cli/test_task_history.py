@@ -46,7 +46,7 @@ def film(app: App) -> Iterator[None]:
     app.registry._handlers.pop("film")  # noqa: SLF001 - the app is shared by the module
 
 
-def narrow(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def set_columns(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("rich.console.Console.is_terminal", True)
@@ -127,7 +127,7 @@ def test_instants_are_whole_at_40_columns(
     """However narrow the terminal, no command folds or cuts an instant."""
     tasks(*GREET, *DAILY)
     sim.advance(timedelta(days=1))
-    narrow(monkeypatch, 40)
+    set_columns(monkeypatch, 40)
     logs = tasks("logs", "t").out.splitlines()
     assert logs[0].startswith("2027-01-01 08:00:00  SUCCEEDED")
     assert all(len(line) <= 41 for line in logs)

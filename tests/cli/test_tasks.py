@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import broken, served
+from tests.cli.conftest import broken, serve_api_of
 
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.config.access import Access
@@ -30,7 +30,7 @@ GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload",
 
 
 @pytest.mark.parametrize("command", [("create", "T", "--owner", "ada"), ("update", "t")])
-def test_a_script_that_is_no_text_is_refused(tasks: Tasks, command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_script_file_that_is_not_text_is_refused(tasks: Tasks, command: tuple[str, ...], tmp_path: Path) -> None:
     """A file with other bytes than UTF-8 is named, and where it goes wrong."""
     file = tmp_path / "bin.js"
     file.write_bytes(b"ok\xff\xfe")
@@ -54,7 +54,7 @@ def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monk
     assert (title in line) == (columns is None)
 
 
-def test_logs_say_what_was_raised_and_what_is_waited_for(tasks: Tasks, sim: Simulation) -> None:
+def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, sim: Simulation) -> None:
     """An error with its kind; and when it has been mended, what the execution waits for in place of that error."""
     broken.add("look-up")
     tasks("create", "Look", "--owner", "ada", "--handler", "look-up", "--id", "t")
@@ -100,17 +100,17 @@ def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch
     tasks(*GREET)
     sim.advance(timedelta(minutes=10))
 
-    def interrupted(_: float) -> None:
+    def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=interrupted))
+    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=interrupt))
     said = tasks("logs", "t", "--follow")
     assert (said.code, said.err) == (0, "")
     assert len(said.out.splitlines()) == 1
     assert '"hello Ada from ada"' in said.out
 
 
-def test_a_local_time_is_the_zone_s(tasks: Tasks) -> None:
+def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:
     """`--at` without an offset is told by the clocks of `--timezone`; with one, the zone only shows it."""
     for at in ("2027-06-01T09:00:00", "2027-06-01T07:00:00Z", "2027-06-01 09:00"):
         said = tasks(*GREET, "--at", at, "--timezone", "Europe/Paris", "--json")
@@ -153,7 +153,7 @@ def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: 
         (("--set", "until=tomorrow"), "until: "),
     ],
 )
-def test_a_field_that_does_not_fit_is_said_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
+def test_an_invalid_field_is_explained_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
     """What was written is quoted as it was, and no pattern or class of a library's is named."""
     said = tasks("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', *words)
     assert said.code == 2
@@ -179,7 +179,7 @@ def test_a_missing_owner_is_explained(tasks: Tasks) -> None:
     assert said.err.splitlines()[-1] == "Error: --owner is missing: name the task's owner."
 
 
-def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -> None:
+def test_an_edit_of_a_finished_task_is_refused_as_finished(tasks: Tasks, sim: Simulation) -> None:
     """Not that an instant is in the past, which nobody has named."""
     tasks(*GREET)
     sim.advance(timedelta(minutes=10))
@@ -212,7 +212,7 @@ def test_missing_credential_explains_how_to_authenticate(
     (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
     kept = create_key("box", Role.ADMIN)[1]
     sim = simulate(access=Access(api_keys=(str(kept),)))
-    with served(sim) as url:
+    with serve_api_of(sim) as url:
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
             said = run_command(*command)
             assert said.code == 2

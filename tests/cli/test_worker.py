@@ -55,7 +55,7 @@ def test_a_credential_without_a_url_is_refused(
     assert "CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA is not set" in said.err, "it looks at the store's settings"
 
 
-def test_a_worker_that_polls_once_says_so(run_command: Typed, url: str) -> None:
+def test_a_worker_that_polls_once_announces_no_further_poll(run_command: Typed, url: str) -> None:
     """Its first line does not announce another poll."""
     said = run_command(*WORKER, "--url", url, "--once")
     assert said.code == 0

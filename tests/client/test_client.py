@@ -79,7 +79,7 @@ def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
     assert len(flaky.asked) == 3
 
 
-def test_errors_are_those_of_the_library(client: Client) -> None:
+def test_every_failure_raises_an_error_of_the_library(client: Client) -> None:
     """Each problem is the class that the library itself would raise, with its words and what it knows."""
     task = client.create(**GREET, id="t", schedule=DAILY)
     seen = client.create(**GREET, idempotency_key="k")
@@ -164,7 +164,7 @@ def test_redirects_are_not_followed(url: str, flaky: Flaky) -> None:
     assert proof == ["Bearer t-1", "Bearer p-1", "k-1"]
 
 
-def test_an_api_that_is_not_there_is_unavailable(waits: list[float]) -> None:
+def test_an_unreachable_api_raises_unavailable(waits: list[float]) -> None:
     """No answer is an error of the tree, too."""
     assert type(catch_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
     assert len(waits) <= RETRIES
@@ -175,11 +175,11 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
     task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
     flaky.fails = [lambda: Response(status=503), lambda: Response(status=502), lambda: Response(status=429)] * 4
 
-    def succeeds() -> Response:
+    def finish_and_fail() -> Response:
         sim.advance(timedelta(minutes=1))
         return Response(status=503)
 
-    flaky.fails.append(succeeds)
+    flaky.fails.append(finish_and_fail)
     assert client.wait(task.id, timedelta(hours=1)).status == "SUCCEEDED"
     assert len(waits) == 13
 
@@ -209,7 +209,7 @@ def run(url: str, *words: str) -> Result:
     return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
 
 
-def test_the_command_line_goes_the_whole_way(url: str, sim: Simulation) -> None:
+def test_the_command_line_covers_the_life_of_a_task(url: str, sim: Simulation) -> None:
     """Create, list, get, update, pause, resume, trigger, cancel, retry and logs, for people and for programs."""
     made = ["create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t"]
     answer = run(url, *made, "--rrule", "FREQ=DAILY", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json")

@@ -50,7 +50,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
 
 
 @pytest.mark.parametrize("what", NOT_THE_API)
-def test_whatever_answers_without_being_the_api_is_unavailable(
+def test_a_response_not_from_the_api_raises_unavailable(
     client: Client, flaky: Flaky, url: str, waits: list[float], what: str
 ) -> None:
     """A captive portal's page, or any JSON that was not asked for, is one error for all calls, and says where."""

@@ -118,13 +118,13 @@ def test_a_claim_does_not_show_its_token(client: Client, task_id: str) -> None:
 def test_fail_release_and_cancel_are_recorded(client: Client, sim: Simulation, task_id: str) -> None:
     """Each way to end an attempt has its method and its record."""
 
-    def status() -> tuple[ExecutionStatus, str | None]:
+    def last_status() -> tuple[ExecutionStatus, str | None]:
         (record,) = client.executions(task_id)
         return record.status, record.error.message if record.error else record.message
 
     (claim,) = client.claim("gpu")
     client.release(claim, "no driver", progress=["looked"])
-    assert status() == (ExecutionStatus.RETRYING, "no driver")
+    assert last_status() == (ExecutionStatus.RETRYING, "no driver")
     (claim,) = client.claim("gpu")
     assert (claim.attempt, [step.text for step in claim.progress]) == (1, ["looked"])
     client.release(claim, after=timedelta(minutes=1))
@@ -132,14 +132,14 @@ def test_fail_release_and_cancel_are_recorded(client: Client, sim: Simulation, t
     sim.advance(timedelta(minutes=1))
     (claim,) = client.claim("gpu")
     client.fail(claim, "GpuError", "hot", traceback="line 1", retry_after=timedelta(seconds=30), tokens=5)
-    assert status() == (ExecutionStatus.RETRYING, "hot")
+    assert last_status() == (ExecutionStatus.RETRYING, "hot")
     sim.advance(timedelta(seconds=30))
     (claim,) = client.claim("gpu")
     assert claim.attempt == 2
     client.cancel(task_id)
     assert client.heartbeat(claim).is_cancelled
     client.complete(claim, status="CANCELLED", message="stopped")
-    assert status()[0] is ExecutionStatus.CANCELLED
+    assert last_status()[0] is ExecutionStatus.CANCELLED
     other = client.create(**GREET, pull="gpu").id
     sim.advance(SOON)
     (claim,) = client.claim("gpu")
@@ -212,13 +212,13 @@ def test_an_unreadable_claim_is_released_and_the_others_returned(
     other = client.create(**GREET, pull="gpu").id
     sim.advance(SOON)
 
-    def newer() -> Response:
+    def answer_as_newer_api() -> Response:
         content = json.loads(serve_api(sim.app, flaky.asked[-1]).get_data())
         assert [claim["task"]["id"] for claim in content["claims"]] == [task_id, other]
         content["claims"][0]["task"]["priority"] = "ULTRA"
         return Response(json.dumps({"claims": ["none", {}, *content["claims"]]}))
 
-    flaky.fails = [newer]
+    flaky.fails = [answer_as_newer_api]
     assert [claim.task.id for claim in client.claim("gpu", limit=5)] == [other]
     assert "is the API newer than this client?" in caplog.text
     (released,) = [vars(record) for record in caplog.records if vars(record).get("action") == "claim_unreadable"]

@@ -119,15 +119,15 @@ def configure_everything(folder: Path) -> Cloud:
 
 def test_by_default_only_the_smoke_account_is_admitted(deployed: Cloud, issuer: Issuer) -> None:
     """By default the API accepts only the smoke test's token, signed or as Cloud Run forwards it."""
-    token = issuer.account(SMOKE, aud=API)
+    token = issuer.make_account_token(SMOKE, aud=API)
     assert (get_status(deployed, token), get_status(deployed, strip_signature(token))) == (200, 200)
     strangers = [
-        issuer.account(SMOKE, aud="https://elsewhere.example"),
-        issuer.account(SMOKE, aud=SWEEP),
-        issuer.account(SMOKE, aud=API, exp=int(time.time()) - 60),
-        *(issuer.account(email, aud=API) for email in (EXECUTOR, INVOKER, OPERATOR, BILLING)),
-        issuer.user(),
-        Issuer().account(SMOKE, aud=API),
+        issuer.make_account_token(SMOKE, aud="https://elsewhere.example"),
+        issuer.make_account_token(SMOKE, aud=SWEEP),
+        issuer.make_account_token(SMOKE, aud=API, exp=int(time.time()) - 60),
+        *(issuer.make_account_token(email, aud=API) for email in (EXECUTOR, INVOKER, OPERATOR, BILLING)),
+        issuer.make_user_token(),
+        Issuer().make_account_token(SMOKE, aud=API),
     ]
     assert [get_status(deployed, stranger) for stranger in strangers] == [401] * len(strangers)
     assert [get_status(deployed, strip_signature(stranger)) for stranger in strangers[:-1]] == [401] * (
@@ -140,18 +140,20 @@ def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issue
     """A public API accepts users, listed accounts and keys under each of its URLs, and refuses forged tokens."""
     cloud = configure_everything(tmp_path)
     cloud.ok("deploy.sh")
-    assert get_status(cloud, issuer.user()) == 200
+    assert get_status(cloud, issuer.make_user_token()) == 200
     for address in (API, "https://tasks.example"):
         assert (
-            get_status(cloud, issuer.account(SMOKE, aud=address)),
-            get_status(cloud, issuer.account(BILLING, aud=address)),
+            get_status(cloud, issuer.make_account_token(SMOKE, aud=address)),
+            get_status(cloud, issuer.make_account_token(BILLING, aud=address)),
         ) == (
             200,
             200,
         )
     assert get_response(cloud, X_Api_Key=KEY).status_code == 200
     assert get_response(cloud, X_Api_Key=KEY + "x").status_code == 401
-    assert get_status(cloud, strip_signature(issuer.account(SMOKE, aud=API))) == 401, "anyone could forge that token"
+    assert get_status(cloud, strip_signature(issuer.make_account_token(SMOKE, aud=API))) == 401, (
+        "anyone could forge that token"
+    )
     shown = get_response(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
     assert shown == "https://app.example"
     for function in ("api", "execute", "sweep"):  # those that create calls need the quotas as well
@@ -168,7 +170,9 @@ def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer
     cloud.ok("deploy.sh")
     gate = Authenticator(Settings.from_environment(get_environment(cloud, "api")).access)
     found = [
-        gate.authenticate(Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email, aud=API)}"}))
+        gate.authenticate(
+            Request.from_values(headers={"Authorization": f"Bearer {issuer.make_account_token(email, aud=API)}"})
+        )
         for email in (gpu, anywhere)
     ]
     assert [(caller.role, caller.queues) for caller in found] == [
@@ -206,8 +210,8 @@ def test_only_cloud_scheduler_may_call_the_sweep(deployed: Cloud, issuer: Issuer
     """The sweep accepts only the invoker's token with the sweep's URL as audience, as Cloud Run forwards it."""
     job = deployed.state["job/cloudsched-sweep"]["httpTarget"]["oidcToken"]
     assert job == {"serviceAccountEmail": INVOKER, "audience": SWEEP}
-    assert get_status(deployed, strip_signature(issuer.account(INVOKER, aud=SWEEP)), "sweep") == 200
-    for stranger in (issuer.account(SMOKE, aud=SWEEP), issuer.account(INVOKER, aud=API)):
+    assert get_status(deployed, strip_signature(issuer.make_account_token(INVOKER, aud=SWEEP)), "sweep") == 200
+    for stranger in (issuer.make_account_token(SMOKE, aud=SWEEP), issuer.make_account_token(INVOKER, aud=API)):
         assert get_status(deployed, strip_signature(stranger), "sweep") == 401
 
 

@@ -149,22 +149,22 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         # As google/buildpacks does (cmd/python/functions_framework): no arguments, only environment variables.
         command = built.command("functions-framework")
         with (
-            process(command, env=_told(environment, "api", ports), cwd=built.source) as api,
-            process(command, env=_told(environment, "execute", ports), cwd=built.source) as execute,
-            process(command, env=_told(environment, "sweep", ports), cwd=built.source) as sweep,
+            process(command, env=_function_environment(environment, "api", ports), cwd=built.source) as api,
+            process(command, env=_function_environment(environment, "execute", ports), cwd=built.source) as execute,
+            process(command, env=_function_environment(environment, "sweep", ports), cwd=built.source) as sweep,
         ):
             for one, (name, port) in zip((api, execute, sweep), ports.items(), strict=True):
-                wait_until(partial(_serves, port), f"{name}: {one.output}")
+                wait_until(partial(_is_serving, port), f"{name}: {one.output}")
             yield app, {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
         app.close()
 
 
-def _told(environment: dict[str, str], function: str, ports: dict[str, int]) -> dict[str, str]:
-    told = {"FUNCTION_TARGET": function, "FUNCTION_SIGNATURE_TYPE": "http", "PORT": str(ports[function])}
-    return environment | told | {"THREADS": str(THREADS)}
+def _function_environment(environment: dict[str, str], function: str, ports: dict[str, int]) -> dict[str, str]:
+    own = {"FUNCTION_TARGET": function, "FUNCTION_SIGNATURE_TYPE": "http", "PORT": str(ports[function])}
+    return environment | own | {"THREADS": str(THREADS)}
 
 
-def _serves(port: int) -> bool:
+def _is_serving(port: int) -> bool:
     try:
         request(f"http://127.0.0.1:{port}", "GET", "/")
     except OSError:

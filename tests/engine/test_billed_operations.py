@@ -31,7 +31,7 @@ def sim() -> Iterator[Simulation]:
         yield simulation
 
 
-def cost(sim: Simulation, span: timedelta) -> Counts:
+def measure_cost(sim: Simulation, span: timedelta) -> Counts:
     """Return what so much time costs."""
     before = sim.counts.copy()
     sim.advance(span)
@@ -56,27 +56,27 @@ def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
 def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim: Simulation) -> None:
     """The claim is one document, the end two: the task and its record."""
     make(sim)
-    assert cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=3, dispatches=1)
-    assert cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
+    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=3, dispatches=1)
+    assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
 
 
 def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:
     """A year away is twelve hops, none of which writes anything."""
     sim.app.create(owner="ada", title="Tick", handler="tick", schedule=sim.now + timedelta(days=365))
-    assert cost(sim, timedelta(days=364)) == Counts(reads=12, commits=0, writes=0, dispatches=12)
-    assert cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
+    assert measure_cost(sim, timedelta(days=364)) == Counts(reads=12, commits=0, writes=0, dispatches=12)
+    assert measure_cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
 
 
 def test_a_task_with_a_lock_key_costs_two_reads_a_document_and_its_deletion_more(sim: Simulation) -> None:
     """The lock is read and written when it is taken, and read and deleted when it is freed."""
     make(sim, lock_key="door")
-    assert cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=4, deletes=1, dispatches=1)
+    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=4, deletes=1, dispatches=1)
 
 
 def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> None:
     """Progress and heartbeat are a commit each, a message one document of the last commit."""
     make(sim, handler="talk")
-    assert cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=4, writes=6, dispatches=1)
+    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=4, writes=6, dispatches=1)
 
 
 def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation) -> None:

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+def error_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
     """Return what a command says that is set up wrongly: it exits with 2, as docs/workers.md promises systemd."""
     monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
     with pytest.raises(SystemExit) as ended:
@@ -84,7 +84,7 @@ CASES = {
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_told_with_its_line(
+def test_an_error_in_a_handler_file_is_reported_with_its_line(
     case: str,
     command: tuple[str, ...],
     folder: Path,
@@ -94,7 +94,7 @@ def test_a_mistake_is_told_with_its_line(
     """Whatever is wrong with the file, its author reads what, and in which line of theirs: no traceback of ours."""
     source, expected = CASES[case]
     (folder / "bad.py").write_bytes(source)
-    lines = said(capsys, monkeypatch, *command, "--handlers", "bad.py")
+    lines = error_lines(capsys, monkeypatch, *command, "--handlers", "bad.py")
     assert len(lines) == len(expected)
     for line, beginning in zip(lines, expected, strict=True):
         assert line.startswith(beginning)
@@ -102,7 +102,7 @@ def test_a_mistake_is_told_with_its_line(
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 @pytest.mark.parametrize("source", [b"x = (\n", b"1 / 0\n", b"import bad_other\n"])
-def test_a_module_s_mistakes_are_told_like_a_file_s(
+def test_an_error_in_a_module_is_reported_like_one_in_a_file(
     source: bytes,
     command: tuple[str, ...],
     folder: Path,
@@ -112,23 +112,23 @@ def test_a_module_s_mistakes_are_told_like_a_file_s(
     """`--handlers bad` says what `--handlers bad.py` says; a neighbour's mistake is told with its own line."""
     (folder / "bad.py").write_bytes(source)
     (folder / "bad_other.py").write_bytes(b"\n\ny = (\n")
-    lines = said(capsys, monkeypatch, *command, "--handlers", "bad")
+    lines = error_lines(capsys, monkeypatch, *command, "--handlers", "bad")
     expected = "bad_other.py, line 3: '(' was never closed" if b"other" in source else "bad"
     assert lines[0].startswith(f"cloudsched: {expected}")
     assert len(lines) <= 2
 
 
 @pytest.mark.parametrize("where", ["bad/", "a b", "", ".bad", "bad..worse"])
-def test_what_is_no_name_of_a_module_is_refused(
+def test_an_invalid_module_name_is_refused(
     where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is imported whose name cannot be one."""
-    (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", where)
+    (line,) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", where)
     assert line.endswith("is not a module. Name a module, or a file that ends in .py.")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_said(
+def test_an_unreadable_file_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So is one in a folder that may not be looked into."""
@@ -137,13 +137,13 @@ def test_a_file_that_may_not_be_read_is_said(
     (inner / "bad.py").touch(mode=0)
     for mode in (0o700, 0):
         inner.chmod(mode)
-        (line, *_) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "inner/bad.py")
+        (line, *_) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "inner/bad.py")
         assert "inner/bad.py cannot be read: Permission denied." in line
     inner.chmod(0o700)
 
 
 @pytest.mark.parametrize("is_refused", ["the file", "its folder"])
-def test_a_refusal_of_the_system_is_said(
+def test_an_error_of_the_operating_system_is_reported(
     is_refused: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same for root, whom nothing is refused: the system's answer is made up."""
@@ -157,7 +157,7 @@ def test_a_refusal_of_the_system_is_said(
         monkeypatch.setattr("importlib._bootstrap_external.SourceFileLoader.get_data", refuse)
     else:
         monkeypatch.setattr(Path, "is_file", refuse)
-    (line, *_) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "bad.py")
+    (line, *_) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "bad.py")
     assert "bad.py cannot be read: Permission denied." in line
 
 
@@ -165,7 +165,7 @@ def test_a_worker_does_not_serve_the_examples(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Started in the wrong folder it says so, where `dev` has the package's own examples to play with."""
-    (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu")
+    (line,) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu")
     assert line == (
         "cloudsched: There is no functions/handlers.py or handlers.py here. Change to the folder that has it, or name "
         "the file with your handlers: --handlers FILE."

@@ -55,7 +55,7 @@ def ask(address: tuple[str, int]) -> bytes:
         connection.close()
 
 
-def test_idle_connections_keep_nobody_waiting(address: tuple[str, int]) -> None:
+def test_idle_connections_do_not_block_others(address: tuple[str, int]) -> None:
     """A request is served while 1,000 connections are open and idle, or as many as this machine allows."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(1000, files - wsgi_server.MAX_IDLE_CONNECTIONS - 100)  # both ends are in this process
@@ -66,7 +66,7 @@ def test_idle_connections_keep_nobody_waiting(address: tuple[str, int]) -> None:
         assert ask(address) == b"hello"
 
 
-def test_more_idle_connections_than_files_keep_nobody_waiting(
+def test_more_idle_connections_than_file_descriptors_do_not_block_others(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the limit the connection that has waited longest is closed, and the newest are served."""
@@ -85,7 +85,7 @@ def test_more_idle_connections_than_files_keep_nobody_waiting(
     [b"POST / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"],
     ids=["headers", "body"],
 )
-def test_half_sent_requests_keep_nobody_waiting(address: tuple[str, int], part: bytes) -> None:
+def test_half_sent_requests_do_not_block_others(address: tuple[str, int], part: bytes) -> None:
     """A request is served while the server waits for the rest of 80 others."""
     with ExitStack() as connections:
         for _ in range(80):

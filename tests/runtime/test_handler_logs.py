@@ -85,7 +85,7 @@ def run(sim: Simulation, handler: str, **fields: Any) -> Task:
     return task
 
 
-def actions(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+def execution_lines(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("action") in names and "executionId" in line]
 
 
@@ -103,7 +103,7 @@ def test_each_line_of_a_handler_names_its_attempt(sim: Simulation, lines: list[d
         is_called = line["message"] == "plain at work"
         assert (line["taskId"] == task.id) != is_called
         assert (line["handler"], line["owner"], line["attempt"]) == ("plain" if is_called else "durable", "ada", 1)
-        started = next(each for each in actions(lines, "started") if each["taskId"] == line["taskId"])
+        started = next(each for each in execution_lines(lines, "started") if each["taskId"] == line["taskId"])
         assert line["executionId"] == started["executionId"]
         assert line[TRACE_FIELD] == started[TRACE_FIELD], "what one occurrence logs is in one trace"
 
@@ -115,7 +115,7 @@ def test_a_line_outside_a_handler_names_no_attempt(sim: Simulation, lines: list[
     assert lines[-1].keys() == {"severity", "message", "time", "logger"}
 
 
-def test_what_the_call_says_wins(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
+def test_fields_given_in_the_log_call_win(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """A handler that gives a field itself keeps its value."""
     app.handler("own")(lambda: own.info("x", extra={"owner": "somebody else"}))
     run(sim, "own")
@@ -149,7 +149,7 @@ def test_a_retry_is_a_warning_with_its_traceback(sim: Simulation, lines: list[di
 def test_a_failure_without_an_exception_is_grouped_by_its_handler(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """A handler that returns Fail has no traceback; its name says where the error was."""
     run(sim, "refuse")
-    (failed,) = actions(lines, "failed")
+    (failed,) = execution_lines(lines, "failed")
     assert (failed["severity"], failed["context"]["reportLocation"]["functionName"]) == ("ERROR", "refuse")
     assert failed["message"].endswith(": sold out")
 
@@ -167,11 +167,11 @@ def test_a_lease_that_ran_out_is_an_error(app: App, sim: Simulation, lines: list
     with pytest.raises(Killed):
         run(sim, "deadly")
     sim.advance(timedelta(days=1))
-    (line,) = actions(lines, "timed_out")
+    (line,) = execution_lines(lines, "timed_out")
     assert line["severity"] == "ERROR"
 
 
-def test_failures_are_logged_where_nobody_listens_to_info(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_logged_where_info_is_disabled(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
     """With Python's default level a program still sees its failures, with their tracebacks."""
     with caplog.at_level(logging.WARNING):
         run(sim, "fail")
@@ -181,7 +181,7 @@ def test_failures_are_logged_where_nobody_listens_to_info(sim: Simulation, caplo
 
 
 @pytest.mark.parametrize("cut", [10, 60, 400])
-def test_a_shortened_traceback_is_still_one(cut: int) -> None:
+def test_a_shortened_traceback_is_still_recognised_as_a_traceback(cut: int) -> None:
     """The record keeps the end of a long traceback; the log's begins with Python's header and a whole frame."""
     frames = "".join(f'  File "a.py", line {n}, in f\n    f({n})\n' for n in range(200))
     text = f"Traceback (most recent call last):\n{frames}ValueError: no seat\n"
@@ -189,12 +189,14 @@ def test_a_shortened_traceback_is_still_one(cut: int) -> None:
     assert TRACEBACK.fullmatch(whole_traceback(text[-cut * 10 :]))
 
 
-def test_the_app_s_hook_hears_of_every_handler(app: App, sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_app_s_hook_is_called_for_every_handler(
+    app: App, sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
     """`App.on_failure`: once for each final failure, after the handler's own hook; what it raises changes nothing."""
     told: list[tuple[str, str]] = []
 
     @app.handler("hooked", retry=False, on_failure=lambda task, _: told.append(("own", task.handler)))
-    def hooked() -> None:
+    def fail_with_hook() -> None:
         book()
 
     @app.on_failure

@@ -141,7 +141,7 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
     assert trace not in {line.get("logging.googleapis.com/trace") for line in lines}
 
 
-def test_a_trace_is_no_part_of_a_dispatchs_name(sim: Simulation) -> None:
+def test_a_trace_is_not_part_of_a_dispatchs_name(sim: Simulation) -> None:
     """The same dispatch is made once, whoever asks for it, in whatever trace."""
     now = sim.now
     plain = Dispatch("t", 1, "e", now, 1, now, now)
@@ -163,7 +163,7 @@ def test_an_invalid_trace_header_gives_no_trace(text: str) -> None:
     assert Trace.parse("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
 
 
-def test_another_executions_trace_is_not_carried_on() -> None:
+def test_the_trace_of_another_execution_is_not_continued() -> None:
     """Within the work on one execution, only its own dispatches carry its trace."""
     with Tracer().span("execute", PARENT, "a"):
         assert (trace_for("a"), trace_for("b")) == (PARENT, "")

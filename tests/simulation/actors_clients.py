@@ -32,7 +32,7 @@ _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "tri
 
 def apply_random_change(world: World, app: App, task_id: str) -> None:
     """Make one random change to a task."""
-    verb = _verb(world, task_id, is_there=app.store.load(task_id) is not None)
+    verb = _pick_verb(world, task_id, is_there=app.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)
     told = _apply(world, app, verb, task_id)
@@ -59,7 +59,7 @@ def _waits_at_lock(task: Task, world: World) -> bool:
     return bool(task.is_active and task.lock_key and at and at <= world.now and not task.runs)
 
 
-def _verb(world: World, task_id: str, *, is_there: bool) -> str:
+def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
     if not is_there:
         return "create" if task_id in world.ids else "look at"
     if world.fault_profile.is_crowded:
@@ -73,17 +73,17 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     told: Task | None = None
     match verb:
         case "create":
-            told = app.create(_draft(world, task_id))
+            told = app.create(_make_draft(world, task_id))
         case "edit":
-            told = app.update(task_id, title=f"edited at {world.now}", **_policies(world, task_id))
+            told = app.update(task_id, title=f"edited at {world.now}", **_pick_policies(world, task_id))
         case "move":
             told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
-            until, most = world.now + _span(world) * 5, world.random.choice([None, 1, 5, 50])
+            until, most = world.now + _pick_span(world) * 5, world.random.choice([None, 1, 5, 50])
             told = app.update(task_id, until=until, max_runs=most)
         case "backfill":
-            end = app.clock.now() - _span(world)
-            told = app.backfill(task_id, end - _span(world) * 3, end)
+            end = app.clock.now() - _pick_span(world)
+            told = app.backfill(task_id, end - _pick_span(world) * 3, end)
         case "event":
             event = world.random.choice(EVENTS)
             open_runs = [run.execution_id for run in app.get(task_id).runs]
@@ -99,14 +99,14 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     return told
 
 
-def _draft(world: World, task_id: str) -> TaskDraft:
+def _make_draft(world: World, task_id: str) -> TaskDraft:
     return TaskDraft.of(
         id=task_id,
         owner="bob" if task_id in MORE_IDS else "ada",
         title="Work",
         schedule=_schedule(world),
         **_handler(world, task_id),
-        **_policies(world, task_id),
+        **_pick_policies(world, task_id),
     )
 
 
@@ -118,7 +118,7 @@ def _handler(world: World, task_id: str) -> dict[str, Any]:
 
 def _schedule(world: World) -> Schedule:
     choose = world.random.choice
-    start = world.now + world.random.random() * _span(world)
+    start = world.now + world.random.random() * _pick_span(world)
     if world.random.random() < (0.6 if world.fault_profile.is_durable else 0.25) and not world.fault_profile.is_crowded:
         far = timedelta(days=choose([29, 31, 61, 65])) if world.fault_profile.is_long else timedelta(0)
         return Schedule.once(start + far)
@@ -142,7 +142,7 @@ def _schedule(world: World) -> Schedule:
     )
 
 
-def _policies(world: World, task_id: str) -> dict[str, Any]:
+def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
     choose = world.random.choice
     return {
         "overlap": choose(list(Overlap)),
@@ -155,11 +155,11 @@ def _policies(world: World, task_id: str) -> dict[str, Any]:
         "max_runs": None if world.fault_profile.is_crowded else choose([None, None, None, 1, 4]),
         "lock_key": _lock_key(world),
         "delivery_channels": choose([(), ("WEB",)]),
-        **(_for_workers(world, task_id) if world.fault_profile.has_workers else {}),
+        **(_pick_worker_fields(world, task_id) if world.fault_profile.has_workers else {}),
     }
 
 
-def _for_workers(world: World, task_id: str) -> dict[str, Any]:
+def _pick_worker_fields(world: World, task_id: str) -> dict[str, Any]:
     pull = None if world.kinds.get(task_id) == "children" else random_pull(world.random)
     lock_key = world.random.choice([None, "one thing", "one thing"])
     chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
@@ -173,5 +173,5 @@ def _lock_key(world: World) -> str | None:
     return "one thing" if world.fault_profile.is_crowded else world.random.choice([None, None, "one thing", "another"])
 
 
-def _span(world: World) -> timedelta:
+def _pick_span(world: World) -> timedelta:
     return timedelta(days=3) if world.fault_profile.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))

@@ -48,7 +48,11 @@ def child_fields(script: random.Random, world: World) -> dict[str, Any]:
     handlers = script.choices(["work", "flow"], k=script.choice([1, 2, 3]))
     return {
         "children": [
-            {"handler": each, "retry": _retry(script).model_dump(mode="json", by_alias=True), **_wishes(script, world)}
+            {
+                "handler": each,
+                "retry": _retry(script).model_dump(mode="json", by_alias=True),
+                **_pick_fields(script, world),
+            }
             for each in handlers
         ],
         "parallel": script.random() < 0.5,
@@ -60,7 +64,7 @@ def _retry(script: random.Random) -> RetryPolicy:
     return RetryPolicy(max_retries=script.choice([0, 0, 1]), base=timedelta(seconds=5))
 
 
-def _wishes(script: random.Random, world: World) -> dict[str, Any]:
+def _pick_fields(script: random.Random, world: World) -> dict[str, Any]:
     pull = random_pull(script) if world.fault_profile.has_workers else None
     return {
         **({"lock_key": "one thing"} if script.random() < 0.15 else {}),
@@ -82,7 +86,7 @@ class _RandomWorkflow:
             self._step: 6,
             self._call: 4 if self._depth < 2 else 0,
             self._gather: 3 if self._depth < 2 else 0,
-            self._leave_a_call: 0.5 if self._depth < 2 else 0,
+            self._leave_call_open: 0.5 if self._depth < 2 else 0,
             self._sleep: 2,
             self._wait: 2,
             self._check_now: 1,
@@ -146,10 +150,10 @@ class _RandomWorkflow:
 
     def _step(self, place: int) -> None:
         retry = self._script.choice([None, 0, 1, _LATER])
-        value = self._ctx.step(f"step {place}", self._effect, retry=retry)
+        value = self._ctx.step(f"step {place}", self._perform, retry=retry)
         self._world.journals.check_result_seen(self._ctx, self._number(), value, is_recorded=True)
 
-    def _effect(self) -> dict[str, int]:
+    def _perform(self) -> dict[str, int]:
         self._world.journals.on_step_called(self._ctx, self._number())
         for _ in range(self._world.random.choice([0, 0, 1, 4])):
             take_time(self._world)
@@ -157,15 +161,15 @@ class _RandomWorkflow:
             raise HandlerError("broke in a step")
         return {"once": self._world.random.getrandbits(32)}
 
-    def _begun(self) -> CallHandle:
+    def _start_call(self) -> CallHandle:
         handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
-        fields: dict[str, Any] = {"retry": _retry(self._script), **_wishes(self._script, self._world)}
+        fields: dict[str, Any] = {"retry": _retry(self._script), **_pick_fields(self._script, self._world)}
         if self._script.random() < 0.2:
             fields["retention"] = timedelta(minutes=5)
         return self._ctx.call(handler, **fields)
 
     def _call(self, place: int) -> None:
-        call = self._begun()
+        call = self._start_call()
         if self._script.random() < 0.3:
             self._step(place)
         try:
@@ -175,7 +179,7 @@ class _RandomWorkflow:
             raise
 
     def _gather(self, _: int) -> None:
-        calls = [self._begun() for _ in range(self._script.choice([2, 2, 3]))]
+        calls = [self._start_call() for _ in range(self._script.choice([2, 2, 3]))]
         returns_failures = self._script.random() < 0.5
         try:
             results = self._ctx.gather(*calls, return_failures=returns_failures)
@@ -187,8 +191,8 @@ class _RandomWorkflow:
         for call, result in zip(calls, results, strict=True):
             self._world.journals.check_result_seen(self._ctx, call.number, result)
 
-    def _leave_a_call(self, _: int) -> None:
-        self._begun()
+    def _leave_call_open(self, _: int) -> None:
+        self._start_call()
 
     def _sleep(self, _: int) -> None:
         naps = [timedelta(0), timedelta(seconds=1), timedelta(seconds=90), timedelta(minutes=20)]

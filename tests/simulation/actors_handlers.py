@@ -29,7 +29,7 @@ def register_handlers(app: App, world: World) -> None:
                 take_time(world)
                 if world.random.random() < 0.4:
                     world.rules.on_heartbeat(ctx, is_held=ctx.heartbeat())
-            answer = _answer(ctx, world)
+            answer = _pick_outcome(ctx, world)
         finally:
             world.rules.on_handler_end(world.current)
         if isinstance(answer, HandlerError):
@@ -46,7 +46,7 @@ def take_time(world: World) -> None:
         world.wait(world.workers.next_pause())
 
 
-def _answer(ctx: Context, world: World) -> object:
+def _pick_outcome(ctx: Context, world: World) -> object:
     draw = world.random.random()
     later = timedelta(seconds=world.random.choice([0, 1, 90, 1000]))
     if draw < 0.62:

@@ -77,12 +77,12 @@ class Workers:
         world = self._world
         self._visits.pop(0)
         for _ in range(world.random.choice([1, 1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])):
-            app, wanted = world.random.choice(world.apps[4:]), self._wanted()
+            app, wanted = world.random.choice(world.apps[4:]), self._pick_filter()
             world.start_process("worker", app, partial(visit_queue, world, app, wanted), wanted=wanted)
         if world.real_store.list_offers(QUEUE_KEYS, limit=1):
             self.notify(1)
 
-    def _wanted(self) -> WorkerFilter:
+    def _pick_filter(self) -> WorkerFilter:
         choose = self._world.random.choice
         offered = self._world.real_store.list_offers(QUEUE_KEYS, limit=5)
         is_kind = self._world.fault_profile.is_fault_free or not self._world.faults_enabled
@@ -125,7 +125,7 @@ class ClaimedTask:
     def _api(self) -> WorkerClaims:
         return self._world.random.choice(self._world.apps).worker_claims
 
-    def _rest(self) -> None:
+    def _pause(self) -> None:
         self._world.wait(self._world.workers.next_pause())
 
     # ── With the store ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,10 +141,10 @@ class ClaimedTask:
             self._give_back(partial(self._app.worker_claims.release, begun))
             return
         if draw < 0.4:
-            world.spawn_sibling("beat", partial(self._beat, begun))
+            world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
         report = self._app.worker_claims.invoke_handler(begun)
         if world.random.random() < 0.2:
-            self._rest()
+            self._pause()
         for _ in range(world.random.choice([1, 2, 4])):
             try:
                 finished = self._app.worker_claims.finish(begun, report)
@@ -160,9 +160,9 @@ class ClaimedTask:
         if world.random.random() < 0.2 and not gives_follow_ups:  # a lease token does not authorize those
             self._finish(report)
 
-    def _beat(self, begun: StartedAttempt) -> None:
+    def _send_heartbeats(self, begun: StartedAttempt) -> None:
         for _ in range(3):
-            self._rest()
+            self._pause()
             begun.context.heartbeat()
 
     # ── From afar ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,8 +176,8 @@ class ClaimedTask:
         rules.on_attempt_start(self._task, self._run.execution_id, left)
         try:
             for _ in range(world.random.choice([0, 1, 2, 4])):
-                self._rest()
-                if world.random.random() < 0.5 and not self._renew():
+                self._pause()
+                if world.random.random() < 0.5 and not self._renew_lease():
                     return
         except NotFound:
             return
@@ -194,7 +194,7 @@ class ClaimedTask:
                 world.spawn_sibling("again", partial(self._finish, report))
             self._finish(report)
 
-    def _renew(self) -> bool:
+    def _renew_lease(self) -> bool:
         """Send a heartbeat; return whether to continue."""
         world, app = self._world, self._world.random.choice(self._world.apps)
         said = world.random.choice([None, self._progress()])
@@ -238,7 +238,7 @@ class ClaimedTask:
                 world.log("is told that it has ended it")
                 world.pulls.on_result_accepted(self._key)
             if world.random.random() < 0.2:
-                self._rest()
+                self._pause()
 
     def _give_back(self, give_back: Any) -> None:  # noqa: ANN401 - of either sort
         world = self._world

@@ -218,7 +218,7 @@ class FaultyStore:
                     world.yield_control()
                     raise VersionConflict("the task")
                 continue
-            if world.gives_way():
+            if world.draw_yield():
                 world.yield_control()
             return result
 
@@ -253,7 +253,7 @@ class FaultyQueue:
                 if world.is_deadline_over():
                     raise QueueUnavailable("The queue", f"{code}: after it took effect")
                 continue
-            if world.gives_way():
+            if world.draw_yield():
                 world.yield_control()
             return
 

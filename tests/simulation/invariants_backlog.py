@@ -35,7 +35,7 @@ class BacklogInvariants:
         self.count = 0
         """How many occurrences were decided and not recorded at once."""
 
-    def _break(self, rule: str) -> NoReturn:
+    def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
@@ -46,24 +46,24 @@ class BacklogInvariants:
         pending = {
             execution_id(at): each.status.value for each in after.pending_records for at in _occurrences(after, each)
         }
-        self._are_kept(after, pending, executions)
+        self._check_decisions(after, pending, executions)
         if before is None or before.created_at != after.created_at:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs} | pending.keys()
-        for occurrence in _due(before, after.updated_at):
-            if execution_id(occurrence) not in handled and not _is_to_run(before, after, occurrence):
+        for occurrence in _due_occurrences(before, after.updated_at):
+            if execution_id(occurrence) not in handled and not _must_run(before, after, occurrence):
                 rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
-                self._break(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
+                self._fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
 
-    def _are_kept(self, task: Task, pending: dict[str, str], executions: Sequence[Execution]) -> None:
+    def _check_decisions(self, task: Task, pending: dict[str, str], executions: Sequence[Execution]) -> None:
         decided = self._decided.setdefault((task.id, task.created_at), {})
         for record in executions:
             status = decided.pop(record.id, None)
             if status is not None and record.status != status:
-                self._break(f"B3: {task.id}'s {record.id} was decided as {status}, and recorded as {record.status}")
+                self._fail(f"B3: {task.id}'s {record.id} was decided as {status}, and recorded as {record.status}")
         for identity, status in decided.items():
             if pending.get(identity) != status:
-                self._break(f"B3: {task.id}'s {identity} was decided as {status}, and is forgotten")
+                self._fail(f"B3: {task.id}'s {identity} was decided as {status}, and is forgotten")
         self.count += len(pending.keys() - decided.keys())
         decided.update(pending)
 
@@ -76,7 +76,7 @@ class BacklogInvariants:
         """Check that everything that was decided is recorded when everything has settled."""
         for (task_id, _), decided in self._decided.items():
             if decided:
-                self._break(f"B3: nobody recorded {task_id}'s {sorted(decided)}")
+                self._fail(f"B3: nobody recorded {task_id}'s {sorted(decided)}")
 
 
 def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[datetime]:
@@ -87,7 +87,7 @@ def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[dateti
         occurrence = schedule.after(occurrence)
 
 
-def _due(task: Task, now: datetime) -> Iterator[datetime]:
+def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
     if task.status is TaskStatus.PAUSED:
         for each in task.backlog:
             yield from _occurrences(task, each)
@@ -95,7 +95,7 @@ def _due(task: Task, now: datetime) -> Iterator[datetime]:
         yield from due_occurrences(task, now)
 
 
-def _is_to_run(before: Task, after: Task, occurrence: datetime) -> bool:
+def _must_run(before: Task, after: Task, occurrence: datetime) -> bool:
     if before.schedule != after.schedule:
         return False
     if after.status is TaskStatus.PAUSED:

@@ -52,7 +52,7 @@ class CallInvariants:
         """Calls made by somebody whose lease had ended, when nobody could know that they were still to come; those that
         had ended and that a client has run again; and those of a task that was removed when its retention was over."""
 
-    def _break(self, rule: str) -> NoReturn:
+    def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
 
     @property
@@ -85,7 +85,7 @@ class CallInvariants:
         assert self._world.current
         if before is None and after.parent:
             self._callers[after.id] = after.parent
-            self._is_made_rightly(after, after.parent)
+            self._check_creation(after, after.parent)
         if after.parent:
             self._records.setdefault(after.id, []).extend(each for each in executions if each.status.is_final)
             if not (after.has_ended or after.deleted_at):
@@ -96,32 +96,32 @@ class CallInvariants:
         if before and before.has_ended and not after.has_ended:
             self._on_their_own.add(after.id)
         for entry in entries:
-            self._is_new_rightly(after, entry)
+            self._check_new_entry(after, entry)
         for run in after.runs:
             old = before and before.find_run(run.execution_id)
             if run.lease and not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 self._leases[after.id, run.execution_id] = (self._world.current, run.lease.until)
                 if before and old and old.waiting_for is None:
-                    self._goes_on_at_once(before, old)
+                    self._check_prompt_resumption(before, old)
             elif run.lease:
                 holder, _ = self._leases[after.id, run.execution_id]
                 self._leases[after.id, run.execution_id] = (holder, run.lease.until)
-        self._note_what_stops(before, after, executions)
+        self._note_stopped(before, after, executions)
 
-    def _is_made_rightly(self, child: Task, parent: Parent) -> None:
+    def _check_creation(self, child: Task, parent: Parent) -> None:
         assert self._world.current
         entry = self._world.journals.recorded_entry(parent.task_id, parent.execution_id, parent.step)
         if entry is None or entry.kind is not StepKind.CALL or entry.child != child.id:
-            self._break(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
+            self._fail(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
         if entry.status is not StepStatus.WAITING:
-            self._break(f"T1: {child.id} is made, whose end is recorded already: {entry}")
+            self._fail(f"T1: {child.id} is made, whose end is recorded already: {entry}")
         if child.id in self._records and child.id not in self._deleted:
-            self._break(f"T1: {child.id} is made twice")
+            self._fail(f"T1: {child.id} is made twice")
         maker, until = self._leases[parent.task_id, parent.execution_id]
         if maker is not self._world.current or until <= self._world.latest_time(maker):
             self._on_their_own.add(child.id)
 
-    def _is_new_rightly(self, task: Task, entry: JournalEntry) -> None:
+    def _check_new_entry(self, task: Task, entry: JournalEntry) -> None:
         known = self._world.journals.recorded_entry(task.id, entry.execution_id, entry.number)
         is_new = known is None or known.status is StepStatus.WAITING
         if is_new and entry.status is not StepStatus.WAITING and entry.child is not None:
@@ -134,15 +134,15 @@ class CallInvariants:
         if entry.status is StepStatus.SUCCEEDED:
             own = [each for each in ends if each.trigger is Trigger.SCHEDULE]
             if not any(each.status is ExecutionStatus.SUCCEEDED and each.content == entry.result for each in own):
-                self._break(f"T2: {entry.child} is recorded as {entry.result!r}, and its records are {ends}")
+                self._fail(f"T2: {entry.child} is recorded as {entry.result!r}, and its records are {ends}")
         elif entry.error is None or entry.error.status is None:
-            self._break(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
+            self._fail(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
         elif entry.error.status == "DELETED" and entry.child not in self._deleted:
-            self._break(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
+            self._fail(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
         if entry.child not in self._once_ended:
-            self._break(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
+            self._fail(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
 
-    def _note_what_stops(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+    def _note_stopped(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         if self._world.rules.current_verb() == "retry":
             self._stopped -= {(after.id, each.id) for each in executions}
         if after.status is TaskStatus.ACTIVE:  # a new schedule reactivates a cancelled task, with what still runs
@@ -166,30 +166,30 @@ class CallInvariants:
 
     def _last_end(self, task: Task, run: Run) -> datetime | None:
         """Return when the last of the calls ended that a run waits for, if all have."""
-        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited(run)]
+        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited_calls(run)]
         ends = [self._ended_at.get(entry.child) for entry in entries if entry and entry.child]
         known = [end for end in ends if end is not None]
         return max(known) if known and len(known) == len(ends) else None
 
-    def _goes_on_at_once(self, task: Task, run: Run) -> None:
+    def _check_prompt_resumption(self, task: Task, run: Run) -> None:
         """Without faults no parent has to poll to learn that its calls have ended."""
         end = self._last_end(task, run)
         since = max(end, task.updated_at, self._world.pulls.lock_free_since(task.lock_key)) if end else None
         if self._world.fault_profile.is_fault_free and since and self._world.now - since > _AT_ONCE:
-            self._break(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
+            self._fail(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
         """Check what is left when everything has settled."""
         for task in self._world.tasks():
-            if not task.has_ended and (above := self._stopped_above(task.id)) is not None:
-                self._break(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
+            if not task.has_ended and (above := self._stopped_ancestor(task.id)) is not None:
+                self._fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
             for run in task.runs:
                 if task.status is TaskStatus.ACTIVE and run.lease is None:
-                    self._looks_in_time(task, run)
+                    self._check_poll_time(task, run)
 
-    def _stopped_above(self, call: str) -> Parent | None:
+    def _stopped_ancestor(self, call: str) -> Parent | None:
         """Return whose execution was stopped that a call is below of, if none of those between goes on by itself."""
         while call in self._callers and call not in self._on_their_own:
             parent = self._callers[call]
@@ -198,18 +198,18 @@ class CallInvariants:
             call = parent.task_id
         return None
 
-    def _looks_in_time(self, task: Task, run: Run) -> None:
+    def _check_poll_time(self, task: Task, run: Run) -> None:
         end, suspension = self._last_end(task, run), run.suspension
         if end is None or suspension is None or run.due_at <= self._world.now:
             return
         where = f"{task.id}'s {run.execution_id} waits until {run.due_at} for calls that had ended at {end}"
         if end >= self._world.faults_end_at and end < self._world.now - LATE:
-            self._break(f"T3: {where}, when nothing went wrong any more")
-        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited(run)]
+            self._fail(f"T3: {where}, when nothing went wrong any more")
+        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited_calls(run)]
         since = min(entry.started_at for entry in entries if entry)
         if run.due_at > next_poll(since, suspension.at) + LATE:
-            self._break(f"T3: {where}, and does not look by itself before")
+            self._fail(f"T3: {where}, and does not look by itself before")
 
 
-def _awaited(run: Run) -> tuple[int, ...]:
+def _awaited_calls(run: Run) -> tuple[int, ...]:
     return run.suspension.calls if run.suspension else ()

@@ -64,7 +64,7 @@ class JournalInvariants:
         self._kept: set[int] = set()
         """The events that were stored on their task, by number."""
 
-    def _break(self, rule: str) -> NoReturn:
+    def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
 
     def recorded_entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
@@ -72,7 +72,7 @@ class JournalInvariants:
         known = self._newest.get((task_id, execution_id))
         return known.entries.get(number) if known else None
 
-    def _of(self, key: Key) -> KnownExecution:
+    def _known_execution(self, key: Key) -> KnownExecution:
         if key not in self._known:
             self._known[key] = self._newest[key[0], key[2]] = KnownExecution()
         return self._known[key]
@@ -80,48 +80,48 @@ class JournalInvariants:
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_step_called(self, ctx: Context, number: int) -> None:
-        known = self._held(ctx)
+        known = self._known_if_held(ctx)
         entry = known and known.entries.get(number)
         if entry and entry.status is not StepStatus.WAITING:
-            self._break(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
+            self._fail(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
 
     def check_result_seen(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
         """Compare what a handler was told with the journal; `is_recorded` if it must be there before it is told."""
-        known = self._held(ctx)
+        known = self._known_if_held(ctx)
         if known is None:
             return
         entry = known.entries.get(number)
         where = f"{ctx.task.id}'s {ctx.execution_id} sees {value!r} as its {number}"
         if entry is None or entry.status is StepStatus.WAITING:
             if is_recorded:
-                self._break(f"J4: {where}, before that is recorded: {entry}")
+                self._fail(f"J4: {where}, before that is recorded: {entry}")
             return
         told: object = entry.started_at if entry.kind is StepKind.NOW else entry.result
         if isinstance(value, CallFailed):
             value, told = (value.status, value.type), entry.error and (entry.error.status, entry.error.type)
         if value != told:
-            self._break(f"J4: {where}, where {told!r} is recorded")
+            self._fail(f"J4: {where}, where {told!r} is recorded")
 
     def check_random_value(self, ctx: Context, place: int, draw: str) -> None:
         """Compare what a handler drew with what it drew at that place before."""
-        before = self._of(_key_of(ctx)).draws.setdefault(place, draw)
+        before = self._known_execution(_context_key(ctx)).draws.setdefault(place, draw)
         if before != draw:
-            self._break(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
+            self._fail(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
 
     def check_mismatch(self, ctx: Context, error: Exception) -> None:
         """Note what a handler met when it asked for something."""
         if isinstance(error, JournalMismatch):
-            self._break(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
+            self._fail(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
 
     def on_handler_finished(self, ctx: Context, asked: int, failed: set[int]) -> None:
         """Note how much a handler had asked for when it ended, and what it was told of since that had failed."""
-        known = self._held(ctx)
+        known = self._known_if_held(ctx)
         if known is not None:
             known.told = (asked, failed)
 
-    def _held(self, ctx: Context) -> KnownExecution | None:
+    def _known_if_held(self, ctx: Context) -> KnownExecution | None:
         """Return what is known of an execution, if the one that asks has its lease."""
-        known = self._of(_key_of(ctx))
+        known = self._known_execution(_context_key(ctx))
         return known if known.holder is self._world.current else None
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,52 +135,56 @@ class JournalInvariants:
         folded: Sequence[ArchivedJournal],
     ) -> None:
         for execution in executions:
-            self._is_no_false_failure(execution)
-        self._events_are_kept(before, after, entries)
-        self._entries_are_right(before, after, executions, entries)
+            self._check_errors(execution)
+        self._check_events(before, after, entries)
+        self._check_entries(before, after, executions, entries)
         for execution in executions:
             if execution.status.is_final:
-                self._is_folded(after, execution)
+                self._check_archive(after, execution)
         for each in folded:
             if after.find_run(each.execution_id):
-                self._break(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
+                self._fail(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
         for run in after.runs:
-            known = self._of(_key(after, run.execution_id))
+            known = self._known_execution(_key(after, run.execution_id))
             old = before and before.find_run(run.execution_id)
             if run.lease is None:
                 known.holder = None
-                self._waits_for_what_is_recorded(known, after, run)
+                self._check_suspension(known, after, run)
             elif not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 known.holder = self._world.current
 
-    def _entries_are_right(
+    def _check_entries(
         self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
     ) -> None:
         retried = {each.id for each in executions if self._world.rules.current_verb() == "retry"}
         for execution_id in retried & {run.execution_id for run in after.runs}:
-            known = self._of(_key(after, execution_id))
-            self._is_kept(known, after, execution_id, [each for each in entries if each.execution_id == execution_id])
+            known = self._known_execution(_key(after, execution_id))
+            self._check_retry_keeps(
+                known, after, execution_id, [each for each in entries if each.execution_id == execution_id]
+            )
             known.draws.clear()
         for entry in entries:
-            known = self._of(_key(after, entry.execution_id))
+            known = self._known_execution(_key(after, entry.execution_id))
             old, new = known.entries.get(entry.number), entry.to_record()
             if entry.execution_id not in retried:
-                self._is_under_lease(before, after, entry)
-            self._is_in_its_order(known, after, old, new)
+                self._check_lease(before, after, entry)
+            self._check_order(known, after, old, new)
             known.entries[entry.number] = new
 
-    def _is_kept(self, known: KnownExecution, task: Task, execution_id: str, kept: Sequence[JournalEntry]) -> None:
+    def _check_retry_keeps(
+        self, known: KnownExecution, task: Task, execution_id: str, kept: Sequence[JournalEntry]
+    ) -> None:
         """Look whether a retry by hand keeps all but what made it fail; no handler here asks for more after that."""
         where = f"J2: {task.id}'s {execution_id}, which was {known.record}, is retried with {kept}"
         run, restored = task.find_run(execution_id), {entry.number: entry.to_record() for entry in kept}
         if sorted(restored) != list(range(1, len(restored) + 1)) or run is None or run.steps != len(restored):
-            self._break(f"{where}, and is {run}")
-        fatal = self._fatal(known)
+            self._fail(f"{where}, and is {run}")
+        fatal = self._fatal_entries(known)
         for number, old in known.entries.items():
             new = restored.get(number)
             if new is not None and new.model_copy(update={"is_made": old.is_made}) == old:
                 if number in fatal:
-                    self._break(f"{where}: what made it fail, {old}, is not done again")
+                    self._fail(f"{where}: what made it fail, {old}, is not done again")
                 continue
             is_beside = old.kind is StepKind.CALL and any(
                 known.entries[each].kind is StepKind.CALL for each in fatal if each
@@ -190,10 +194,10 @@ class JournalInvariants:
             if is_again and new is not None and self._world.trees.has_ended(old.child):
                 continue  # it was cancelled with its parent, which was not told
             if not is_again or old.status not in _FAILURES or (number not in fatal and not is_beside):
-                self._break(f"{where}: {old} is lost")
+                self._fail(f"{where}: {old} is lost")
         known.entries = restored
 
-    def _fatal(self, known: KnownExecution) -> set[int]:
+    def _fatal_entries(self, known: KnownExecution) -> set[int]:
         """Return which entries made an execution fail, as its record's error says, or what its handler had just met."""
         record = known.record
         if record is None or record.status not in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}:
@@ -209,60 +213,60 @@ class JournalInvariants:
         is_in_own_words = error.type in {"HandlerError", "Retry"} or error.message in {"no use", "enough"}
         return {each.number for each in failed if is_in_own_words and asked == len(known.entries)} & told
 
-    def _is_in_its_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:
+    def _check_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:
         where = f"entry {new.number} of {task.id}"
         if new.number > 1 and new.number - 1 not in known.entries:
-            self._break(f"J1: {where} is recorded, and the one before it is not")
+            self._fail(f"J1: {where} is recorded, and the one before it is not")
         if old is None:
             return
         if old.status is not StepStatus.WAITING and old != new:
-            self._break(f"J1: {where} was final, {old}, and is recorded again as {new}")
+            self._fail(f"J1: {where} was final, {old}, and is recorded again as {new}")
         fixed = ("kind", "name", "started_at", "child")
         if any(getattr(old, name) != getattr(new, name) for name in fixed) or new.attempts < old.attempts:
-            self._break(f"J1: {where} was {old}, and has become {new}")
+            self._fail(f"J1: {where} was {old}, and has become {new}")
 
-    def _is_under_lease(self, before: Task | None, after: Task, entry: JournalEntry) -> None:
+    def _check_lease(self, before: Task | None, after: Task, entry: JournalEntry) -> None:
         process = self._world.current
         assert process
         where = f"entry {entry.number} of {after.id}'s {entry.execution_id}"
-        known = self._of(_key(after, entry.execution_id))
+        known = self._known_execution(_key(after, entry.execution_id))
         old, new = before.find_run(entry.execution_id) if before else None, after.find_run(entry.execution_id)
         if old is None or old.lease is None or known.holder is not process:
-            self._break(f"J1: {where} is written by one that does not hold its lease")
+            self._fail(f"J1: {where} is written by one that does not hold its lease")
         if new is None:
-            self._break(f"J2: {where} is written, and its run has ended")
+            self._fail(f"J2: {where} is written, and its run has ended")
         if new.lease and old.lease.until <= after.updated_at:  # which is when it was decided
-            self._break(f"J1: {where} is written under a lease that ended at {old.lease.until}")
+            self._fail(f"J1: {where} is written under a lease that ended at {old.lease.until}")
         if new.steps < entry.number:
-            self._break(f"J1: {where} is written, and its run says that there are {new.steps}")
+            self._fail(f"J1: {where} is written, and its run says that there are {new.steps}")
 
-    def _is_folded(self, task: Task, execution: Execution) -> None:
+    def _check_archive(self, task: Task, execution: Execution) -> None:
         known = self._known.get(_key(task, execution.id))
         left = self._world.real_store.load_journal(task.id, execution.id)
         if left:
-            self._break(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
+            self._fail(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
         recorded = {step.number: step for step in execution.steps}
         if sorted(recorded) != list(range(1, len(recorded) + 1)):
-            self._break(f"J2: {task.id}'s {execution.id} has the steps {sorted(recorded)} in its record")
+            self._fail(f"J2: {task.id}'s {execution.id} has the steps {sorted(recorded)} in its record")
         for number, entry in known.entries.items() if known else ():
             step = recorded.get(number)
             if step is None:
-                self._break(f"J2: entry {number} of {task.id}'s {execution.id} is not in its record")
+                self._fail(f"J2: entry {number} of {task.id}'s {execution.id} is not in its record")
             if entry.status is not StepStatus.WAITING and step != entry:
-                self._break(f"J2: entry {number} of {task.id}'s {execution.id} was {entry}, and is recorded as {step}")
+                self._fail(f"J2: entry {number} of {task.id}'s {execution.id} was {entry}, and is recorded as {step}")
         for step in execution.steps:
             old = known.entries.get(step.number) if known else None
             if step.child is not None and (old is None or old.status is StepStatus.WAITING):
-                self._is_closed_rightly(task, execution, old, step)
+                self._check_closed_call(task, execution, old, step)
         if known:
             known.entries = recorded
             known.record = execution
 
-    def _is_closed_rightly(self, task: Task, execution: Execution, old: StepRecord | None, step: StepRecord) -> None:
+    def _check_closed_call(self, task: Task, execution: Execution, old: StepRecord | None, step: StepRecord) -> None:
         """Look at what a record says of a call that its journal had not seen the end of."""
         fixed = ("kind", "name", "started_at", "child", "attempts", "is_made")
         if old is not None and any(getattr(old, name) != getattr(step, name) for name in fixed):
-            self._break(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
+            self._fail(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
         if step.status is not StepStatus.WAITING:
             self._world.trees.check_recorded_result(step)
         elif (
@@ -270,9 +274,9 @@ class JournalInvariants:
             and self._world.fault_profile.is_fault_free
             and self._world.trees.has_long_ended(step.child, task)
         ):
-            self._break(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
+            self._fail(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
 
-    def _waits_for_what_is_recorded(self, known: KnownExecution, task: Task, run: Run) -> None:
+    def _check_suspension(self, known: KnownExecution, task: Task, run: Run) -> None:
         if run.suspension is None:
             return
         waiting = [entry for entry in known.entries.values() if entry.status is StepStatus.WAITING]
@@ -283,47 +287,47 @@ class JournalInvariants:
         if run.suspension.reason.startswith("sleeps"):
             is_recorded = run.due_at in ends or run.due_at <= task.updated_at
         if not is_recorded:
-            self._break(f"J1: {task.id}'s {run.execution_id} waits for what is not in its journal: {run}, {waiting}")
+            self._fail(f"J1: {task.id}'s {run.execution_id} waits for what is not in its journal: {run}, {waiting}")
 
-    def _is_no_false_failure(self, execution: Execution) -> None:
+    def _check_errors(self, execution: Execution) -> None:
         errors = [execution.error, *(attempt.error for attempt in execution.attempts)]
         for error in errors:
             is_ours = error and (error.type in {"Suspended", "JournalMismatch"} or "went on after" in error.message)
             if error and is_ours:
-                self._break(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
+                self._fail(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
 
     # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _events_are_kept(self, before: Task | None, after: Task, entries: Sequence[JournalEntry]) -> None:
+    def _check_events(self, before: Task | None, after: Task, entries: Sequence[JournalEntry]) -> None:
         earlier = before.events if before else ()
         old = [event.payload for event in earlier]
         new = [event.payload for event in after.events]
         for payload in new:
             if payload not in old and payload["n"] in self._kept:
-                self._break(f"J5: the event {payload} of {after.id} is kept twice")
+                self._fail(f"J5: the event {payload} of {after.id} is kept twice")
             self._kept.add(payload["n"])
         if len(new) != len({payload["n"] for payload in new}):
-            self._break(f"J5: an event of {after.id} is there twice: {new}")
+            self._fail(f"J5: an event of {after.id} is there twice: {new}")
         still_open = {None, *(run.execution_id for run in after.runs)}
         if any(event.execution_id not in still_open for event in after.events):
-            self._break(f"J5: {after.id} keeps {after.events}, and only {still_open} are open")
+            self._fail(f"J5: {after.id} keeps {after.events}, and only {still_open} are open")
         gone = [event for event in earlier if event.payload not in new and event.execution_id in still_open]
-        taken = [entry for entry in entries if self._is_new_end(after, entry)]
+        taken = [entry for entry in entries if self._consumes_event(after, entry)]
         if [event.payload for event in gone] != [entry.result for entry in taken]:
-            self._break(f"J5: the events {gone} are taken off {after.id}, and {taken} are recorded as taken")
+            self._fail(f"J5: the events {gone} are taken off {after.id}, and {taken} are recorded as taken")
         for event, entry in zip(gone, taken, strict=True):
             if event.execution_id not in {None, entry.execution_id}:
-                self._break(f"J5: {event} of {after.id} is taken by {entry}")
+                self._fail(f"J5: {event} of {after.id} is taken by {entry}")
         assert self._world.current
         now = self._world.latest_time(self._world.current) + 2 * self._world.fault_profile.drift
         for run in after.runs:
             waiting = {event.name for event in after.events if event.execution_id in {None, run.execution_id}}
             if run.lease is None and run.suspension and waiting & set(run.suspension.events) and run.due_at > now:
-                self._break(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
+                self._fail(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
 
-    def _is_new_end(self, task: Task, entry: JournalEntry) -> bool:
+    def _consumes_event(self, task: Task, entry: JournalEntry) -> bool:
         """Whether an entry records for the first time that an event was consumed."""
-        old = self._of(_key(task, entry.execution_id)).entries.get(entry.number)
+        old = self._known_execution(_key(task, entry.execution_id)).entries.get(entry.number)
         is_new = old is None or old.status is StepStatus.WAITING
         return is_new and entry.kind is StepKind.EVENT and entry.status is StepStatus.SUCCEEDED
 
@@ -334,12 +338,12 @@ class JournalInvariants:
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
         for key in self._world.open_journals():
             if key not in open_runs:
-                self._break(f"J2: entries are left under {key}, which is not open")
+                self._fail(f"J2: entries are left under {key}, which is not open")
 
 
 def _key(task: Task, execution_id: str) -> Key:
     return (task.id, task.created_at, execution_id)
 
 
-def _key_of(ctx: Context) -> Key:
+def _context_key(ctx: Context) -> Key:
     return _key(ctx.task, ctx.execution_id)

@@ -72,7 +72,7 @@ class PullInvariants:
         self.claims = 0
         """How many claims there were."""
 
-    def _break(self, rule: str) -> NoReturn:
+    def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
 
     def lock_free_since(self, key: str | None) -> datetime:
@@ -90,18 +90,18 @@ class PullInvariants:
         """Check a commit."""
         self._commits += 1
         self._lying_before = dict(self._lying)
-        self._is_offered_rightly(before, after)
-        self._counts_once(after, executions)
+        self._check_offer(before, after)
+        self._check_single_count(after, executions)
         for run in after.runs:
             old = before.find_run(run.execution_id) if before else None
             if run.lease and not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
-                self._is_claimed_rightly(before, old, run)
+                self._check_claim(before, old, run)
         for run in before.runs if before else ():
             new = after.find_run(run.execution_id)
             if run.lease and new and new.lease and new.lease.token_hash == run.lease.token_hash:
-                self._is_renewed_rightly(after, run, new)
+                self._check_renewal(after, run, new)
             elif run.lease:
-                self._is_ended_rightly(after, run, new, executions)
+                self._check_finish(after, run, new, executions)
         if lock is not None:
             self.on_lock_change(lock)
         if after.offer and (before is None or before.offer != after.offer):
@@ -111,7 +111,7 @@ class PullInvariants:
         """Note that a lock was acquired, released or requested."""
         self._lock_changed_at[lock.lock.key] = self._world.now
 
-    def _is_offered_rightly(self, before: Task | None, after: Task) -> None:
+    def _check_offer(self, before: Task | None, after: Task) -> None:
         waiting = [run for run in after.runs if run.waiting_for is WaitingFor.WORKER]
         is_offered = after.pull is not None and after.status is TaskStatus.ACTIVE and after.deleted_at is None
         expected = None
@@ -121,14 +121,14 @@ class PullInvariants:
             since = first.due_at.astimezone(UTC).isoformat(timespec="microseconds")
             expected = (lane, f"{after.priority.rank} {since}")
         if (after.offer and (after.offer.queue_key, after.offer.order)) != expected:
-            self._break(f"W3: {after.id} offers {after.offer}, and should offer {expected}")
+            self._fail(f"W3: {after.id} offers {after.offer}, and should offer {expected}")
         for run in after.runs:
             is_idle = is_offered and run.lease is None and run.waiting_for is None and run.due_at <= after.updated_at
             if is_idle or (run.waiting_for and (run.lease or after.pull is None)):
-                self._break(f"W3: {after.id} is {after.status}, for {after.pull}, and its run is {run}")
-        self._note_what_lies(before, after, waiting)
+                self._fail(f"W3: {after.id} is {after.status}, for {after.pull}, and its run is {run}")
+        self._note_offer(before, after, waiting)
 
-    def _note_what_lies(self, before: Task | None, after: Task, waiting: list[Run]) -> None:
+    def _note_offer(self, before: Task | None, after: Task, waiting: list[Run]) -> None:
         known = self._lying.pop(after.id, None)
         if after.offer:
             first = min(waiting, key=lambda run: (run.due_at, run.execution_id))
@@ -143,17 +143,17 @@ class PullInvariants:
             elif key not in self._offered_at or not (old and old.waiting_for is WaitingFor.WORKER):
                 self._offered_at[key] = self._world.now
                 if not (old and old.lease):
-                    self._is_offered_in_time(before, after, run)
+                    self._check_offer_time(before, after, run)
 
-    def _is_offered_in_time(self, before: Task | None, after: Task, run: Run) -> None:
+    def _check_offer_time(self, before: Task | None, after: Task, run: Run) -> None:
         """Without faults, work for workers is offered exactly when it is due."""
         if before is None or not self._world.fault_profile.is_fault_free:
             return
         since = max(run.due_at, before.updated_at, self.lock_free_since(after.lock_key))
         if self._world.now - since > _AT_ONCE:
-            self._break(f"W3: {after.id}'s {run.execution_id} was offered {self._world.now - since} late")
+            self._fail(f"W3: {after.id}'s {run.execution_id} was offered {self._world.now - since} late")
 
-    def _is_claimed_rightly(self, before: Task | None, old: Run | None, run: Run) -> None:
+    def _check_claim(self, before: Task | None, old: Run | None, run: Run) -> None:
         process = self._world.current
         assert process
         assert before
@@ -162,15 +162,15 @@ class PullInvariants:
         where = f"{before.id}'s {run.execution_id}"
         if process.wanted is None:
             if before.pull is not None or run.lease.worker is not None:
-                self._break(f"W1: an executor claims {where}, which is for {before.pull}")
+                self._fail(f"W1: an executor claims {where}, which is for {before.pull}")
             return
         self.claims += 1
         wanted, now = process.wanted, run.lease.started_at
-        if not _fits(wanted, before) or run.lease.worker != wanted.worker:
-            self._break(f"W1: {where} is for {before.pull}, and is claimed by {wanted}")
+        if not _matches(wanted, before) or run.lease.worker != wanted.worker:
+            self._fail(f"W1: {where} is for {before.pull}, and is claimed by {wanted}")
         lying = self._lying_before.get(before.id)
         if old is None or old.waiting_for is not WaitingFor.WORKER or before.offer is None or lying is None:
-            self._break(f"W2: {where} is claimed, and was not offered: {old}")
+            self._fail(f"W2: {where} is claimed, and was not offered: {old}")
         waiting = [
             each
             for each in before.runs
@@ -178,27 +178,27 @@ class PullInvariants:
         ]
         first = min(waiting, key=lambda each: (each.due_at, each.execution_id), default=None)
         if first is None or first.execution_id != run.execution_id or not before.is_active:
-            self._break(f"W2: {where} is claimed, and {before.id} offered {first}")
+            self._fail(f"W2: {where} is claimed, and {before.id} offered {first}")
         if old.due_at > now + 2 * self._world.fault_profile.drift:
-            self._break(f"W2: {where} is claimed at {now}, and is due at {old.due_at}")
+            self._fail(f"W2: {where} is claimed at {now}, and is due at {old.due_at}")
         if _has_expired(before, old, now) or run.attempt != old.attempt:
-            self._break(f"W2: {where} has expired, or jumps to attempt {run.attempt}: {old}")
-        self._is_first(process.name, wanted, lying, now)
+            self._fail(f"W2: {where} has expired, or jumps to attempt {run.attempt}: {old}")
+        self._check_order(process.name, wanted, lying, now)
 
-    def _is_first(self, name: str, wanted: WorkerFilter, taken: ClaimableRun, now: datetime) -> None:
+    def _check_order(self, name: str, wanted: WorkerFilter, taken: ClaimableRun, now: datetime) -> None:
         """Unless something fails, nothing that had been there before the worker looked comes before what it takes."""
         if self._world.fault_profile.fault or self._world.fault_profile.kill or taken.since > self._came[name]:
             return
         for other in self._lying_before.values():
             is_known = other is not taken and other.since <= self._came[name]
-            if not is_known or not _fits(wanted, other.task) or _has_expired(other.task, other.run, now):
+            if not is_known or not _matches(wanted, other.task) or _has_expired(other.task, other.run, now):
                 continue
             ranks = (other.task.priority.rank, taken.task.priority.rank)
             is_before = ranks[0] < ranks[1] if name in self._in_a_crowd else other.offer.order < taken.offer.order
             if is_before:
-                self._break(f"W4: {taken.task.id} ({taken.offer}) is taken before {other.task.id} ({other.offer})")
+                self._fail(f"W4: {taken.task.id} ({taken.offer}) is taken before {other.task.id} ({other.offer})")
 
-    def _is_renewed_rightly(self, task: Task, old: Run, new: Run) -> None:
+    def _check_renewal(self, task: Task, old: Run, new: Run) -> None:
         process = self._world.current
         assert process
         assert old.lease
@@ -207,9 +207,9 @@ class PullInvariants:
             return
         is_lapsed = old.lease.until <= task.updated_at  # which is when it was decided
         if is_lapsed or old.lease.token_hash not in process.tokens:
-            self._break(f"W5: a lease of {task.id} until {old.lease.until} is renewed until {new.lease.until}")
+            self._fail(f"W5: a lease of {task.id} until {old.lease.until} is renewed until {new.lease.until}")
 
-    def _is_ended_rightly(self, task: Task, old: Run, new: Run | None, executions: Sequence[Execution]) -> None:
+    def _check_finish(self, task: Task, old: Run, new: Run | None, executions: Sequence[Execution]) -> None:
         process = self._world.current
         assert process
         assert old.lease
@@ -220,33 +220,33 @@ class PullInvariants:
             if len(attempts) > len(old.attempts) and attempts[-1].status is not ExecutionStatus.TIMED_OUT:
                 self._counted[old.lease.token_hash] = task.created_at
         elif old.lease.until > self._world.latest_time(process):
-            self._break(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
+            self._fail(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
             holders = self._world.real_store.load_lock(old.lock_key).lock.holders
             if any((one.task_id, one.execution_id) == (task.id, old.execution_id) for one in holders):
-                self._break(f"W5: {where} has let go, and still holds {old.lock_key!r}")
+                self._fail(f"W5: {where} has let go, and still holds {old.lock_key!r}")
         if self._world.rules.current_verb() == "give back":
-            self._is_given_back(task, old, new)
+            self._check_release(task, old, new)
 
-    def _is_given_back(self, task: Task, old: Run, new: Run | None) -> None:
+    def _check_release(self, task: Task, old: Run, new: Run | None) -> None:
         where = f"{task.id}'s {old.execution_id}"
         if new is None and task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
             return
         if new is None or (new.attempt, new.attempts, new.due_at) != (old.attempt, old.attempts, old.due_at):
-            self._break(f"W6: {where} is given back, and becomes {new}")
+            self._fail(f"W6: {where} is given back, and becomes {new}")
         is_due = new.due_at <= task.updated_at  # by the clock of the process that releases it
         if is_due and task.is_active and task.pull and new.waiting_for is not WaitingFor.WORKER:
-            self._break(f"W6: {where} is given back, and is not offered: {new}")
+            self._fail(f"W6: {where} is given back, and is not offered: {new}")
 
-    def _counts_once(self, after: Task, executions: Sequence[Execution]) -> None:
+    def _check_single_count(self, after: Task, executions: Sequence[Execution]) -> None:
         for attempts in (*(run.attempts for run in after.runs), *(each.attempts for each in executions)):
             marks = [each.claim for each in attempts if each.claim]
             numbers = [each.number for each in attempts]
             if len(marks) != len(set(marks)) or len(numbers) != len(set(numbers)):
-                self._break(f"W7: {after.id} counts a result twice: {attempts}")
+                self._fail(f"W7: {after.id} counts a result twice: {attempts}")
             for each in attempts:
                 if each.claim and self._ended.setdefault(each.claim, each.status) is not each.status:
-                    self._break(f"W7: {after.id} counts {each}, and had counted it as {self._ended[each.claim]}")
+                    self._fail(f"W7: {after.id} counts {each}, and had counted it as {self._ended[each.claim]}")
 
     # ── What workers see ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -267,21 +267,21 @@ class PullInvariants:
         process = self._world.current
         assert process
         if len(claims) > limit:
-            self._break(f"W4: {len(claims)} are claimed, and {limit} were asked for")
+            self._fail(f"W4: {len(claims)} are claimed, and {limit} were asked for")
         for claim in claims:
             if claim.run.lease is None or claim.run.lease.token_hash not in process.tokens:
-                self._break(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
+                self._fail(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
         if len(claims) == limit or self._world.fault_profile.fault or self._world.fault_profile.kill:
             return
         for each in self._lying.values():
-            is_known = each.since <= self._came[process.name] and _fits(wanted, each.task)
+            is_known = each.since <= self._came[process.name] and _matches(wanted, each.task)
             if is_known and not _has_expired(each.task, each.run, self._world.latest_time(process)):
-                self._break(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
+                self._fail(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
 
     def on_result_accepted(self, key: Key) -> None:
         """Check an answer that accepted a worker's result or release."""
         if lease_fingerprint(key[2]) not in self._let_go:
-            self._break(f"W7: somebody is told that {key} has ended, and it has not")
+            self._fail(f"W7: somebody is told that {key} has ended, and it has not")
 
     def on_result_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
         """Judge that a worker was told that it has lost its lease; `is_told_twice` if it may have said so before."""
@@ -297,21 +297,21 @@ class PullInvariants:
             and lease.until > margin
             and not found.task.deleted_at
         ):
-            self._break(f"W7: {key} is refused, and its lease lasts until {lease.until}")
+            self._fail(f"W7: {key} is refused, and its lease lasts until {lease.until}")
         is_there = (
             found
             and not found.task.deleted_at
             and found.task.created_at == self._counted.get(lease_fingerprint(key[2]))
         )
         if is_told_twice and is_there:
-            self._break(f"W7: {key} is refused, and its result counts")
+            self._fail(f"W7: {key} is refused, and its result counts")
 
     def on_task_missing(self, key: Key) -> None:
         """Judge that a worker was told that there is no such task."""
         found = self._world.real_store.load(key[0])
         run = found.task.find_run(key[1]) if found and not found.task.deleted_at else None
         if run and run.lease and run.lease.token_hash == lease_fingerprint(key[2]):
-            self._break(f"W7: {key} is not found, and is there: {run}")
+            self._fail(f"W7: {key} is not found, and is there: {run}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -323,19 +323,19 @@ class PullInvariants:
                 where = f"{task.id}'s {run.execution_id}"
                 since = self._offered_at.get((task.id, run.execution_id))
                 if run.waiting_for is WaitingFor.WORKER and (since is None or since < now - LATE):
-                    self._break(f"W8: {where} has been offered since {since}: {task.offer}")
+                    self._fail(f"W8: {where} has been offered since {since}: {task.offer}")
                 if run.waiting_for is WaitingFor.LOCK:
-                    self._waits_for_others(task, where)
+                    self._check_lock_wait(task, where)
 
-    def _waits_for_others(self, task: Task, where: str) -> None:
+    def _check_lock_wait(self, task: Task, where: str) -> None:
         lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key else None
         holders = [one for one in lock.holders if one.until > self._world.now] if lock else []
         is_free = len(holders) < task.lock_limit
         if is_free and self.lock_free_since(task.lock_key) < self._world.now - LATE:
-            self._break(f"W8: {where} waits for a lock that is free: {lock}")
+            self._fail(f"W8: {where} waits for a lock that is free: {lock}")
 
 
-def _fits(wanted: WorkerFilter, task: Task) -> bool:
+def _matches(wanted: WorkerFilter, task: Task) -> bool:
     pull = task.pull
     if pull is None or pull.queue != wanted.queue or (pull.skill is not None and pull.skill not in wanted.skills):
         return False

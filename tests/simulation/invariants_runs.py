@@ -56,7 +56,7 @@ class RunInvariants:
         self._verbs: dict[str, str] = {}
         self.late: list[timedelta] = []
 
-    def _break(self, rule: str) -> NoReturn:
+    def _fail(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
 
     def current_verb(self) -> str:
@@ -73,19 +73,19 @@ class RunInvariants:
         key = (task.id, task.created_at, execution_id)
         record = self._records.get(key)
         if record and record.status.is_final:
-            self._break(f"1: {key} runs although it is {record.status}")
+            self._fail(f"1: {key} runs although it is {record.status}")
         process = self._world.current
         assert process
         until = self._world.now + left
         if left <= timedelta(0):
-            self._break(f"2: {key} is begun although its lease ended at {until}")
+            self._fail(f"2: {key} is begun although its lease ended at {until}")
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
             if other.key == key:
-                self._break(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
+                self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if task.lock_key is not None and other.lock_key == task.lock_key:
-                self._break(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
+                self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
         self._calls.append(HandlerCall(process, key, until, task.lock_key))
 
     def on_heartbeat(self, ctx: Context, *, is_held: bool) -> None:
@@ -99,7 +99,7 @@ class RunInvariants:
         for other in self._calls:
             is_live = other is not mine and other.until > self._world.now + 2 * self._world.fault_profile.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
-                self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
+                self._fail(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
     def on_handler_end(self, process: Process | None) -> None:
         """Note that a process runs no handler any more, since that has ended or the process has."""
@@ -110,27 +110,27 @@ class RunInvariants:
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
     ) -> None:
-        self._no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
-        self._runs_are_counted(before, after, executions)
-        self._records_are_final(after, executions)
-        self._has_a_future(after)
+        self._check_no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
+        self._check_run_count(before, after, executions)
+        self._check_final_records(after, executions)
+        self._check_next_time(after)
         for run in after.runs:
             self._begun[after.id, after.created_at, run.execution_id] = None
         if before is None:
             return
         if after.status is not before.status and after.status not in ALLOWED[before.status]:
-            self._break(f"the table: {before.status} became {after.status}")
-        self._runs_end_with_a_record(before, after, executions)
-        self._claims_are_right(before, after)
-        self._nothing_is_lost(before, after, executions)
+            self._fail(f"the table: {before.status} became {after.status}")
+        self._check_ended_runs(before, after, executions)
+        self._check_claims(before, after)
+        self._check_nothing_lost(before, after, executions)
 
-    def _runs_are_counted(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+    def _check_run_count(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """A task's count is of what was run by its schedule, or waits for a worker; the plan never comes back."""
         counted = self._counted.setdefault((after.id, after.created_at), set())
         if before and before.schedule != after.schedule:
             unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}
             if left := counted & unbegun:
-                self._break(f"1: {after.id} has another schedule, and {left} of the old one still wait")
+                self._fail(f"1: {after.id} has another schedule, and {left} of the old one still wait")
             counted.clear()
         for run in after.runs:
             key = (after.id, after.created_at, run.execution_id)
@@ -138,12 +138,12 @@ class RunInvariants:
             if is_new and run.trigger is Trigger.SCHEDULE:
                 counted.add(run.execution_id)
                 if before and before.planned_to and run.scheduled_for <= before.planned_to:
-                    self._break(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
+                    self._fail(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
         counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
         if after.run_count != len(counted):
-            self._break(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
+            self._fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
 
-    def _records_are_final(self, task: Task, executions: Sequence[Execution]) -> None:
+    def _check_final_records(self, task: Task, executions: Sequence[Execution]) -> None:
         for execution in executions:
             key = (task.id, task.created_at, execution.id)
             known = self._records.get(key)
@@ -151,33 +151,33 @@ class RunInvariants:
             if again and known and known.status is not ExecutionStatus.SUCCEEDED:
                 pass  # its owner wants one more attempt
             elif known and known.status.is_final and known != execution:
-                self._break(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
+                self._fail(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
             self._records[key] = execution
 
-    def _has_a_future(self, task: Task) -> None:
+    def _check_next_time(self, task: Task) -> None:
         if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
-            self._break(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
+            self._fail(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
         if task.deleted_at or task.deferred:
             pending = [task.updated_at]
         else:
             pending = [run.lease.until for run in task.runs if run.lease]
             if task.status is TaskStatus.ACTIVE:
-                waiting = [_waits_until(task, run) for run in task.runs if not run.lease]
+                waiting = [_processing_deadline(task, run) for run in task.runs if not run.lease]
                 pending += [at for at in waiting if at is not None]
                 if task.next_execution_time and (not task.runs or task.overlap is Overlap.ALLOW):
                     pending.append(start_time(task, task.next_execution_time))
         if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
-            self._break(f"4: {task.id} is ACTIVE and waits for nothing")
+            self._fail(f"4: {task.id} is ACTIVE and waits for nothing")
         if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
-            self._break(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
+            self._fail(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
 
-    def _runs_end_with_a_record(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
+    def _check_ended_runs(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         final = {one.id for one in executions if one.status.is_final}
         for run in before.runs:
             if after.find_run(run.execution_id) is None and run.execution_id not in final:
-                self._break(f"1: the run of {run.execution_id} is gone without a record")
+                self._fail(f"1: the run of {run.execution_id} is gone without a record")
 
-    def _claims_are_right(self, before: Task, after: Task) -> None:
+    def _check_claims(self, before: Task, after: Task) -> None:
         process = self._world.current
         assert process
         now = self._world.latest_time(process)
@@ -186,34 +186,34 @@ class RunInvariants:
             if run.lease is None:
                 continue
             if old and old.lease and old.lease.token_hash == run.lease.token_hash:
-                self._is_renewed((after.id, after.created_at, run.execution_id), run.lease.until - now)
+                self._note_renewal((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
             if old and old.lease and old.lease.until > now:
-                self._break(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
+                self._fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:
-                self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
+                self._fail(f"3: {run.execution_id} was claimed of a task that is {before.status}")
             if process.wanted is None and process.revision != before.revision:
-                self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
+                self._fail(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wake_at if old else start_time(before, run.scheduled_for)
             if process.wanted is None and due_at > now:
-                self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")
+                self._fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
                 since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))
-                self._is_punctual(before, run, since, now)
+                self._check_start_time(before, run, since, now)
 
-    def _is_renewed(self, key: tuple[str, datetime, str], left: timedelta) -> None:
+    def _note_renewal(self, key: tuple[str, datetime, str], left: timedelta) -> None:
         """Note that a handler's lease was extended, if its own process did that."""
         for call in self._calls:
             is_ours = self._world.current and call.process.tokens is self._world.current.tokens
             if is_ours and call.key == key:
                 call.until = self._world.now + left
 
-    def _is_punctual(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
+    def _check_start_time(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
         """Without faults each run is claimed exactly when it is due, without the sweep."""
         if self._world.fault_profile.is_fault_free and now - due_at > timedelta(seconds=1):
-            self._break(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
+            self._fail(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
 
-    def _nothing_is_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
+    def _check_nothing_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         """Check that every occurrence the plan went past was claimed or recorded."""
         ends = after.deleted_at or after.status in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
@@ -222,19 +222,19 @@ class RunInvariants:
         ranges = [(each.next_at, each.until) for each in after.pending_records]
         if self.current_verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
-        for occurrence in self._passed(before, after):
+        for occurrence in self._passed_occurrences(before, after):
             is_decided = any(first <= occurrence <= last for first, last in ranges)
             if execution_id(occurrence) not in handled and not is_decided:
-                self._break(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
+                self._fail(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
 
-    def _passed(self, before: Task, after: Task) -> Iterator[datetime]:
+    def _passed_occurrences(self, before: Task, after: Task) -> Iterator[datetime]:
         occurrence = before.next_execution_time
         limit = after.next_execution_time
         while occurrence is not None and (limit is None or occurrence < limit):
             if limit is None and start_time(before, occurrence) > self._world.now + self._world.fault_profile.drift:
                 ended = after.max_runs is not None and after.run_count >= after.max_runs
                 if not ended and not (after.until and occurrence > after.until):
-                    self._break(f"4: {after.id} has lost its next occurrence, {occurrence}")
+                    self._fail(f"4: {after.id} has lost its next occurrence, {occurrence}")
                 return
             if limit is None and after.max_runs is not None and after.run_count >= after.max_runs:
                 return
@@ -248,7 +248,7 @@ class RunInvariants:
         if task is None:
             return
         if task.deleted_at is None and task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-            self._break(f"8: {task.id} is removed although it is {task.status}")
+            self._fail(f"8: {task.id} is removed although it is {task.status}")
         self._told.pop(task.id, None)
         self._records = {key: value for key, value in self._records.items() if key[0] != task.id}
         self._begun = {key: None for key in self._begun if key[0] != task.id}
@@ -256,9 +256,9 @@ class RunInvariants:
     # ── The queue and the clients ────────────────────────────────────────────────────────────────────────────────
 
     def on_dispatch(self, envelope: QueueMessage) -> None:
-        self._no_secret(envelope.name, envelope.body.decode(), envelope.token)
+        self._check_no_secret(envelope.name, envelope.body.decode(), envelope.token)
         if envelope.at > self._world.now + _NO_FUTURE:
-            self._break(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
+            self._fail(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
 
     def on_client_request(self, verb: str) -> None:
         assert self._world.current
@@ -281,11 +281,11 @@ class RunInvariants:
         if stored and stored.task.created_at == task.created_at:  # else it was deleted before its client got the answer
             self._told[task.id] = task
 
-    def _no_secret(self, *texts: str) -> None:
+    def _check_no_secret(self, *texts: str) -> None:
         from tests.simulation.world import SECRET  # noqa: PLC0415 - the world imports the rules
 
         if any(SECRET in text for text in texts):
-            self._break("7: the secret is in a document or in the queue")
+            self._fail("7: the secret is in a document or in the queue")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -293,29 +293,29 @@ class RunInvariants:
         """Check what is left when everything has settled."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
-            self._break(f"8: {task_id} is gone, though its client was told that it is stored")
+            self._fail(f"8: {task_id} is gone, though its client was told that it is stored")
         for task in self._world.tasks():
             told = self._told.get(task.id)
             if task.deleted_at:
-                self._break(f"4: {task.id} is still being deleted")
+                self._fail(f"4: {task.id} is still being deleted")
             if told and told.created_at == task.created_at and task.revision < told.revision:
-                self._break(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
-            self._is_up_to_date(task)
+                self._fail(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
+            self._check_up_to_date(task)
             open_runs |= {(task.id, task.created_at, run.execution_id) for run in task.runs}
         for key in self._begun:
             record = self._records.get(key)
             if key not in open_runs and (record is None or not record.status.is_final):
-                self._break(f"1: {key} ended without a final record: {record}")
+                self._fail(f"1: {key} ended without a final record: {record}")
 
-    def _is_up_to_date(self, task: Task) -> None:
+    def _check_up_to_date(self, task: Task) -> None:
         overdue = self._world.now - LATE
         for run in task.runs:
             if run.lease and run.lease.until < overdue:
-                self._break(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
+                self._fail(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
             if task.status is TaskStatus.ACTIVE and not run.lease and run.due_at < overdue:
-                self._break(f"4: nobody ran {task.id}'s {run.execution_id}, due at {run.due_at}")
+                self._fail(f"4: nobody ran {task.id}'s {run.execution_id}, due at {run.due_at}")
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not run.lease:
-                self._break(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
+                self._fail(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
         following = task.next_execution_time
         if (
             task.status is not TaskStatus.ACTIVE
@@ -324,12 +324,12 @@ class RunInvariants:
         ):
             return
         if start_time(task, following) < overdue:
-            self._break(f"4: nobody ran {task.id}'s occurrence {following}")
+            self._fail(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
-            self._break("1: a stored record is RUNNING")
+            self._fail("1: a stored record is RUNNING")
 
 
-def _waits_until(task: Task, run: Run) -> datetime | None:
+def _processing_deadline(task: Task, run: Run) -> datetime | None:
     """Return when a run that is not in progress must be processed; None if it may wait for a worker for ever."""
     if run.waiting_for is not WaitingFor.WORKER:
         return run.due_at

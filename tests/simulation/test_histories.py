@@ -33,7 +33,7 @@ def limit_records(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _few_records_fit_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def _limit_records_per_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_records(monkeypatch)
 
 

@@ -180,7 +180,7 @@ class World:
         """Draw whether the deadline of a call that failed is over, so that the adapter does not repeat it."""
         return self.random.random() < 0.5
 
-    def gives_way(self) -> bool:
+    def draw_yield(self) -> bool:
         """Draw whether other processes run between the effect of a call and its caller."""
         return self.random.random() < self.fault_profile.yields
 

@@ -28,7 +28,7 @@ def app(app: App) -> App:
     return app
 
 
-def test_its_queue_takes_nothing_beyond_thirty_days(sim: Simulation) -> None:
+def test_its_queue_refuses_dispatches_beyond_thirty_days(sim: Simulation) -> None:
     """Cloud Tasks refuses it as well, so a test that passes here does not fail in production."""
     sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
     with pytest.raises(QueueUnavailable, match="30 days"):
@@ -85,17 +85,17 @@ def test_a_yearly_task_runs_each_year_for_a_decade(app: App, is_lost: bool, sim:
     assert max(late) <= timedelta(seconds=80 if is_lost else 0)
 
 
-def test_the_app_s_own_settings_return_afterwards(app: App) -> None:
+def test_the_app_s_own_settings_are_restored_afterwards(app: App) -> None:
     """They return even if the body of the simulation has failed."""
     settings = app.settings
 
-    def fails() -> None:
+    def fail_in_simulation() -> None:
         with Simulation(app) as sim:
             assert sim.app.settings is not settings
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        fails()
+        fail_in_simulation()
     assert app.settings is settings
 
 

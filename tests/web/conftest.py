@@ -26,7 +26,7 @@ class Call(Protocol):
 
 
 @pytest.fixture(autouse=True)
-def _patience() -> Iterator[None]:
+def _allow_slow_last_poll() -> Iterator[None]:
     """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)

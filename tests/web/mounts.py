@@ -41,12 +41,12 @@ def make_service(framework: str, app: App, folder: Path) -> Service:
 
 
 def _add_django_project() -> None:
-    def own(_request: HttpRequest) -> JsonResponse:
+    def show_own_page(_request: HttpRequest) -> JsonResponse:
         return JsonResponse({"own": "page"})
 
     project, settings = ModuleType("project"), ModuleType("project.settings")
     vars(settings).update(ROOT_URLCONF="project", ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of a test")  # noqa: S106
-    vars(project).update(settings=settings, urlpatterns=[path("own", own)])
+    vars(project).update(settings=settings, urlpatterns=[path("own", show_own_page)])
     sys.modules.update({"project": project, "project.settings": settings})
 
 

@@ -61,12 +61,12 @@ def log() -> Iterator[io.StringIO]:
     root.setLevel(before)
 
 
-def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, log: io.StringIO) -> None:
+def test_no_secret_is_in_a_document_a_queue_a_log_or_a_response(tmp_path: Path, log: io.StringIO) -> None:
     """After tasks, failures and refusals: no secret, no key, no token of anybody's; and no payload in the log."""
     clear_authenticators()
     issuer = Issuer()
     key, kept = create_key("server", Role.ADMIN)
-    user, account = issuer.user("ada"), issuer.account(ROBOT)
+    user, account = issuer.make_user_token("ada"), issuer.make_account_token(ROBOT)
     access = Access(
         firebase_project=PROJECT,
         audiences=(AUDIENCE,),
@@ -85,7 +85,7 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
         Simulation(app, store=store) as sim,
         app.override(settings, store=store, dispatcher=sim.queue, clock=sim.clock),
     ):
-        _live(sim, said, proofs)
+        _use_everything(sim, said, proofs)
     store.close()
     with closing(sqlite3.connect(tmp_path / "tasks.db")) as database:
         documents = "\n".join(database.iterdump())
@@ -108,7 +108,7 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
     assert kept.digest.encode() not in places["log"] + places["answers"] + places["settings"]
 
 
-def _live(sim: Simulation, said: list[str], proofs: dict[str, str]) -> None:
+def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) -> None:
     """Do all that can be done, and all that can go wrong."""
     api = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
     execute = LocalClient(Request.application(lambda request: serve_execute(sim.app, request)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def _shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let waits that are there for a service's sake be short."""
     monkeypatch.setattr(slot, "INITIAL_BACKOFF", 0.01)
     monkeypatch.setattr(slot, "MAX_BACKOFF", 0.01)
@@ -37,11 +37,11 @@ def sim(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
     with Simulation(app, default_lead=timedelta(0)) as simulation:
         create, lock = simulation.queue.create, threading.RLock()
 
-        def one_at_a_time(*arguments: Any) -> None:
+        def create_one_at_a_time(*arguments: Any) -> None:
             with lock:
                 create(*arguments)
 
-        monkeypatch.setattr(simulation.queue, "create", one_at_a_time)
+        monkeypatch.setattr(simulation.queue, "create", create_one_at_a_time)
         yield simulation
 
 

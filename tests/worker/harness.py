@@ -98,13 +98,13 @@ class WorkerHarness:
         (found,) = self.app.executions(task.id).items
         return found
 
-    def what(self) -> list[str]:
-        """Return what the worker has told of its attempts, in a word each."""
+    def statuses(self) -> list[str]:
+        """Return the status that the worker has reported for each of its attempts."""
         return [ended.status for ended in self.summaries]
 
-    def wait_for_outcomes(self, *what: str) -> None:
-        """Wait until the worker has told that of its attempts."""
-        wait_until(lambda: sorted(self.what()) == sorted(what), f"{what} is told, {self.what()} was")
+    def wait_for_outcomes(self, *expected: str) -> None:
+        """Wait until the worker has reported these statuses, in any order."""
+        wait_until(lambda: sorted(self.statuses()) == sorted(expected), f"the attempts end as {expected}")
 
 
 class Gate:

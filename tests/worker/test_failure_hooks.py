@@ -21,11 +21,11 @@ ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)
 Told = list[tuple[str, "Task", "Execution"]]
 
 
-def fails() -> None:
+def fail() -> None:
     raise ValueError("no")
 
 
-def hook(told: Told, where: str) -> OnFailure:
+def make_hook(told: Told, where: str) -> OnFailure:
     return lambda task, execution: told.append((where, task, execution))
 
 
@@ -33,18 +33,18 @@ def test_the_hook_is_called_once(harness: WorkerHarness, app: App) -> None:
     """After the last attempt, also where its hook wants to end more than itself."""
     told: Told = []
 
-    def ending(task: Task, execution: Execution) -> None:
+    def note_and_exit(task: Task, execution: Execution) -> None:
         told.append(("app", task, execution))
         raise SystemExit
 
-    app.handler("act", on_failure=ending, retry=ONCE_MORE)(fails)
+    app.handler("act", on_failure=note_and_exit, retry=ONCE_MORE)(fail)
     task = harness.offer("act")
     harness.work()
     assert told == []
     harness.sim.advance(2 * SECOND)
     harness.work()
     assert [(each.status, execution) for _, each, execution in told] == [("FAILED", harness.record(task))]
-    assert harness.what() == ["retrying", "failed"]
+    assert harness.statuses() == ["retrying", "failed"]
 
 
 @pytest.mark.parametrize("when", ["", "before", "after"])
@@ -58,9 +58,9 @@ def test_the_worker_calls_the_hook_if_the_api_did_not(
     breaking = FailingCommits(harness, monkeypatch)
     mine = App(Settings())
     if known != "not at all":
-        app.handler("act", on_failure=hook(told, "api") if known == "with a hook" else None)(fails)
+        app.handler("act", on_failure=make_hook(told, "api") if known == "with a hook" else None)(fail)
 
-    @mine.handler("act", on_failure=hook(told, "worker"))
+    @mine.handler("act", on_failure=make_hook(told, "worker"))
     def act() -> None:
         if when:
             setattr(breaking, when, 1)

@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.lease import LeaseState
 
 
-def lease_until(harness: WorkerHarness, task: Task) -> datetime:
+def lease_end(harness: WorkerHarness, task: Task) -> datetime:
     (run,) = harness.app.get(task.id).runs
     assert run.lease is not None
     return run.lease.until
 
 
-def until_renewed(harness: WorkerHarness, task: Task, since: datetime) -> None:
-    wait_until(lambda: lease_until(harness, task) > since, "the lease is renewed")
+def wait_for_renewal(harness: WorkerHarness, task: Task, since: datetime) -> None:
+    wait_until(lambda: lease_end(harness, task) > since, "the lease is renewed")
 
 
-def until_refused(ctx: Context, answers: list[bool]) -> None:
+def send_until_refused(ctx: Context, answers: list[bool]) -> None:
     """Send heartbeats until one is answered with False."""
 
-    def asked() -> bool:
+    def send_heartbeat() -> bool:
         answers.append(ctx.heartbeat())
         return not answers[-1]
 
-    wait_until(asked, "a heartbeat is refused")
+    wait_until(send_heartbeat, "a heartbeat is refused")
 
 
 @pytest.fixture
-def lingering(harness: WorkerHarness, app: App, gate: Gate) -> Task:
+def silent_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says nothing until the gate is open, with a brief lease."""
 
     @app.handler("linger", expected_duration=BRIEF)
@@ -57,17 +57,17 @@ def lingering(harness: WorkerHarness, app: App, gate: Gate) -> Task:
     return harness.offer("linger")
 
 
-def test_heartbeats_are_sent_for_a_silent_handler(harness: WorkerHarness, lingering: Task, gate: Gate) -> None:
+def test_heartbeats_are_sent_for_a_silent_handler(harness: WorkerHarness, silent_task: Task, gate: Gate) -> None:
     """The lease is renewed again and again while the handler says nothing, and its result counts."""
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
         for _ in range(3):
-            until = lease_until(harness, lingering)
+            until = lease_end(harness, silent_task)
             harness.sim.clock.advance(BRIEF / 3)
-            until_renewed(harness, lingering, until)
+            wait_for_renewal(harness, silent_task, until)
         gate.open()
         harness.wait_for_outcomes("succeeded")
-    assert [attempt.status for attempt in harness.record(lingering).attempts] == ["SUCCEEDED"]
+    assert [attempt.status for attempt in harness.record(silent_task).attempts] == ["SUCCEEDED"]
 
 
 @pytest.mark.parametrize("edited", [1, 60, 1200])
@@ -81,12 +81,12 @@ def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarne
     (assignment,) = harness.source().claim(1)
     context = assignment.start()
     assert context is not None
-    promised = lease_until(harness, task)
+    promised = lease_end(harness, task)
     harness.app.patch(task.id, {"expectedDuration": edited})
     for minute in (1, 4):
         harness.sim.clock.advance(timedelta(minutes=minute) - (harness.sim.now - assignment.run.scheduled_for))
         assert context.heartbeat()
-        until, now = lease_until(harness, task), harness.sim.now
+        until, now = lease_end(harness, task), harness.sim.now
         assert until == max(promised, now + timedelta(seconds=edited))
         assert assignment.lease_keeper.duration == until - now
         assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
@@ -114,7 +114,7 @@ def test_an_api_that_does_not_say_when_it_renewed_a_lease(
     assert abs(context.now() - harness.sim.now) < timedelta(seconds=30)
 
 
-def test_a_handler_is_told_that_its_task_is_cancelled(
+def test_a_handler_learns_that_its_task_is_cancelled(
     harness: WorkerHarness, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a cancel `ctx.heartbeat()` is False, and the log says so, whoever of the two has heard of it first."""
@@ -122,7 +122,7 @@ def test_a_handler_is_told_that_its_task_is_cancelled(
 
     @app.handler("ask", expected_duration=BRIEF)
     def ask(ctx: Context) -> str:
-        until_refused(ctx, answers)
+        send_until_refused(ctx, answers)
         gate.wait()
         return "stopped"
 
@@ -140,7 +140,7 @@ def test_a_handler_is_told_that_its_task_is_cancelled(
 
 
 def test_a_result_after_a_lost_lease_is_discarded(
-    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An attempt whose lease has ended is TIMED_OUT and its result discarded: the next attempt's counts."""
     with harness.run_beside(harness.worker()):
@@ -151,8 +151,8 @@ def test_a_result_after_a_lost_lease_is_discarded(
         harness.sim.advance(timedelta(0))
         gate.open()
         harness.wait_for_outcomes("lost", "succeeded")
-    assert [attempt.status for attempt in harness.record(lingering).attempts] == ["TIMED_OUT", "SUCCEEDED"]
-    assert harness.what() == ["lost", "succeeded"]
+    assert [attempt.status for attempt in harness.record(silent_task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
+    assert harness.statuses() == ["lost", "succeeded"]
 
 
 class Elapsed:
@@ -183,7 +183,7 @@ def test_no_lease_is_renewed_after_the_time_limit(
     @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
         if ctx.attempt == 1:
-            until_refused(ctx, answers)
+            send_until_refused(ctx, answers)
             gate.wait()
 
     task = harness.offer("linger")
@@ -191,9 +191,9 @@ def test_no_lease_is_renewed_after_the_time_limit(
         wait_until(lambda: answers, "it has asked")
         elapsed.seconds += NEVER.total_seconds()
         gate.wait_until_inside()
-        until = lease_until(harness, task)
+        until = lease_end(harness, task)
         harness.sim.clock.advance(BRIEF / 3)
-        assert lease_until(harness, task) == until
+        assert lease_end(harness, task) == until
         harness.sim.clock.advance(timedelta(minutes=5))
         harness.app.sweep()
         harness.sim.advance(timedelta(0))
@@ -211,23 +211,23 @@ def test_a_heartbeat_answered_after_the_time_limit_is_the_last(
     is_late = threading.Event()
     renew = source.LeaseKeeper.renew
 
-    def late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+    def renew_late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
         state = renew(hold, progress)
         elapsed.seconds += 2 * NEVER.total_seconds()
         is_late.set()
         return state
 
-    monkeypatch.setattr(source.LeaseKeeper, "renew", late)
+    monkeypatch.setattr(source.LeaseKeeper, "renew", renew_late)
 
     @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
         elapsed.seconds += 1  # so that the worker's heartbeat is due
         assert is_late.wait(30), "the worker sends no heartbeat"
-        until_refused(ctx, answers)
+        send_until_refused(ctx, answers)
 
     harness.offer("linger")
     harness.work(time_limit=NEVER)
-    assert harness.what() == ["succeeded"]
+    assert harness.statuses() == ["succeeded"]
     assert answers[-1] is False
 
 
@@ -240,7 +240,7 @@ class FailingCommits:
         self.failed = 0
         commit = harness.app.store.commit
 
-        def breaking(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the store's own
+        def commit_or_fail(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the store's own
             if self.before:
                 self.before -= 1
                 self.fail()
@@ -250,7 +250,7 @@ class FailingCommits:
                 self.fail()
             return version
 
-        monkeypatch.setattr(harness.app.store, "commit", breaking)
+        monkeypatch.setattr(harness.app.store, "commit", commit_or_fail)
 
     def fail(self) -> None:
         self.failed += 1
@@ -275,7 +275,7 @@ def test_an_unacknowledged_result_is_delivered_again(
     harness.work()
     record = harness.record(task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
-    assert harness.what() == ["succeeded"]
+    assert harness.statuses() == ["succeeded"]
     assert breaking.failed >= 1
 
 
@@ -300,17 +300,17 @@ def test_an_undeliverable_result_does_not_keep_a_worker_from_stopping(
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 def test_heartbeats_continue_after_an_outage(
-    harness: WorkerHarness, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, silent_task: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an unanswered heartbeat the worker keeps trying: the next one renews the lease."""
     breaking = FailingCommits(harness, monkeypatch)
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        until = lease_until(harness, lingering)
+        until = lease_end(harness, silent_task)
         harness.sim.clock.advance(BRIEF / 3)
         breaking.before = 3
         wait_until(lambda: breaking.failed == 3, "heartbeats fail")
-        until_renewed(harness, lingering, until)
+        wait_for_renewal(harness, silent_task, until)
         gate.open()
         harness.wait_for_outcomes("succeeded")
 
@@ -330,32 +330,32 @@ def test_a_handler_s_heartbeats_replace_the_worker_s(harness: WorkerHarness, app
     assert harness.sim.counts.since(before).commits == 2 + 5
 
 
-def until_lost(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def wait_for_loss(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     harness.sim.clock.advance(timedelta(minutes=5))
     wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
 
 
 def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
-    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lease that has ended loses no result as long as nobody else has begun, and the log does not say so."""
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        until_lost(harness, caplog)
+        wait_for_loss(harness, caplog)
         gate.open()
         harness.wait_for_outcomes("succeeded")
-    assert harness.record(lingering).content == "done"
+    assert harness.record(silent_task).content == "done"
     assert "counts only if nobody else has claimed the run" in caplog.text
     assert "dropped" not in caplog.text
 
 
 def test_a_run_with_an_expired_lease_is_released_on_stop(
-    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that was told to stop tries to release it, although its lease has ended."""
     with harness.run_beside(harness.worker(grace=timedelta(0))):
         gate.wait_until_inside()
-        until_lost(harness, caplog)
+        wait_for_loss(harness, caplog)
     harness.wait_for_outcomes("released")
-    (run,) = harness.app.get(lingering.id).runs
+    (run,) = harness.app.get(silent_task.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)

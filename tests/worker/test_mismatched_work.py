@@ -157,10 +157,10 @@ def test_a_local_clock_that_does_not_answer_is_an_outage(
     assert isinstance(desk, StoreSource)
     harness.offer("act")
 
-    def gone() -> None:
+    def fail_to_answer() -> None:
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr(harness.sim.clock, "now", gone)
+    monkeypatch.setattr(harness.sim.clock, "now", fail_to_answer)
     with pytest.raises(StoreUnavailable, match="no answer"):
         desk.claim(1)
 

@@ -43,7 +43,7 @@ def test_a_result_is_recorded(harness: WorkerHarness, app: App) -> None:
     assert [step.text for step in record.progress] == ["half of it"]
     assert [message.body for message in harness.sim.inbox("ada")] == ["frame 7"]
     assert record.attempts[0].worker == "box-1"
-    assert harness.what() == ["succeeded"]
+    assert harness.statuses() == ["succeeded"]
 
 
 def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: App) -> None:
@@ -146,7 +146,7 @@ def test_attempts_are_limited_by_the_retry_policy(harness: WorkerHarness, app: A
         harness.work()
         harness.sim.advance(timedelta(minutes=10))
     assert (harness.record(task).status, len(harness.record(task).attempts)) == ("FAILED", 3)
-    assert harness.what() == ["retrying", "retrying", "failed"]
+    assert harness.statuses() == ["retrying", "retrying", "failed"]
 
 
 def test_a_result_that_cannot_be_stored_is_a_failure(harness: WorkerHarness, app: App) -> None:
@@ -159,7 +159,7 @@ def test_a_result_that_cannot_be_stored_is_a_failure(harness: WorkerHarness, app
     tasks = [harness.offer("act", title=title) for title in ("strange", "large")]
     harness.work()
     assert [harness.record(task).status for task in tasks] == ["FAILED"] * 2
-    assert harness.what() == ["failed"] * 2
+    assert harness.statuses() == ["failed"] * 2
 
 
 def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
@@ -183,9 +183,9 @@ def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
     record = harness.record(task)
     if harness.kind == "store":
         assert (record.status, record.content, calls) == ("SUCCEEDED", 2, [1])
-        assert harness.what() == ["suspended", "succeeded"]
+        assert harness.statuses() == ["suspended", "succeeded"]
     else:
-        assert (record.status, harness.what(), calls) == ("FAILED", ["failed"], [])
+        assert (record.status, harness.statuses(), calls) == ("FAILED", ["failed"], [])
         assert record.error is not None
         assert "ctx.step('first') has to be recorded in the store" in record.error.message
         assert "without --url" in record.error.message

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def waiting(app: App, gate: Gate) -> None:
+def _waiting_handler(app: App, gate: Gate) -> None:
     """A handler that waits at the gate."""
 
     @app.handler("wait")
@@ -41,7 +41,7 @@ def waiting(app: App, gate: Gate) -> None:
         gate.wait()
 
 
-@pytest.mark.usefixtures("waiting")
+@pytest.mark.usefixtures("_waiting_handler")
 def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> None:
     """With two slots two tasks are claimed, the others stay available; in the end all have run, two at a time."""
     tasks = [harness.offer("wait") for _ in range(5)]
@@ -136,7 +136,7 @@ def test_once_returns_when_no_work_is_left(harness: WorkerHarness, app: App) -> 
     for _ in range(7):
         harness.offer("act")
     harness.worker(concurrency=3).run(once=True)
-    assert harness.what() == ["succeeded"] * 7
+    assert harness.statuses() == ["succeeded"] * 7
 
 
 class FailingSource:
@@ -190,7 +190,7 @@ def test_a_refused_claim_stops_the_worker(harness: WorkerHarness, refusal: Cloud
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-@pytest.mark.usefixtures("waiting")
+@pytest.mark.usefixtures("_waiting_handler")
 def test_a_refused_claim_lets_running_tasks_finish(
     harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,23 +199,23 @@ def test_a_refused_claim_lets_running_tasks_finish(
     source = harness.source()
     worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
 
-    def refused(_limit: int) -> None:
+    def refuse(_limit: int) -> None:
         gate.open()
         raise Forbidden("no")
 
-    def lead() -> None:
+    def run_worker() -> None:
         with harness.run_beside(worker) as thread:
             gate.wait_until_inside()
-            monkeypatch.setattr(source, "claim", refused)
+            monkeypatch.setattr(source, "claim", refuse)
             harness.wait_for_outcomes("succeeded")
             wait_until(lambda: not thread.is_alive(), "it ends by itself")
 
     with pytest.raises(Forbidden):
-        lead()
+        run_worker()
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-@pytest.mark.usefixtures("waiting")
+@pytest.mark.usefixtures("_waiting_handler")
 def test_a_key_refused_for_a_moment_does_not_stop_a_busy_worker(
     harness: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +225,7 @@ def test_a_key_refused_for_a_moment_does_not_stop_a_busy_worker(
     worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
     claim, refusals = source.claim, [Unauthenticated("The API key is not known.")] * 2
 
-    def refused(limit: int) -> Any:  # noqa: ANN401 - whatever the source returns
+    def refuse_then_claim(limit: int) -> Any:  # noqa: ANN401 - whatever the source returns
         if refusals:
             raise refusals.pop()
         gate.open()
@@ -233,7 +233,7 @@ def test_a_key_refused_for_a_moment_does_not_stop_a_busy_worker(
 
     with harness.run_beside(worker):
         gate.wait_until_inside()
-        monkeypatch.setattr(source, "claim", refused)
+        monkeypatch.setattr(source, "claim", refuse_then_claim)
         harness.wait_for_outcomes("succeeded")
         harness.offer("wait")
         harness.wait_for_outcomes("succeeded", "succeeded")
@@ -249,7 +249,7 @@ def test_an_exhausted_quota_is_waited_for(
     asked: list[float] = []
     pace = PollBackoff.next_delay
 
-    def noted(self: PollBackoff, found: int | None, asked_for: float = 0.0) -> float:
+    def note_and_pause(self: PollBackoff, found: int | None, asked_for: float = 0.0) -> float:
         asked.append(asked_for)
         return pace(self, found)
 
@@ -257,7 +257,7 @@ def test_an_exhausted_quota_is_waited_for(
     def act() -> None: ...
 
     harness.offer("act")
-    monkeypatch.setattr(PollBackoff, "next_delay", noted)
+    monkeypatch.setattr(PollBackoff, "next_delay", note_and_pause)
     full = [QuotaExceeded("requests", 1, "Come back later.", seconds) for seconds in (7, None, 10**9)]
     with harness.run_beside(harness.worker(FailingSource(harness, *full))):
         harness.wait_for_outcomes("succeeded")

@@ -68,7 +68,7 @@ def test_a_task_that_outlasts_the_grace_period_is_released(
     harness.work()
     record = harness.record(running_task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", 1, 1)
-    assert harness.what() == ["released", "succeeded"]
+    assert harness.statuses() == ["released", "succeeded"]
 
 
 def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:

@@ -66,7 +66,7 @@ def harness(sim: Simulation, intercepting_proxy: InterceptingProxy) -> Iterator[
 
 
 @pytest.fixture(autouse=True)
-def acting(app: App) -> None:
+def _act_handler(app: App) -> None:
     """A handler that says something."""
 
     @app.handler("act")
@@ -84,7 +84,7 @@ def test_a_result_is_delivered_once_the_proxy_is_gone(
     harness.work()
     record = harness.record(task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
-    assert harness.what() == ["succeeded"]
+    assert harness.statuses() == ["succeeded"]
 
 
 def test_an_intercepting_proxy_does_not_disturb_the_handler(
@@ -96,7 +96,7 @@ def test_an_intercepting_proxy_does_not_disturb_the_handler(
     intercepting_proxy.takes = {"heartbeat": 100}
     harness.work()
     assert harness.record(task).error is None
-    assert harness.what() == ["succeeded"]
+    assert harness.statuses() == ["succeeded"]
     (said,) = {record.getMessage() for record in caplog.records if record.name == "cloudsched.engine.handlers.context"}
     assert said.count("cannot be reached") == 1
 
@@ -126,7 +126,7 @@ def test_a_failed_release_does_not_stop_a_worker(
     intercepting_proxy.takes = {"release": 100}
     harness.worker(harness.source(owner="ada")).run(once=True)
     assert "could not be released" in caplog.text
-    assert harness.what() == []
+    assert harness.statuses() == []
 
 
 def test_an_unreadable_claim_does_not_block_the_others(

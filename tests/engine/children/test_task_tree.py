@@ -12,7 +12,7 @@ from cloudsched import App, Context, Schedule
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from cloudsched import Task
     from cloudsched.engine.children.task_tree import Tree
@@ -21,7 +21,7 @@ LIMITS = "cloudsched.engine.children.task_tree"
 
 
 @pytest.fixture
-def sim(app: App) -> Iterator[Simulation]:
+def sim(simulate: Callable[..., Simulation], app: App) -> Simulation:
     """Two days of a task that calls two branches a day, each of which calls two leaves."""
 
     @app.handler("leaf")
@@ -33,19 +33,19 @@ def sim(app: App) -> Iterator[Simulation]:
         ctx.gather(*[ctx.call("leaf") for _ in range(2)])
 
     register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
-    with Simulation(app) as opened:
-        create(app, id="root", schedule=Schedule(rrule="FREQ=DAILY;COUNT=2", dtstart=START.replace(tzinfo=None)))
-        opened.advance(DAY + timedelta(hours=1))
-        yield opened
+    opened = simulate()
+    create(app, id="root", schedule=Schedule(rrule="FREQ=DAILY;COUNT=2", dtstart=START.replace(tzinfo=None)))
+    opened.advance(DAY + timedelta(hours=1))
+    return opened
 
 
-def shape(tree: Tree) -> tuple[list[tuple[str, int, int]], int]:
+def tree_shape(tree: Tree) -> tuple[list[tuple[str, int, int]], int]:
     """Return the branches (of which day, how many leaves, how many left out), and how many branches are left out."""
-    branches = [(day(each.task), len(each.children), each.omitted_children) for each in tree.children]
+    branches = [(occurrence_day(each.task), len(each.children), each.omitted_children) for each in tree.children]
     return branches, tree.omitted_children
 
 
-def day(call: Task) -> str:
+def occurrence_day(call: Task) -> str:
     assert call.parent
     return call.parent.execution_id[6:8]
 
@@ -66,17 +66,17 @@ def test_a_tree_is_cut_from_its_oldest_leaves_on(
 ) -> None:
     """Upper levels come first, then the newest calls; each node says how many of its calls are left out."""
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", most)
-    assert shape(app.tree("root")) == (branches, left_out)
+    assert tree_shape(app.tree("root")) == (branches, left_out)
 
 
 def test_a_tree_of_one_execution(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of other executions are neither shown nor counted."""
     ids = [each.id for each in sim.executions("root")]
     for each in ids:
-        assert shape(app.tree("root", each)) == ([(each[6:8], 2, 0)] * 2, 0)
-    assert shape(app.tree("root", "20200101T000000Z")) == ([], 0)
+        assert tree_shape(app.tree("root", each)) == ([(each[6:8], 2, 0)] * 2, 0)
+    assert tree_shape(app.tree("root", "20200101T000000Z")) == ([], 0)
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 1)
-    assert shape(app.tree("root", ids[0])) == ([(ids[0][6:8], 0, 2)], 1)
+    assert tree_shape(app.tree("root", ids[0])) == ([(ids[0][6:8], 0, 2)], 1)
 
 
 @pytest.mark.usefixtures("sim")
@@ -84,7 +84,7 @@ def test_the_number_of_calls_read_is_limited(app: App, monkeypatch: pytest.Monke
     """A node whose calls were not read still says that it has calls."""
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 2)
     monkeypatch.setattr(f"{LIMITS}.MAX_READ", 3)
-    assert shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
+    assert tree_shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
 
 
 def test_tasks_without_calls_cost_no_read(app: App, sim: Simulation) -> None:
@@ -94,7 +94,7 @@ def test_tasks_without_calls_cost_no_read(app: App, sim: Simulation) -> None:
     assert sim.counts.since(before).reads == 1 + 4 + 8
 
 
-def test_calls_of_a_running_handler_are_shown(app: App) -> None:
+def test_calls_of_a_running_handler_are_shown(simulate: Callable[..., Simulation], app: App) -> None:
     """This includes calls that no commit of the handler's run has recorded yet."""
     seen = list[int]()
 
@@ -109,7 +109,7 @@ def test_calls_of_a_running_handler_are_shown(app: App) -> None:
         seen.append(len(branch.children))
 
     register_work_handler(app, lambda ctx: ctx.call("late").result())
-    with Simulation(app) as sim:
-        create(app, id="root")
-        sim.advance(MINUTE)
+    sim = simulate()
+    create(app, id="root")
+    sim.advance(MINUTE)
     assert seen == [1]

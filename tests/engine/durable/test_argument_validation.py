@@ -42,14 +42,14 @@ def _sleep(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no w
     ctx.sleep(wait)
 
 
-def _limited(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no limit
+def _wait_with_timeout(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no limit
     ctx.wait_for("x", timeout=wait)
 
 
 REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
     **{f"sleep {wait!r}"[:60]: (partial(_sleep, wait), "until: is ") for wait in _NO_WAITS},
     **{
-        f"timeout {wait!r}"[:60]: (partial(_limited, wait), "timeout: is ")
+        f"timeout {wait!r}"[:60]: (partial(_wait_with_timeout, wait), "timeout: is ")
         for wait in (60, _FAR, timedelta.max, _FAR - START)
     },
     "no event": (lambda ctx: ctx.wait_for("order/42 paid"), "event: is 'order/42 paid' (Up to 128 letters"),

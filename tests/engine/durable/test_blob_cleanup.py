@@ -42,7 +42,7 @@ def sim(app: App, tmp_path: Path) -> Iterator[Simulation]:
         yield opened
 
 
-def kept(folder: Path) -> list[str]:
+def blob_names(folder: Path) -> list[str]:
     return sorted(str(each.relative_to(folder)).partition("/")[0] for each in folder.rglob("*") if each.is_file())
 
 
@@ -52,10 +52,10 @@ def test_large_results_are_removed_with_a_deleted_task(
     for name in ("one", "two"):
         create(id=name)
     sim.advance(MINUTE)
-    assert kept(folder) == ["one", "two"]
+    assert blob_names(folder) == ["one", "two"]
     app.delete("one")
     sim.advance(MINUTE)
-    assert kept(folder) == ["two"]
+    assert blob_names(folder) == ["two"]
 
 
 def test_large_results_are_removed_with_an_expired_task(
@@ -64,9 +64,9 @@ def test_large_results_are_removed_with_an_expired_task(
     create(id="one", retention=DAY)
     create(id="two")
     sim.advance(DAY - MINUTE)
-    assert kept(folder) == ["one", "two"]
+    assert blob_names(folder) == ["one", "two"]
     sim.advance(timedelta(hours=1))
-    assert kept(folder) == ["two"]
+    assert blob_names(folder) == ["two"]
 
 
 def test_large_results_are_removed_with_an_expired_execution(
@@ -76,7 +76,7 @@ def test_large_results_are_removed_with_an_expired_execution(
     create(id="one", schedule=schedule, execution_retention=timedelta(hours=30))
     sim.advance(2 * DAY + MINUTE)
     app.sweep()
-    assert len(kept(folder)) == 2
+    assert len(blob_names(folder)) == 2
     (last, before) = sim.executions("one")
     assert sorted(each.name for each in (folder / "one").iterdir()) == sorted([before.id, last.id])
 
@@ -99,5 +99,5 @@ def test_results_that_cannot_be_removed_do_not_keep_their_task(
     monkeypatch.setattr("cloudsched.adapters.blobs.shutil.rmtree", fail)
     sim.advance(DAY + MINUTE)
     assert sim.app.tasks().items == []
-    assert kept(folder) == ["one", "two"]
+    assert blob_names(folder) == ["one", "two"]
     assert "results of one not removed: The folder for results cannot be reached: no" in caplog.text

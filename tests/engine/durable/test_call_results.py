@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
-def call_of(app: App, parent: Task) -> str:
+def call_id(app: App, parent: Task) -> str:
     (branch,) = app.tree(parent.id).children
     return branch.task.id
 
@@ -50,7 +50,7 @@ def test_a_manual_run_does_not_resolve_a_call(
     register_parent_and_child(app)
     parent = create()
     sim.advance(MINUTE)
-    app.trigger(call_of(app, parent))
+    app.trigger(call_id(app, parent))
     sim.run_until_idle()
     (execution,) = sim.executions(parent.id)
     assert execution.content == "call"
@@ -66,9 +66,9 @@ def test_a_cancelled_call_fails_despite_a_manual_run(app: App, sim: Simulation, 
     register_parent_and_child(app)
     parent = create()
     sim.advance(MINUTE)
-    app.trigger(call_of(app, parent))
+    app.trigger(call_id(app, parent))
     sim.advance(MINUTE)
-    app.cancel(call_of(app, parent))
+    app.cancel(call_id(app, parent))
     sim.run_until_idle()
     (execution,) = sim.executions(parent.id)
     assert execution.content == ["CANCELLED", "Cancelled by its owner."]
@@ -94,7 +94,7 @@ def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create
     register_work_handler(app, call)
     parent = create()
     sim.advance(MINUTE)
-    task_id = call_of(app, parent)
+    task_id = call_id(app, parent)
     app.trigger(task_id)
     sim.advance(2 * DAY)
     assert app.get(task_id).status == "FAILED"
@@ -122,7 +122,7 @@ def test_a_call_stored_by_an_earlier_version_is_resolved(
     register_work_handler(app, call)
     parent = create()
     sim.advance(MINUTE)
-    stored = app.store.load(call_of(app, parent))
+    stored = app.store.load(call_id(app, parent))
     assert stored
     app.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
     sim.run_until_idle()

@@ -77,7 +77,7 @@ def test_all_open_descendants_are_cancelled(
         assert not app.get(task.id).deferred
 
 
-def unmarked(store: SqliteStore, *task_ids: str) -> None:
+def remove_call_marks(store: SqliteStore, *task_ids: str) -> None:
     """Make documents what an earlier version has written: they do not say whether they have made calls."""
     for task_id in task_ids:
         stored = store.load(task_id)
@@ -93,13 +93,13 @@ def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
     """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
     commit, left = SqliteStore.commit, [None] * fails
 
-    def failing(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+    def commit_and_fail_once(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
         if named.get("entries") and left:
             left.pop()
             raise StoreUnavailable("The store", "is away")
         return commit(store, *arguments, **named)
 
-    monkeypatch.setattr(SqliteStore, "commit", failing)
+    monkeypatch.setattr(SqliteStore, "commit", commit_and_fail_once)
     register_work_handler(app, lambda ctx: ctx.call("long").result())
     task = create()
     sim.advance(DAY)
@@ -114,7 +114,7 @@ def test_calls_of_an_earlier_version_are_cancelled(app: App, create: Callable[..
     """Below its calls, too."""
 
     @app.handler("through")
-    def through(ctx: Context) -> None:
+    def call_through(ctx: Context) -> None:
         ctx.call("long").result()
 
     register_work_handler(app, lambda ctx: ctx.call("through").result())
@@ -123,7 +123,7 @@ def test_calls_of_an_earlier_version_are_cancelled(app: App, create: Callable[..
         sim.advance(MINUTE)
         (branch,) = app.tree(task.id).children
         (leaf,) = branch.children
-        unmarked(store, task.id, branch.task.id)
+        remove_call_marks(store, task.id, branch.task.id)
         getattr(app, verb)(task.id)
         assert app.get(branch.task.id).status == "CANCELLED"
         assert app.get(leaf.task.id).status == "CANCELLED"
@@ -137,7 +137,7 @@ def test_calls_of_an_earlier_version_are_cancelled_after_a_manual_retry(app: App
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         task = create()
         sim.advance(MINUTE)
-        unmarked(store, task.id)
+        remove_call_marks(store, task.id)
         app.retry(task.id)
         app.cancel(task.id)
         assert {each.task.has_ended for each in app.tree(task.id).children} == {True}

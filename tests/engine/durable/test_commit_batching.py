@@ -82,7 +82,7 @@ def app() -> App:
         ctx.sleep(HOUR)
 
     @made.handler("strict")
-    def strict(_: Strict) -> None: ...
+    def take_strict(_: Strict) -> None: ...
 
     return made
 
@@ -103,7 +103,7 @@ def gather_after_too_many_calls(ctx: Context) -> int:
     return sum(map(len, ctx.gather(*calls[:300])))
 
 
-def refused(ctx: Context) -> int:
+def make_refused_calls(ctx: Context) -> int:
     for _ in range(600):
         with pytest.raises(InvalidInput):
             ctx.call("strict", {"n": 1})
@@ -111,19 +111,19 @@ def refused(ctx: Context) -> int:
     return 300 * len(LARGE)
 
 
-def asked_before_the_first_step(ctx: Context) -> int:
+def ask_time_before_step(ctx: Context) -> int:
     times = [ctx.now() for _ in range(4_000)]
     ctx.step("first", lambda: 1)
     return 300 * len(LARGE) if times else 0
 
 
-def asked_before_a_sleep(ctx: Context) -> int:
+def ask_time_before_sleep(ctx: Context) -> int:
     times = [ctx.now() for _ in range(4_000)]
     ctx.sleep(HOUR)
     return 300 * len(LARGE) if times else 0
 
 
-def asked(ctx: Context) -> int:
+def ask_time_after_step(ctx: Context) -> int:
     ctx.step("first", lambda: 1)
     times = [ctx.now() for _ in range(4_000)]
     return 300 * len(LARGE) if times else 0
@@ -135,10 +135,10 @@ def asked(ctx: Context) -> int:
         gather_many,
         gather_with_one_slow_call,
         gather_after_too_many_calls,
-        refused,
-        asked,
-        asked_before_the_first_step,
-        asked_before_a_sleep,
+        make_refused_calls,
+        ask_time_after_step,
+        ask_time_before_step,
+        ask_time_before_sleep,
     ],
     ids=lambda call: call.__name__,
 )
@@ -162,13 +162,13 @@ def test_steps_too_large_for_their_record_are_loaded_with_it(
 ) -> None:
     """Errors and names count as results do; lists say where the steps are."""
 
-    def bad() -> None:
+    def fail_at_length() -> None:
         raise ValueError("x" * 1000)
 
     def call(ctx: Context) -> str:
         for _ in range(300):
             with pytest.raises(StepFailed):
-                ctx.step("bad", bad, retry=False)
+                ctx.step("bad", fail_at_length, retry=False)
         return "done"
 
     register_work_handler(app, call)

@@ -50,8 +50,8 @@ class Fault:
         self.is_armed = False
         self.sim: Simulation | None = None
 
-    def through(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
+    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_with_fault(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
             if not self.is_armed:
                 return call(*arguments, **named)
             self.calls += 1
@@ -72,15 +72,15 @@ class Fault:
                 self.sim.queue.purge()
             raise error
 
-        return called
+        return call_with_fault
 
     def store(self, inner: SqliteStore) -> Store:
         for name in _PORTS:
-            setattr(inner, name, self.through(name, getattr(inner, name)))
+            setattr(inner, name, self.wrap(name, getattr(inner, name)))
         return inner
 
     def deliver(self, deliver: Callable[[bytes, str], DeliveryResult]) -> Callable[[bytes, str], DeliveryResult]:
-        def delivered(body: bytes, token: str) -> DeliveryResult:
+        def deliver_with_fault(body: bytes, token: str) -> DeliveryResult:
             self.is_armed = True
             try:
                 return deliver(body, token)
@@ -89,7 +89,7 @@ class Fault:
             finally:
                 self.is_armed = False
 
-        return delivered
+        return deliver_with_fault
 
 
 class Workflow:
@@ -109,20 +109,20 @@ class Workflow:
     def _work(self, ctx: Context) -> dict[str, Any]:
         key = str(ctx.uuid())
         began = ctx.now()
-        first = ctx.step("first", self._effect, "first", key)
+        first = ctx.step("first", self._perform, "first", key)
         doubled = ctx.gather(*[ctx.call("double", {"n": n}) for n in range(3)])
         ctx.sleep(timedelta(days=40))
-        shaky = ctx.step("shaky", self._shaky, ctx.random.randrange(1000))
+        shaky = ctx.step("shaky", self._fail_twice, ctx.random.randrange(1000))
         approval = ctx.wait_for("approved")
         last = ctx.call("double", {"n": sum(doubled)})
-        rest = ctx.step("rest", self._effect, "rest", str(ctx.now() - began > timedelta(days=40)))
+        rest = ctx.step("rest", self._perform, "rest", str(ctx.now() - began > timedelta(days=40)))
         return {"first": first, "shaky": shaky, "by": approval.by, "last": last.result(), "rest": rest}
 
-    def _effect(self, name: str, key: str) -> str:
+    def _perform(self, name: str, key: str) -> str:
         self.effects.append(f"{name} {key}")
         return key
 
-    def _shaky(self, number: int) -> int:
+    def _fail_twice(self, number: int) -> int:
         self.effects.append(f"shaky {number}")
         if len([each for each in self.effects if each.startswith("shaky")]) < 3:
             raise ConnectionError("not yet")
@@ -130,12 +130,12 @@ class Workflow:
 
 
 @contextmanager
-def simulated(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
+def simulate_workflow(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
     store = SqliteStore()
     with Simulation(workflow.app, store=fault.store(store)) as sim:
         fault.sim = sim
         sim.queue.deliver = fault.deliver(sim.queue.deliver)
-        create = fault.through("create", sim.queue.create)
+        create = fault.wrap("create", sim.queue.create)
         sim.queue.create = create  # type: ignore[method-assign]
         yield sim
     store.close()
@@ -145,7 +145,7 @@ def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Exec
     """Run the workflow to its end, with one fault; return what it left behind."""
     fault, workflow = Fault(at, way), Workflow()
     app = workflow.app
-    with simulated(workflow, fault) as sim:
+    with simulate_workflow(workflow, fault) as sim:
         task = app.create(id="w", owner="ada", title="W", handler="work", schedule=Schedule.once(START))
         sim.advance(timedelta(days=42))
         app.send_event(task.id, "approved", {"by": "grace"})
@@ -163,33 +163,33 @@ def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Exec
     return fault, workflow, executions, facts
 
 
-def essence(facts: dict[str, Any]) -> dict[str, Any]:
+def comparable_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """Return what must be the same; the ids of calls may differ between attempts."""
     return {**facts, "children": [status for _, status in facts["children"]]}
 
 
 @pytest.fixture(scope="module")
-def calm() -> tuple[int, list[str], dict[str, Any]]:
+def undisturbed_run() -> tuple[int, list[str], dict[str, Any]]:
     """How many calls are made when nothing goes wrong, what is done outside, and what is left behind."""
     fault, workflow, executions, facts = run_with_fault(None, "")
     (execution,) = executions
     assert execution.status == "SUCCEEDED", execution.error
     assert facts["journal"] == []
     assert facts["task"][0] == "COMPLETED"
-    return fault.calls, workflow.effects, essence(facts)
+    return fault.calls, workflow.effects, comparable_facts(facts)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
-def test_each_step_is_recorded_once_whatever_fails_when(
-    calm: tuple[int, list[str], dict[str, Any]], way: str, part: int
+def test_each_step_is_recorded_once_wherever_a_fault_strikes(
+    undisturbed_run: tuple[int, list[str], dict[str, Any]], way: str, part: int
 ) -> None:
     """Every call of every port, one after the other; at most the one effect that was under way is done again."""
-    calls, effects, expected = calm
+    calls, effects, expected = undisturbed_run
     assert calls > 100
     for at in range(1 + part, calls + 1, PARTS):
         _, workflow, executions, facts = run_with_fault(at, way)
         assert len(executions) == 1, (at, executions)
-        assert essence(facts) == expected, (at, [(e.status, e.error) for e in executions])
+        assert comparable_facts(facts) == expected, (at, [(e.status, e.error) for e in executions])
         assert set(workflow.effects) == set(effects), at
         assert len(workflow.effects) <= len(effects) + 1, (at, workflow.effects)

@@ -25,7 +25,7 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
     """Let the first such commit take effect and conflict with itself, as one does that was made twice."""
     commit, made = SqliteStore.commit, list[Task]()
 
-    def twice(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> Version:
+    def commit_twice(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> Version:
         version = commit(store, task, *arguments, **named)
         if made or not which(task):
             return version
@@ -33,7 +33,7 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
         then()
         raise VersionConflict("itself")
 
-    patch.setattr(SqliteStore, "commit", twice)
+    patch.setattr(SqliteStore, "commit", commit_twice)
 
 
 def test_a_journal_that_was_never_written_is_only_in_the_record(
@@ -143,12 +143,12 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
     """Let the executors of a task die before they can say how its handler ended."""
     finish = ClaimedRun.finish
 
-    def died(held: ClaimedRun, *arguments: Any) -> Task | None:
+    def die(held: ClaimedRun, *arguments: Any) -> Task | None:
         if held.task.id == task.id:
             raise StoreUnavailable("The executor", "it died")
         return finish(held, *arguments)
 
-    patch.setattr(ClaimedRun, "finish", died)
+    patch.setattr(ClaimedRun, "finish", die)
 
 
 @pytest.mark.parametrize("dies", [True, False])

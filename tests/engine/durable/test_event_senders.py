@@ -39,19 +39,19 @@ def app() -> App:
         return wait(ctx)
 
     @app.handler("machines")
-    def machines(ctx: Context) -> Any:  # noqa: ANN401 - the same
+    def wait_for_worker(ctx: Context) -> Any:  # noqa: ANN401 - the same
         return wait(ctx, by=["worker"])
 
     @app.handler("admins")
-    def admins(ctx: Context) -> Any:  # noqa: ANN401 - the same
+    def wait_for_admin(ctx: Context) -> Any:  # noqa: ANN401 - the same
         return wait(ctx, by=("admin",))
 
     @app.handler("wrong")
-    def wrong(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
+    def wait_with_options(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
         return wait(ctx, **payload)
 
     @app.handler("named", retry=False)
-    def named(ctx: Context) -> list[Any]:
+    def report_sender(ctx: Context) -> list[Any]:
         payload, sender = ctx.wait_for("approved", with_sender=True)
         ctx.sleep(DAY)
         return [payload.by, sender.role, sender.subject]
@@ -122,7 +122,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(
     assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_a_replay_is_told_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_replay_receives_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """The sender is recorded with the event, so a handler that goes on a day later still knows it."""
     task = create(handler="named")
     app.send_event(task.id, "approved", {"by": "ada"}, sender=OWNER)

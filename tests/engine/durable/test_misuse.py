@@ -138,7 +138,7 @@ def test_a_diverging_replay_stops_even_if_the_mismatch_is_caught(app: App, then:
 
 
 @pytest.mark.parametrize("catches", [Exception, BaseException])
-def test_a_replay_that_diverges_stops_whoever_asks_until_it_is_answered(app: App, catches: type[BaseException]) -> None:
+def test_a_diverging_replay_refuses_every_further_operation(app: App, catches: type[BaseException]) -> None:
     """Also one that catches all there is, once it gives up."""
     began, caught = list[None](), list[BaseException]()
 
@@ -187,7 +187,7 @@ def test_a_timed_out_step_can_no_longer_report(
     goes_on, ended = threading.Event(), threading.Event()
     stopped = list[BaseException]()
 
-    def slow(ctx: Context) -> None:
+    def outlast_timeout(ctx: Context) -> None:
         goes_on.wait()
         try:
             SAID[ask](ctx)
@@ -197,18 +197,18 @@ def test_a_timed_out_step_can_no_longer_report(
         finally:
             ended.set()
 
-    def let_it_go_on() -> None:
+    def release_step() -> None:
         goes_on.set()
         assert ended.wait(60)
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - a number by chance
         with suppress(StepFailed):
-            ctx.step("slow", slow, ctx, timeout=timedelta(milliseconds=20), retry=False)
+            ctx.step("slow", outlast_timeout, ctx, timeout=timedelta(milliseconds=20), retry=False)
         if during == "the handler":
-            let_it_go_on()
+            release_step()
             ctx.step("next", lambda: 1)
         else:
-            ctx.step("next", let_it_go_on)
+            ctx.step("next", release_step)
         return ctx.random.random()
 
     register_work_handler(app, call)

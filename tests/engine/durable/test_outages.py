@@ -39,11 +39,11 @@ class Outage:
         self._is_armed = False
         for port, names in ports.items():
             for name in names:
-                patch.setattr(port, name, self._through(getattr(port, name)))
-        patch.setattr(running, "call_handler", self._armed(handlers.call_handler))
+                patch.setattr(port, name, self._wrap(getattr(port, name)))
+        patch.setattr(running, "call_handler", self._arm_during(handlers.call_handler))
 
-    def _through(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(port: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
+    def _wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_or_fail(port: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
             if self._is_armed:
                 self.calls += 1
                 if self._which(self.calls):
@@ -51,17 +51,17 @@ class Outage:
                     raise QueueUnavailable("-", "-") if is_queue else StoreUnavailable("-", "-")
             return call(port, *arguments, **named)
 
-        return called
+        return call_or_fail
 
-    def _armed(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any) -> Any:  # noqa: ANN401 - the handler's report
+    def _arm_during(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def call_armed(*arguments: Any) -> Any:  # noqa: ANN401 - the handler's report
             self._is_armed = True
             try:
                 return call(*arguments)
             finally:
                 self._is_armed = False
 
-        return called
+        return call_armed
 
 
 class OutageWorkflow:
@@ -84,7 +84,7 @@ class OutageWorkflow:
             "version": lambda: ctx.version("v", 2),
             "uuid": ctx.uuid,
             "random": ctx.random.random,
-            "step": lambda: ctx.step("effect", self._effect, retry=False),
+            "step": lambda: ctx.step("effect", self._perform, retry=False),
             "sleep": lambda: ctx.sleep(DAY),
             "event": lambda: ctx.wait_for("go"),
             "call": lambda: ctx.call("double", {"n": 4}).result(),
@@ -95,7 +95,7 @@ class OutageWorkflow:
         ctx.call("double", {"n": 1})  # for which nobody waits
         return [str(each) for each in results]
 
-    def _effect(self) -> str:
+    def _perform(self) -> str:
         self.effects.append("effect")
         return LARGE
 

@@ -196,7 +196,7 @@ def test_time_left_is_that_of_the_lease(
 def test_a_suspended_execution_states_what_it_waits_for(
     app: App, sim: Simulation, create: Callable[..., Task], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def flaky() -> None:
+    def lose_connection() -> None:
         raise ConnectionError
 
     def call(ctx: Context) -> None:
@@ -205,11 +205,11 @@ def test_a_suspended_execution_states_what_it_waits_for(
         if why == "paused":
             ctx.step("first", lambda: app.pause("t").id)
         if why == "the store":
-            monkeypatch.setattr(FileBlobs, "put", away)
+            monkeypatch.setattr(FileBlobs, "put", fail_to_store)
             ctx.step("large", lambda: "x" * 600_000)
-        ctx.step("flaky", flaky, retry=RetryPolicy(max_retries=5, first_delay=DAY))
+        ctx.step("flaky", lose_connection, retry=RetryPolicy(max_retries=5, first_delay=DAY))
 
-    def away(*_: object) -> None:
+    def fail_to_store(*_: object) -> None:
         raise StoreUnavailable("The folder", "no")
 
     register_work_handler(app, call)

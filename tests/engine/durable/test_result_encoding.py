@@ -74,52 +74,52 @@ def read() -> Read:
     return Read(grandTotal=5)
 
 
-def lenient() -> Lenient:
+def make_lenient() -> Lenient:
     return Lenient(grandTotal=5)
 
 
-def written() -> Written:
+def make_written() -> Written:
     return Written(total=5)
 
 
-def computed() -> Computed:
+def make_computed() -> Computed:
     return Computed(total=5)
 
 
-def outer() -> Outer:
+def make_outer() -> Outer:
     return Outer(parts={"a": [Written(total=5)]})
 
 
-def several() -> list[Read | Count]:
+def make_several() -> list[Read | Count]:
     """Return two that nobody can tell apart by the names of their fields."""
     return [Read(grandTotal=5), Count(count=6)]
 
 
-def camel() -> Camel:
+def make_camel() -> Camel:
     return Camel(grandTotal=5)
 
 
-def at() -> datetime:
+def make_instant() -> datetime:
     return datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def one_way() -> OneWay:
+def make_one_way() -> OneWay:
     return OneWay(total=5)
 
 
-def otherwise() -> int:
+def break_annotation() -> int:
     return "five"  # type: ignore[return-value]
 
 
 KEPT: dict[Callable[[], Any], Any] = {
     read: {"total": 5},
-    lenient: {"total": 5},
-    written: {"total": 5},
-    computed: {"total": 5},
-    outer: {"parts": {"a": [{"total": 5}]}},
-    camel: {"grandTotal": 5},
-    at: "2027-01-01T00:00:00Z",
-    otherwise: "five",
+    make_lenient: {"total": 5},
+    make_written: {"total": 5},
+    make_computed: {"total": 5},
+    make_outer: {"parts": {"a": [{"total": 5}]}},
+    make_camel: {"grandTotal": 5},
+    make_instant: "2027-01-01T00:00:00Z",
+    break_annotation: "five",
 }
 
 
@@ -140,19 +140,23 @@ def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, functi
     assert execution.steps[0].result == KEPT[function]
 
 
-@pytest.mark.parametrize(("function", "place"), [(one_way, "total: Input"), (several, "0.Read.grandTotal: Field")])
-def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[], Any], place: str) -> None:
+@pytest.mark.parametrize(
+    ("function", "place"), [(make_one_way, "total: Input"), (make_several, "0.Read.grandTotal: Field")]
+)
+def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(
+    app: App, function: Callable[[], Any], place: str
+) -> None:
     """It is not tried again: the step is done, and would return the same."""
     did, caught = list[int](), list[str]()
 
     @wraps(function)
-    def counted() -> object:
+    def count_calls() -> object:
         did.append(1)
         return function()
 
     def call(ctx: Context) -> None:
         try:
-            ctx.step("s", counted)
+            ctx.step("s", count_calls)
         except StepFailed as failed:
             caught.append(str(failed))
         ctx.sleep(DAY)
@@ -171,7 +175,7 @@ def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     results = list[object]()
 
     def call(ctx: Context) -> None:
-        results.append(ctx.step("s", written))
+        results.append(ctx.step("s", make_written))
         ctx.sleep(DAY)
 
     register_work_handler(app, call)

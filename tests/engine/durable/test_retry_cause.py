@@ -62,7 +62,7 @@ def test_all_calls_that_failed_are_made_again_by_one_retry(
     assert (execution.content, again) == ([0, 1, 2, 3], ["charge 1", "charge 3"])
 
 
-def without_a_cause(error: Exception) -> None:
+def raise_without_cause(error: Exception) -> None:
     raise ValueError(f"no money: {error}") from None
 
 
@@ -75,7 +75,7 @@ def retry(_: Exception) -> Retry:
 
 
 @pytest.mark.parametrize("is_outside", [False, True])
-@pytest.mark.parametrize("end_with", [without_a_cause, fail, retry])
+@pytest.mark.parametrize("end_with", [raise_without_cause, fail, retry])
 def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
     bench: RetryHarness, end_with: Callable[[Exception], object], *, is_outside: bool
 ) -> None:

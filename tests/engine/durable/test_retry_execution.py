@@ -37,7 +37,7 @@ def bench(app: App) -> RetryHarness:
     return RetryHarness(app)
 
 
-def card_a(bench: RetryHarness, ctx: Context) -> None:
+def charge_card_a(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("card A")
     try:
         bench.step(ctx, "card A")
@@ -45,17 +45,17 @@ def card_a(bench: RetryHarness, ctx: Context) -> None:
         bench.step(ctx, "card B")
 
 
-def no_approval(_: RetryHarness, ctx: Context) -> None:
+def wait_for_approval(_: RetryHarness, ctx: Context) -> None:
     with pytest.raises(EventTimedOut):
         ctx.wait_for("approved", timeout=DAY)
 
 
-def failed_call(bench: RetryHarness, ctx: Context) -> None:
+def gather_failed_call(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("charge 1")
     ctx.gather(ctx.call("charge", Row(n=1)), ctx.call("charge", Row(n=2)), return_failures=True)
 
 
-def failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
+def gather_failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("charge 1")
     try:
         ctx.call("charge", Row(n=1)).result()
@@ -64,7 +64,7 @@ def failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
         bench.raise_if_broken()
 
 
-@pytest.mark.parametrize("caught", [card_a, no_approval, failed_call, failed_call_and_step])
+@pytest.mark.parametrize("caught", [charge_card_a, wait_for_approval, gather_failed_call, gather_failed_call_and_step])
 def test_a_caught_failure_is_not_repeated_by_a_retry(
     bench: RetryHarness, caught: Callable[[RetryHarness, Context], None]
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_caught_failure_is_not_repeated_by_a_retry(
 
     execution, again = bench.run_fix_and_retry(call)
     assert execution.content == "done"
-    assert again == ([] if caught is not failed_call_and_step else ["ship"])
+    assert again == ([] if caught is not gather_failed_call_and_step else ["ship"])
 
 
 def test_an_event_consumed_after_a_caught_failure_is_kept(
@@ -87,7 +87,7 @@ def test_an_event_consumed_after_a_caught_failure_is_kept(
     """Nobody has to send it again."""
 
     def call(ctx: Context) -> str:
-        card_a(bench, ctx)
+        charge_card_a(bench, ctx)
         by: str = ctx.wait_for("approved").by
         bench.raise_if_broken()
         return by

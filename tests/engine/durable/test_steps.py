@@ -154,14 +154,14 @@ def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:
 
     @app.handler("work")
     def work(ctx: Context) -> str:
-        def flaky() -> str:
+        def lose_connection() -> str:
             tries.append(ctx.now())
             if len(tries) < 4:
                 raise ConnectionError("no")
             return "done"
 
         policy = RetryPolicy(max_retries=3, first_delay=MINUTE, base=2 * MINUTE, factor=2, jitter=0)
-        return ctx.step("flaky", flaky, retry=policy)
+        return ctx.step("flaky", lose_connection, retry=policy)
 
     execution = run(app)
     (step,) = execution.steps
@@ -174,14 +174,14 @@ def test_a_step_that_fails_for_good_is_an_exception_that_the_handler_may_catch(a
     """It is the same exception in a replay, and the step is not tried again."""
     tries, caught = list[object](), list[str]()
 
-    def broken() -> None:
+    def raise_key_error() -> None:
         tries.append(None)
         raise KeyError("k")
 
     @app.handler("work")
     def work(ctx: Context) -> str:
         try:
-            ctx.step("broken", broken, retry=1)
+            ctx.step("broken", raise_key_error, retry=1)
         except StepFailed as failure:
             caught.append(f"{failure.step} {failure.type} {failure}")
         ctx.sleep(DAY)
@@ -210,7 +210,7 @@ def test_an_uncaught_step_failure_fails_the_execution_at_once(app: App) -> None:
 def test_a_manual_retry_resumes_at_the_failed_step(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     done = list[str]()
 
-    def second() -> None:
+    def fail_first_time() -> None:
         done.append("second")
         if done.count("second") == 1:
             raise ConnectionError("no")
@@ -218,7 +218,7 @@ def test_a_manual_retry_resumes_at_the_failed_step(app: App, sim: Simulation, cr
     @app.handler("work")
     def work(ctx: Context) -> str:
         ctx.step("first", lambda: done.append("first"))
-        ctx.step("second", second, retry=False)
+        ctx.step("second", fail_first_time, retry=False)
         return "done"
 
     task = create()

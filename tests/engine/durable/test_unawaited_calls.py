@@ -150,7 +150,7 @@ def test_a_call_cancelled_by_its_owner_is_recorded_as_failed_in_a_success(
 def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[object]()
 
-    def silent(*call: object) -> None:
+    def fail_to_answer(*call: object) -> None:
         asked.append(call)
         raise StoreUnavailable("The store", "no answer")
 
@@ -160,7 +160,7 @@ def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, mon
         ctx.sleep(DAY)
         return "done"
 
-    monkeypatch.setattr("cloudsched.engine.durable.call_results.call_outcome", silent)
+    monkeypatch.setattr("cloudsched.engine.durable.call_results.call_outcome", fail_to_answer)
     register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, execution.content, len(asked)) == ("SUCCEEDED", "done", 1)
@@ -173,14 +173,14 @@ def test_large_results_are_stored_by_reference_if_the_blob_storage_answers(
 ) -> None:
     app.handler("large")(lambda: "x" * 20_000)
 
-    def silent(*_: object) -> None:
+    def fail_to_answer(*_: object) -> None:
         raise StoreUnavailable("The bucket", "no answer")
 
     def call(ctx: Context) -> str:
         ctx.call("large")
         ctx.sleep(DAY)
         if is_down:
-            monkeypatch.setattr(type(app.blobs), "put", silent)
+            monkeypatch.setattr(type(app.blobs), "put", fail_to_answer)
         return "done"
 
     register_work_handler(app, call)

@@ -27,11 +27,11 @@ class Surrogate(Exception):
         return "half \ud800 way"
 
 
-def nested(depth: int) -> Any:  # noqa: ANN401 - lists in lists
-    return [nested(depth - 1)] if depth else 1
+def nest_lists(depth: int) -> Any:  # noqa: ANN401 - lists in lists
+    return [nest_lists(depth - 1)] if depth else 1
 
 
-def circular() -> list[Any]:
+def make_circular_list() -> list[Any]:
     items: list[Any] = []
     items.append(items)
     return items
@@ -65,8 +65,8 @@ def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error:
 UNSTORABLE: dict[str, Callable[[], object]] = {
     "not a number": lambda: float("nan"),
     "a reserved key": lambda: {"__x__": 1},
-    "too deep": lambda: nested(17),
-    "a circle": circular,
+    "too deep": lambda: nest_lists(17),
+    "a circle": make_circular_list,
     "no JSON": object,
     "a surrogate": lambda: "\ud800",
     "too large": lambda: 2**70,
@@ -96,7 +96,7 @@ class Fussy(BaseModel):
     n: int
 
     @model_validator(mode="after")
-    def _breaks(self) -> Fussy:
+    def _raise(self) -> Fussy:
         raise LookupError(f"no {self.n}")
 
 

@@ -190,7 +190,7 @@ def test_large_results_are_stored_by_reference_and_read_whole(app: App) -> None:
     large = "x" * 400_000
 
     @app.handler("large")
-    def from_call() -> str:
+    def return_large() -> str:
         return large
 
     def call(ctx: Context) -> list[int]:
@@ -238,14 +238,14 @@ def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
     """Steps of three minutes each, in a function that may run for nine."""
     calls, steps = list[object](), list[int]()
 
-    def slow(n: int) -> None:
+    def spend_three_minutes(n: int) -> None:
         steps.append(n)
         sim.clock.move_to(sim.now + timedelta(minutes=3))
 
     def call(ctx: Context) -> str:
         calls.append(None)
         for n in range(10):
-            ctx.step("slow", slow, n)
+            ctx.step("slow", spend_three_minutes, n)
         return "done"
 
     register_work_handler(app, call)

@@ -76,11 +76,11 @@ def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.
     compared: list[object] = []
     real = hmac.compare_digest
 
-    def watched(a: Any, b: Any) -> bool:  # noqa: ANN401 - bytes or text
+    def compare_and_note(a: Any, b: Any) -> bool:  # noqa: ANN401 - bytes or text
         compared.append(b)
         return real(a, b)
 
-    monkeypatch.setattr(hmac, "compare_digest", watched)
+    monkeypatch.setattr(hmac, "compare_digest", compare_and_note)
     keys = SigningKeys(NEW, OLD)
     keys.verify(b"x", keys.sign(b"x"))
     with pytest.raises(Unauthenticated):

@@ -46,7 +46,7 @@ def notes(app: App) -> list[str]:
     return found
 
 
-def give(app: App, *drafts: TaskDraft | object) -> None:
+def register_follow_ups(app: App, *drafts: TaskDraft | object) -> None:
     """Register ``work``, which gives these follow-ups."""
     register_work_handler(app, lambda _: Done("done", then=list(drafts)))  # type: ignore[arg-type]  # also wrong ones
 
@@ -60,7 +60,9 @@ def run(sim: Simulation, **fields: Any) -> tuple[Task, Execution]:
 
 def test_a_follow_up_is_created_with_the_success_and_runs_when_it_is_due(app: App, notes: list[str]) -> None:
     """The result is recorded, the follow-up exists at the same instant, and runs by its own schedule."""
-    give(app, draft(id="n1", schedule=START + 5 * MINUTE), draft(id="n2", owner="bob", schedule=START + 10 * MINUTE))
+    register_follow_ups(
+        app, draft(id="n1", schedule=START + 5 * MINUTE), draft(id="n2", owner="bob", schedule=START + 10 * MINUTE)
+    )
     with Simulation(app) as sim:
         _, record = run(sim)
         assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, "done")
@@ -107,7 +109,7 @@ def test_nothing_is_created_without_the_success(app: App, notes: list[str], outc
 def test_a_follow_up_with_the_id_of_a_task_edits_it(app: App, notes: list[str]) -> None:
     """As for any creation: the same content changes nothing, other content edits, also a task that has ended."""
     again = draft(id="n1", payload={"text": "new"}, schedule=START + 2 * DAY)
-    give(app, again)
+    register_follow_ups(app, again)
     with Simulation(app) as sim:
         old = app.create(draft(id="n1", payload={"text": "old"}, schedule=sim.now + MINUTE))
         create(app, schedule=START + 2 * MINUTE)
@@ -146,7 +148,7 @@ def test_a_handler_may_schedule_its_own_task_again(app: App) -> None:
 
 def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> None:
     """A task that is being deleted is not edited, but replaced."""
-    give(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
+    register_follow_ups(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
     with Simulation(app) as sim:
         app.create(draft(id="n1", schedule=START + DAY))
         stored = app.store.load("n1")
@@ -164,7 +166,7 @@ def test_a_handlers_task_id_makes_follow_ups_upserts(app: App) -> None:
     @app.handler("remind", task_id=lambda payload: f"remind-{payload.text}")
     def remind(_: Note) -> None: ...
 
-    give(app, draft(handler="remind", payload={"text": "x"}, schedule=START + DAY))
+    register_follow_ups(app, draft(handler="remind", payload={"text": "x"}, schedule=START + DAY))
     with Simulation(app) as sim:
         create(app, schedule=Schedule(rrule="FREQ=HOURLY;COUNT=3", dtstart=START.isoformat()[:19]))
         sim.advance_to(START + 5 * timedelta(hours=1))
@@ -202,7 +204,7 @@ def test_a_refused_follow_up_fails_the_occurrence(
 
 def test_the_id_of_another_owners_task_is_refused(app: App, notes: list[str]) -> None:
     """As for any creation."""
-    give(app, draft(id="n1", owner="bob"))
+    register_follow_ups(app, draft(id="n1", owner="bob"))
     with Simulation(app) as sim:
         app.create(draft(id="n1", schedule=START + DAY))
         _, record = run(sim)
@@ -213,7 +215,7 @@ def test_the_id_of_another_owners_task_is_refused(app: App, notes: list[str]) ->
 
 
 def test_two_follow_ups_cannot_have_one_id(app: App, notes: list[str]) -> None:
-    give(app, draft(id="n1"), draft(id="n1"))
+    register_follow_ups(app, draft(id="n1"), draft(id="n1"))
     with Simulation(app) as sim:
         _, record = run(sim)
         assert "then.1.id: is 'n1', like that of another one" in str(record.attempts[-1].error)
@@ -225,12 +227,12 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
     many = [draft() for _ in range(follow_ups.MAX_FOLLOW_UPS + 1)]
     large = [draft(payload={"text": "x" * 120_000}) for _ in range(9)]
     for drafts, message in ((many, "then: has more than 20 tasks"), (large, "then: has 108")):
-        give(other := App(), *drafts)
+        register_follow_ups(other := App(), *drafts)
         other.handler("note")(app.registry.get("note").function)
         with Simulation(other) as sim:
             _, record = run(sim)
             assert message in str(record.attempts[-1].error)
-    give(app, *many[1:])
+    register_follow_ups(app, *many[1:])
     with Simulation(app) as sim:
         _, record = run(sim)
         assert record.status is ExecutionStatus.SUCCEEDED
@@ -240,7 +242,7 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
 
 def test_follow_ups_cost_a_document_and_a_dispatch_each(app: App, notes: list[str]) -> None:
     """They are in the same commit; without any, an occurrence costs what it always did."""
-    give(app, draft(schedule=START + DAY), draft(id="n2", schedule=START + DAY))
+    register_follow_ups(app, draft(schedule=START + DAY), draft(id="n2", schedule=START + DAY))
     with Simulation(app) as sim:
         create(app)
         before = sim.counts.copy()
@@ -278,7 +280,7 @@ def test_follow_ups_are_created_once_however_often_the_commit_is_tried(
     """The answer is lost, the commit conflicts, the dispatch is delivered again: one follow-up, one run of it."""
     if failure is VersionConflict and takes_effect:
         pytest.skip("a conflict means that it took no effect")
-    give(app, draft(schedule=START + 10 * MINUTE))
+    register_follow_ups(app, draft(schedule=START + 10 * MINUTE))
     with closing(Flaky(failure, failure, takes_effect=takes_effect)) as store, Simulation(app, store=store) as sim:
         if pull:
             sim.add_worker(pull)
@@ -294,7 +296,7 @@ def test_the_sweep_sends_what_the_queue_did_not_take(
     app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The queue is down when the success is committed: the follow-up exists, and runs all the same."""
-    give(app, draft(id="n1", schedule=START + MINUTE))
+    register_follow_ups(app, draft(id="n1", schedule=START + MINUTE))
     with Simulation(app) as sim:
         create(app)
         create_message = sim.queue.create
@@ -314,7 +316,7 @@ def test_the_sweep_sends_what_the_queue_did_not_take(
 
 def test_the_sweep_sends_what_a_crash_left_unsent(app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies right after the commit: nobody sent the follow-up's dispatch, and it runs within a minute."""
-    give(app, draft(id="n1", schedule=START + MINUTE))
+    register_follow_ups(app, draft(id="n1", schedule=START + MINUTE))
     with Simulation(app) as sim:
         create(app)
         create_message = sim.queue.create

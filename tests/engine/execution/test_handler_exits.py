@@ -32,30 +32,30 @@ class Result(BaseModel):
         sys.exit("no")
 
 
-def cancelled() -> None:
+def raise_cancelled() -> None:
     async def work() -> None:
         raise asyncio.CancelledError("given up")
 
     asyncio.run(work())
 
 
-def exits_in_a_loop() -> None:
+def exit_in_loop() -> None:
     async def work() -> None:
         sys.exit("given up")
 
     asyncio.run(work())
 
 
-def exits_in_a_group() -> None:
+def raise_exit_in_group() -> None:
     raise BaseExceptionGroup("given up", [ValueError("x"), SystemExit("y")])
 
 
 LEAVES: dict[str, tuple[Callable[[], Any], str, str]] = {
     "exits": (lambda: sys.exit("given up"), "SystemExit", "given up"),
     "exits with a number": (lambda: sys.exit(3), "SystemExit", "3"),
-    "exits in a loop": (exits_in_a_loop, "SystemExit", "given up"),
-    "is cancelled": (cancelled, "CancelledError", "given up"),
-    "exits in a group": (exits_in_a_group, "BaseExceptionGroup", "given up (2 sub-exceptions)"),
+    "exits in a loop": (exit_in_loop, "SystemExit", "given up"),
+    "is cancelled": (raise_cancelled, "CancelledError", "given up"),
+    "exits in a group": (raise_exit_in_group, "BaseExceptionGroup", "given up (2 sub-exceptions)"),
 }
 
 
@@ -101,7 +101,7 @@ def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeou
 
     @app.handler("work", retry=False)
     def work(ctx: Context) -> str:
-        def once() -> str:
+        def exit_once() -> str:
             tries.append(1)
             if len(tries) == 1:
                 leave()
@@ -111,7 +111,7 @@ def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeou
             ctx.step("never", leave, retry=False, timeout=timeout)
         except StepFailed as error:
             caught.append(error)
-        return str(ctx.step("flaky", once, retry=TWICE, timeout=timeout))
+        return str(ctx.step("flaky", exit_once, retry=TWICE, timeout=timeout))
 
     execution = run(app)
     assert (execution.status, execution.content) == ("SUCCEEDED", "done")

@@ -47,7 +47,7 @@ class Picky(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def look(cls, value: str) -> str:
+    def check_name(cls, value: str) -> str:
         return {"x": value}[value]
 
 
@@ -70,7 +70,7 @@ def _raises(error: Exception) -> Callable[[Context], object]:
     return handler
 
 
-def _answers(answer: object) -> Callable[[Context], object]:
+def _return_always(answer: object) -> Callable[[Context], object]:
     def handler(ctx: Context) -> object:
         return answer
 
@@ -92,7 +92,7 @@ def _answers(answer: object) -> Callable[[Context], object]:
 )
 def test_a_result_is_stored_as_json(answer: object, content: object) -> None:
     """The return value is the result, with or without Done, converted to JSON."""
-    execution = run_handler(_answers(answer))
+    execution = run_handler(_return_always(answer))
     assert (execution.status, execution.content) == ("SUCCEEDED", content)
 
 
@@ -125,7 +125,7 @@ def test_a_result_is_stored_as_json(answer: object, content: object) -> None:
 )
 def test_a_return_value_that_cannot_be_stored_fails_at_once(answer: object) -> None:
     """A retry would change nothing: after one attempt the record is FAILED, with the reason."""
-    execution = run_handler(_answers(answer))
+    execution = run_handler(_return_always(answer))
     assert execution.status == "FAILED"
     assert len(execution.attempts) == 1
     assert execution.error
@@ -160,7 +160,7 @@ def test_a_long_error_is_shortened() -> None:
 )
 def test_a_returned_outcome_overrides_the_retry_policy(answer: object, status: str, attempts: int) -> None:
     """Retry costs an attempt; Fail and Cancel end the execution at once; the record has the reason."""
-    execution = run_handler(_answers(answer))
+    execution = run_handler(_return_always(answer))
     assert (execution.status, len(execution.attempts)) == (status, attempts)
     said = execution.error.message if execution.error else execution.message
     assert said == answer.reason  # type: ignore[attr-defined]
@@ -168,7 +168,7 @@ def test_a_returned_outcome_overrides_the_retry_policy(answer: object, status: s
 
 def test_a_retry_starts_after_the_delay_that_the_handler_returned() -> None:
     """`after` replaces the policy's delay."""
-    execution = run_handler(_answers(Retry("later", after=timedelta(minutes=7))))
+    execution = run_handler(_return_always(Retry("later", after=timedelta(minutes=7))))
     first, second = execution.attempts
     assert second.started_at - first.finished_at == timedelta(minutes=7)
 
@@ -237,7 +237,7 @@ def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: S
 
 def test_a_task_whose_handler_is_gone_fails_at_once(app: App) -> None:
     """If a deployment no longer registers the handler, the execution is FAILED and names the missing handler."""
-    app.handler("old")(_answers(None))
+    app.handler("old")(_return_always(None))
     with closing(SqliteStore()) as store:
         with Simulation(app, store=store):
             task = app.create(owner="ada", title="It", handler="old")
@@ -287,8 +287,8 @@ def test_the_number_and_size_of_messages_are_limited() -> None:
         with pytest.raises(InvalidInput):
             ctx.notify("Hi", "there")
 
-    def other(ctx: Context) -> None:
+    def notify_too_much(ctx: Context) -> None:
         with pytest.raises(InvalidInput):
             ctx.notify("Hi", "x" * (MAX_CONTENT + 1))
 
-    assert run_handler(handler).status == run_handler(other).status == "SUCCEEDED"
+    assert run_handler(handler).status == run_handler(notify_too_much).status == "SUCCEEDED"

@@ -46,18 +46,18 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
     """A shorter expected duration takes effect with the next lease; the current one keeps its end."""
     seen: list[datetime] = []
 
-    def until() -> datetime:
+    def lease_end() -> datetime:
         (run,) = app.get("it").runs
         assert run.lease
         return run.lease.until
 
     @app.handler("slow", expected_duration=timedelta(hours=1))
     def slow(ctx: Context) -> None:
-        seen.append(until())
+        seen.append(lease_end())
         app.patch("it", {"expectedDuration": 1})
         sim.clock.advance(timedelta(minutes=1))
         renewal(ctx)
-        seen.append(until())
+        seen.append(lease_end())
 
     app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
     sim.advance(timedelta(0))

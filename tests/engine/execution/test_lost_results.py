@@ -50,7 +50,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
     """A late duplicate of the dispatch may have enqueued the run after its end; nobody else removes it at once."""
     wait_lists: list[list[str]] = []
 
-    def waiting() -> list[str]:
+    def waiting_ids() -> list[str]:
         return [one.task_id for one in load_waiters(app.store, "door")]
 
     @app.handler("hold", retry=False, expected_duration=MINUTE)
@@ -59,11 +59,11 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
         app.sweep()
         sim.queue.deliver_due()  # records that the lease has ended, and frees the lock
         enqueue(app, ctx)
-        wait_lists.append(waiting())
+        wait_lists.append(waiting_ids())
 
     app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
-    wait_lists.append(waiting())
+    wait_lists.append(waiting_ids())
     assert [each.status for each in sim.executions("t")] == ["TIMED_OUT"]
     assert wait_lists == [["t"], []]
 

@@ -43,37 +43,37 @@ class Narrow(SqliteStore):
         return super().commit(task, expected_version, executions, *args, **more)
 
 
-def returns_much(_: Context) -> str:
+def return_much(_: Context) -> str:
     return "x" * 6_000
 
 
-def tells_much(ctx: Context) -> None:
+def notify_much(ctx: Context) -> None:
     ctx.notify("Much", "x" * 6_000)
 
 
-def fails_after_much(ctx: Context) -> None:
+def fail_after_much(ctx: Context) -> None:
     ctx.replace_progress([truncate_progress(ctx.now(), "x" * 200)] * 30)
     raise ValueError("no")
 
 
-def waits_after_much(ctx: Context) -> None:
+def wait_after_much(ctx: Context) -> None:
     ctx.replace_progress([truncate_progress(ctx.now(), "x" * 200)] * 30)
     ctx.sleep(MINUTE)
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
-@pytest.mark.parametrize("call", [returns_much, tells_much, fails_after_much, waits_after_much])
+@pytest.mark.parametrize("call", [return_much, notify_much, fail_after_much, wait_after_much])
 def test_an_outcome_that_the_store_refuses_fails_the_attempt(
     app: App, call: Callable[[Context], object], pull: str | None
 ) -> None:
     """The failure is recorded at once with the store's error, and the handler is not called again."""
     calls = list[object]()
 
-    def counted(ctx: Context) -> object:
+    def count_and_call(ctx: Context) -> object:
         calls.append(None)
         return call(ctx)
 
-    register_work_handler(app, counted)
+    register_work_handler(app, count_and_call)
     with closing(Narrow()) as store, Simulation(app, store=store) as sim:
         task = create(app, pull=pull)
         if pull:

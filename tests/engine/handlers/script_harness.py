@@ -82,7 +82,7 @@ def run(tools: ToolApp, source: str, **more: Any) -> Execution:
         return execution
 
 
-def error_of(execution: Execution) -> tuple[str, str]:
+def error_parts(execution: Execution) -> tuple[str, str]:
     """Return the class and the text of an execution's error."""
     assert execution.status == "FAILED"
     assert execution.error

@@ -29,7 +29,7 @@ RESULTS: dict[str, Any] = {
 """What handlers of these names return."""
 
 
-def returning(result: object) -> Callable[[], object]:
+def return_always(result: object) -> Callable[[], object]:
     return lambda: result
 
 
@@ -58,7 +58,7 @@ def app() -> App:
         return sum(given.given)
 
     for name, result in RESULTS.items():
-        made.handler(name)(returning(result))
+        made.handler(name)(return_always(result))
 
     return made
 

@@ -13,7 +13,7 @@ from tests.engine.handlers.script_harness import (
     CompromisedInterpreter,
     Found,
     ToolApp,
-    error_of,
+    error_parts,
     run,
     script_task,
     task_with_interpreter,
@@ -198,7 +198,7 @@ def test_a_call_started_before_an_exception_is_made(tools: ToolApp, *, replay: b
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
         made = [call.task.id for call in tools.app.tree(task.id).children]
-    assert error_of(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
+    assert error_parts(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
     assert tools.did == ["lookup 4", "lookup 5"]
     assert [step.child for step in execution.steps if step.child] == made
     assert [step.text for step in execution.progress] == ["soon over"]
@@ -251,7 +251,7 @@ def test_a_script_sees_its_tools_and_no_other_handler(tools: ToolApp) -> None:
     assert run(tools, "return Object.keys(tools)").content == ["broken", "lookup", "slow"]
     assert run(tools, "return Object.keys(tools)", names=["lookup"]).content == ["lookup"]
     assert run(tools, "return Object.keys(tools)", names=[]).content == []
-    kind, message = error_of(run(tools, "await tools.slow({minutes: 1})", names=["lookup"]))
+    kind, message = error_parts(run(tools, "await tools.slow({minutes: 1})", names=["lookup"]))
     assert kind == "ScriptFailed"
     assert 'no tool "slow" for this script. It may call: lookup' in message
 

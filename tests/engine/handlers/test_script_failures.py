@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tests.engine.handlers.script_harness import (
     CompromisedInterpreter,
     ToolApp,
-    error_of,
+    error_parts,
     run,
     script_task,
     task_with_interpreter,
@@ -55,8 +55,8 @@ def test_a_script_that_fails_is_not_retried(tools: ToolApp, source: str, kind: s
     """Every attempt would fail in the same way; an exceeded limit is named."""
     sandbox = Sandbox(time=timedelta(seconds=30), output=1024, calls=3)
     execution = run(tools, source, sandbox=sandbox, retry=RetryPolicy(max_retries=5))
-    assert error_of(execution)[0] == kind
-    assert message in error_of(execution)[1]
+    assert error_parts(execution)[0] == kind
+    assert message in error_parts(execution)[1]
     assert len(execution.attempts) == 1
 
 
@@ -67,7 +67,7 @@ def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> 
         tools.app.__dict__["interpreter"] = short
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-    kind, message = error_of(execution)
+    kind, message = error_parts(execution)
     assert (kind, "0.1 s" in message, len(execution.attempts)) == ("LimitExceeded", True, 1)
 
 
@@ -77,7 +77,7 @@ def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> 
 def test_a_result_that_cannot_be_stored_fails_the_execution(tools: ToolApp, result: str) -> None:
     """It fails at once, as for any handler."""
     execution = run(tools, f"return {result}", retry=RetryPolicy(max_retries=5))
-    assert error_of(execution)[0] == "InvalidInput"
+    assert error_parts(execution)[0] == "InvalidInput"
     assert len(execution.attempts) == 1
 
 
@@ -123,7 +123,7 @@ def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
     assert "in broken" in (execution.error.traceback or "")
 
 
-def mended(tools: ToolApp, sim: Simulation, task: Task, source: str) -> Execution:
+def fix_and_retry(tools: ToolApp, sim: Simulation, task: Task, source: str) -> Execution:
     """Give a failed task another script, retry it, and return the execution."""
     tools.app.update(task.id, script={"source": source})
     tools.app.retry(task.id)
@@ -137,8 +137,8 @@ def test_a_failed_script_continues_after_it_is_fixed(tools: ToolApp) -> None:
     source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "nme" in error_of(sim.executions(task.id)[0])[1]
-        execution = mended(tools, sim, task, source.replace("nme", "name"))
+        assert "nme" in error_parts(sim.executions(task.id)[0])[1]
+        execution = fix_and_retry(tools, sim, task, source.replace("nme", "name"))
     assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
 
 
@@ -147,7 +147,7 @@ def test_a_caught_failure_stays_recorded_when_the_script_is_fixed(tools: ToolApp
     source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        execution = mended(tools, sim, task, source.replace("nme", "'name'"))
+        execution = fix_and_retry(tools, sim, task, source.replace("nme", "'name'"))
     assert (execution.content, tools.did) == ("name", ["lookup 1", "lookup 2"])
 
 
@@ -158,9 +158,9 @@ def test_the_call_that_made_a_script_fail_is_made_again(tools: ToolApp, catch: s
     source = f"await tools.lookup({{id: 1}});\n{broken}\nreturn 'done'"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "CallFailed" in error_of(sim.executions(task.id)[0])[1]
+        assert "CallFailed" in error_parts(sim.executions(task.id)[0])[1]
         tools.did.clear()
-        execution = mended(tools, sim, task, source.replace("broken()", "lookup({id: 2})"))
+        execution = fix_and_retry(tools, sim, task, source.replace("broken()", "lookup({id: 2})"))
     assert (execution.content, tools.did) == ("done", ["lookup 2"])
 
 
@@ -170,8 +170,8 @@ def test_a_script_whose_call_was_refused_can_be_fixed(tools: ToolApp, before: st
     source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "payload.id" in error_of(sim.executions(task.id)[0])[1]
-        execution = mended(tools, sim, task, source.replace("'x'", "2"))
+        assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
+        execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
     assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
 
@@ -181,8 +181,8 @@ def test_calls_beside_a_refused_call_are_not_repeated(tools: ToolApp) -> None:
     source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "payload.id" in error_of(sim.executions(task.id)[0])[1]
-        execution = mended(tools, sim, task, source.replace("'x'", "2"))
+        assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
+        execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.content, tools.did) == (2, ["lookup 1", "lookup 2"])
 
 
@@ -202,13 +202,13 @@ def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
     with task_with_interpreter(tools, RepeatingInterpreter(Round(asks), thrown)) as (sim, task):
         sim.run_until_idle()
-        assert "no tool 'secret'" in error_of(sim.executions(task.id)[0])[1]
+        assert "no tool 'secret'" in error_parts(sim.executions(task.id)[0])[1]
         failed_by = sim.executions(task.id)[0].failure_cause
         assert failed_by is not None
         assert (failed_by.steps, failed_by.position) == ((2,), 3)
         tools.app.retry(task.id)
         sim.run_until_idle()
-        assert "no tool 'secret'" in error_of(sim.executions(task.id)[0])[1]
+        assert "no tool 'secret'" in error_parts(sim.executions(task.id)[0])[1]
     assert tools.did == ["lookup 1"]
 
 
@@ -232,7 +232,7 @@ def test_a_sleeping_script_continues_after_an_edit_that_keeps_its_past(
         tools.app.update(task.id, script={"source": after})
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-        assert outcome == (execution.content or error_of(execution)[0])
+        assert outcome == (execution.content or error_parts(execution)[0])
 
 
 class Known(BaseModel):

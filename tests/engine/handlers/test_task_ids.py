@@ -41,7 +41,7 @@ def test_a_creation_about_the_same_thing_edits_its_task(sim: Simulation) -> None
     assert sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "8"}).id == "remind-8"
 
 
-def test_an_id_of_the_callers_own_comes_first(sim: Simulation) -> None:
+def test_an_id_from_the_caller_takes_precedence(sim: Simulation) -> None:
     """And a function that returns None leaves the id to chance."""
     wanted: dict[str, Any] = {"owner": "ada", "title": "R", "handler": "remind"}
     assert sim.app.create(**wanted, id="mine", payload={"order": "7"}).id == "mine"
@@ -80,7 +80,7 @@ def test_users_cannot_take_each_others_ids(app: App) -> None:
         (lambda payload: payload.nothing, "payload: makes the task_id of handler 'odd' raise AttributeError"),
     ],
 )
-def test_an_id_that_cannot_be_is_refused(app: App, function: Callable[[Any], str], message: str) -> None:
+def test_an_invalid_id_is_refused(app: App, function: Callable[[Any], str], message: str) -> None:
     """The caller learns which handler's function it was, and nothing is stored."""
 
     @app.handler("odd", task_id=function)

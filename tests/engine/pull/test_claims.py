@@ -116,13 +116,13 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
     sim.advance(MINUTE)
     commit, left = sim.app.store.commit, [2]
 
-    def failing(*args: Any, **more: Any) -> Version:
+    def fail_after_some(*args: Any, **more: Any) -> Version:
         left[0] -= 1
         if left[0] < 0:
             raise StoreUnavailable("The store", "it is down")
         return commit(*args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", failing)
+    monkeypatch.setattr(sim.app.store, "commit", fail_after_some)
     assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)) == 2
 
 
@@ -180,11 +180,11 @@ def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None
     sim.advance(MINUTE)
     found = require_claim(sim)
 
-    def nobody(task: object, queue: str | None) -> None:
+    def authorize_nobody(task: object, queue: str | None) -> None:
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = sim.app.worker_claims.with_authorization(nobody)
+    guarded = sim.app.worker_claims.with_authorization(authorize_nobody)
     verbs: list[Callable[[], object]] = [
         lambda: guarded.finish_by_token(*claim_keys(found), DONE),
         lambda: guarded.heartbeat(*claim_keys(found)),

@@ -106,20 +106,20 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
     app = App(Settings())
     done: list[str] = []
 
-    def noted(what: str) -> str:
+    def note(what: str) -> str:
         done.append(what)
         return what
 
     @app.handler("long", pull=Pull(queue="gpu", skill="cuda"))
     def long(ctx: Context) -> list[Any]:
-        first = ctx.step("first", noted, "first")
+        first = ctx.step("first", note, "first")
         ctx.sleep(timedelta(days=45))
         approved = ctx.wait_for("approved", timeout=timedelta(days=7))
         parts = ctx.gather(ctx.call("work"), ctx.call("plain"))
         return [first, approved, *parts]
 
-    app.handler("work", pull="gpu")(lambda: noted("work"))
-    app.handler("plain")(lambda: noted("plain"))
+    app.handler("work", pull="gpu")(lambda: note("work"))
+    app.handler("plain")(lambda: note("plain"))
     with Simulation(app, replay=replay) as sim:
         sim.add_worker("gpu")
         sim.add_worker("gpu", "cuda")

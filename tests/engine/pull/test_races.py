@@ -29,13 +29,13 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
     sim.advance(MINUTE)
     ask = sim.app.store.load_many
 
-    def late(*args: Any, **more: Any) -> Sequence[VersionedTask]:
+    def ask_and_edit(*args: Any, **more: Any) -> Sequence[VersionedTask]:
         found = ask(*args, **more)
         sim.app.update("a", **change)
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(sim.app.store, "load_many", late)
+        patched.setattr(sim.app.store, "load_many", ask_and_edit)
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
@@ -49,15 +49,15 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     done: list[str] = []
     kept: list[int] = []
 
-    def first_step(ctx: Context) -> None:
+    def run_first_step(ctx: Context) -> None:
         ctx.step("first", lambda: done.append("first"))
 
-    def first_step_beside_a_heartbeat(ctx: Context) -> None:
+    def run_first_step_beside_heartbeat(ctx: Context) -> None:
         ask = app.store.load_lock
 
         def load_lock(key: str) -> VersionedLock:
             monkeypatch.setattr(app.store, "load_lock", ask)
-            first_step(ctx)
+            run_first_step(ctx)
             return ask(key)
 
         monkeypatch.setattr(app.store, "load_lock", load_lock)
@@ -67,7 +67,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
 
     @app.handler("long", pull="gpu")
     def long(ctx: Context) -> str:
-        (first_step if done else first_step_beside_a_heartbeat)(ctx)
+        (run_first_step if done else run_first_step_beside_heartbeat)(ctx)
         ctx.sleep(MINUTE)
         return "done"
 

@@ -157,13 +157,13 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
     sim.advance(MINUTE)
     commit, once = sim.app.store.commit, [True]
 
-    def racing(task: Task, *args: Any, **more: Any) -> Version:
+    def commit_after_edit(task: Task, *args: Any, **more: Any) -> Version:
         if once and any(run.lease for run in task.runs):
             once.clear()
             sim.app.update("a", pull={"queue": "press", "skill": "ink"})
         return commit(task, *args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", racing)
+    monkeypatch.setattr(sim.app.store, "commit", commit_after_edit)
     assert claim(sim) is None
     assert not sim.app.worker_claims.claim(WorkerFilter("press"))
     assert sim.app.worker_claims.claim(WorkerFilter("press", ("ink",)))
@@ -219,12 +219,12 @@ def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simu
     sim.app.update("a", pull="press")
     seen: list[str | None] = []
 
-    def gpu_alone(task: object, queue: str | None) -> None:
+    def authorize_gpu(task: object, queue: str | None) -> None:
         seen.append(queue)
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = sim.app.worker_claims.with_authorization(gpu_alone)
+    pulls = sim.app.worker_claims.with_authorization(authorize_gpu)
     assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
     pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):

@@ -65,12 +65,12 @@ def test_a_handler_is_not_called_once_its_lease_has_ended(app: App, sim: Simulat
     app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="allow")
     real = sim.queue.create
 
-    def stand_still(message: QueueMessage) -> None:
+    def refuse_once(message: QueueMessage) -> None:
         real(message)
         sim.queue.create = real  # type: ignore[method-assign]
         sim.clock.advance(2 * MINUTE)
 
-    sim.queue.create = stand_still  # type: ignore[method-assign]
+    sim.queue.create = refuse_once  # type: ignore[method-assign]
     sim.advance_to(sim.now + timedelta(minutes=50))
     (execution,) = sim.executions("t")
     assert calls == [2]

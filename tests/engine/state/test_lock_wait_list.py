@@ -192,13 +192,13 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
     sim.advance(2 * SECOND)
     commit, once = sim.app.store.commit_lock, [True]
 
-    def racing(*args: Any) -> None:
+    def race_once(*args: Any) -> None:
         if once:
             once.clear()
             sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
         commit(*args)
 
-    monkeypatch.setattr(sim.app.store, "commit_lock", racing)
+    monkeypatch.setattr(sim.app.store, "commit_lock", race_once)
     assert claim(sim) is None
     assert lock_wait_list(sim) == ["t0", "t1", "t2"]
     sim.add_worker("gpu")
@@ -213,12 +213,12 @@ def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: s
     """Let each commit of a task fail."""
     commit = sim.app.store.commit
 
-    def refusing(task: Task, *args: Any, **more: Any) -> Version:
+    def refuse_commit(task: Task, *args: Any, **more: Any) -> Version:
         if task.id == task_id:
             raise error
         return commit(task, *args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", refusing)
+    monkeypatch.setattr(sim.app.store, "commit", refuse_commit)
 
 
 def test_an_offer_that_cannot_be_claimed_is_skipped(
@@ -256,11 +256,11 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
     for name in ("commit", "load", "load_many", "load_lock", "commit_lock", "list_offers"):
         real = getattr(sim.app.store, name)
 
-        def slow(*args: Any, real: Any = real, **more: Any) -> Any:  # noqa: ANN401 - the store's
+        def answer_slowly(*args: Any, real: Any = real, **more: Any) -> Any:  # noqa: ANN401 - the store's
             spent[0] += 0.025
             return real(*args, **more)
 
-        monkeypatch.setattr(sim.app.store, name, slow)
+        monkeypatch.setattr(sim.app.store, name, answer_slowly)
     app = sim.app
     with app.override(
         app.settings, store=app.store, dispatcher=app.dispatcher, clock=sim.clock, monotonic=lambda: spent[0]

@@ -83,7 +83,7 @@ def test_a_run_that_asks_again_keeps_its_position() -> None:
     assert [one.task_id for one in lock.waiters] == ["t1", "t2"]
 
 
-def test_nobody_waits_for_ever_after_a_holder_died() -> None:
+def test_no_waiter_starves_after_a_holder_died() -> None:
     """If the lock is free and nobody was notified, the next run that asks notifies those ahead of it."""
     lock, _, _ = acquire(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
     lock, _, _ = acquire(lock, waiter(1), START + timedelta(minutes=5), START)

@@ -68,7 +68,7 @@ def test_a_cancel_that_needs_an_unavailable_bucket_does_not_delay_other_tasks(
 ) -> None:
     """The sweep counts the task as failed and goes on; it finishes the cancellation once the bucket is back."""
     away = [False]
-    monkeypatch.setattr(FileBlobs, "put", refusing(FileBlobs.put, away))
+    monkeypatch.setattr(FileBlobs, "put", refuse_while_away(FileBlobs.put, away))
 
     @app.handler("part")
     def part(ctx: Context) -> None:
@@ -98,15 +98,17 @@ def test_a_cancel_that_needs_an_unavailable_bucket_does_not_delay_other_tasks(
     assert app.get(below.task.id).status == "CANCELLED"
 
 
-def refusing(put: Callable[[FileBlobs, str, bytes], None], away: list[bool]) -> Callable[[FileBlobs, str, bytes], None]:
+def refuse_while_away(
+    put: Callable[[FileBlobs, str, bytes], None], away: list[bool]
+) -> Callable[[FileBlobs, str, bytes], None]:
     """Return a `put` that is refused, as by a bucket without write permission, while `away` holds True."""
 
-    def refused(blobs: FileBlobs, key: str, content: bytes) -> None:
+    def put_or_refuse(blobs: FileBlobs, key: str, content: bytes) -> None:
         if away[0]:
             raise BlobsUnavailable("Cloud Storage", "403: Forbidden")
         put(blobs, key, content)
 
-    return refused
+    return put_or_refuse
 
 
 @pytest.mark.parametrize("refuses", [1, 9])
@@ -117,13 +119,13 @@ def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
     refused, asked = set[str](), list[str]()
     load = SqliteStore.load
 
-    def loading(store: SqliteStore, task_id: str) -> VersionedTask | None:
+    def load_or_fail(store: SqliteStore, task_id: str) -> VersionedTask | None:
         if task_id in refused:
             asked.append(task_id)
             raise StoreUnavailable("The store", "deadline exceeded")
         return load(store, task_id)
 
-    monkeypatch.setattr(SqliteStore, "load", loading)
+    monkeypatch.setattr(SqliteStore, "load", load_or_fail)
     usual: dict[str, Any] = {"owner": "ada", "title": "Tick", "handler": "tick", "schedule": Schedule.once(START)}
     tasks = [app.create(**usual, retention=timedelta(days=1)) for _ in range(9)]
     sim.queue.deliver_due()

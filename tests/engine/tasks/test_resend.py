@@ -38,7 +38,7 @@ def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
     sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=at)
 
 
-def test_what_is_due_by_then_is_sent_again_and_nothing_is_edited(sim: Simulation, ran: list[str]) -> None:
+def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, ran: list[str]) -> None:
     """Over several pages; what is due later, paused or cancelled is not sent, and revisions stay."""
     for n in range(8):
         create(sim, f"soon-{n}", timedelta(minutes=n + 1))

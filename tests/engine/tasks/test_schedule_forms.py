@@ -71,7 +71,7 @@ def test_a_timedelta_repeats(app: App) -> None:
         ({"cron": "0 9 * * *", "timezone": "Europe/Pariss"}, "schedule.timezone: "),
     ],
 )
-def test_a_wrong_one_is_refused_with_the_field_and_a_hint(app: App, wrong: Any, message: str) -> None:  # noqa: ANN401 - of any form
+def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wrong: Any, message: str) -> None:  # noqa: ANN401 - of any form
     """The same by each way in."""
     wanted: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick"}
     with Simulation(app):

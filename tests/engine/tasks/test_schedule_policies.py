@@ -100,7 +100,7 @@ def test_jitter_is_the_same_on_every_retry(sim: Simulation) -> None:
     assert [at for _, at in called] == again
 
 
-def busy_for(span: timedelta) -> Callable[[Context], object]:
+def keep_busy(span: timedelta) -> Callable[[Context], object]:
     """Return a behaviour of the handler that keeps the first run open for `span`."""
     until: list[datetime] = []
 
@@ -121,7 +121,7 @@ def busy_for(span: timedelta) -> Callable[[Context], object]:
 )
 def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], skipped: list[float]) -> None:
     """Occurrences due during an open run are skipped, or the newest waits for its end, or all run in parallel."""
-    answer[:] = [busy_for(2.5 * HOUR)]
+    answer[:] = [keep_busy(2.5 * HOUR)]
     make(overlap=overlap)
     sim.advance(5.2 * HOUR)
     found = sim.executions("t")
@@ -138,8 +138,8 @@ def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, overlap: str, open_for: int, mode: str
 ) -> None:
     """However many came due during a run, catchUp does not apply to them, and the size of each commit is bounded."""
-    writes = _writes(monkeypatch)
-    answer[:] = [busy_for((open_for + 0.5) * MINUTE)]
+    writes = _count_writes(monkeypatch)
+    answer[:] = [keep_busy((open_for + 0.5) * MINUTE)]
     make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
     sim.advance((open_for + 3.2) * MINUTE)
     found = sim.executions("t")
@@ -155,7 +155,7 @@ def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
 @pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule", "cancel"])
 def test_the_sweep_records_what_was_decided_whatever_happens_to_the_task(sim: Simulation, change: str) -> None:
     """A decision too large for one commit stands: no verb and no edit takes it back, and it delays nothing."""
-    busy = busy_for(400.5 * MINUTE)
+    busy = keep_busy(400.5 * MINUTE)
 
     def work(ctx: Context) -> object:
         result = busy(ctx)
@@ -189,7 +189,7 @@ def test_the_sweep_records_what_was_decided_whatever_happens_to_the_task(sim: Si
     assert app.get("t").pending_records == ()
 
 
-def _writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def _count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many executions each commit from now on writes."""
     writes: list[int] = []
     real = app.store.commit
@@ -229,7 +229,7 @@ def test_catch_up_records_a_long_outage_in_batches(sim: Simulation, monkeypatch:
     """A thousand missed occurrences are each recorded, in commits of bounded size."""
     make(schedule=MINUTELY)
     sim.clock.advance(timedelta(minutes=1000.5))
-    writes = _writes(monkeypatch)
+    writes = _count_writes(monkeypatch)
     sim.advance(timedelta(0))
     found = sim.executions("t")
     assert (len(found), len(hours(found, "SKIPPED")), len(hours(found, "SUCCEEDED"))) == (1000, 999, 1)
@@ -281,7 +281,7 @@ def test_resume_continues_from_now(sim: Simulation) -> None:
 
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
-    answer[:] = [busy_for(timedelta(minutes=20))]
+    answer[:] = [keep_busy(timedelta(minutes=20))]
     make()
     sim.advance(1.1 * HOUR)
     app.pause("t")
@@ -294,7 +294,7 @@ def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
 
 def test_cancel_records_a_waiting_attempt(sim: Simulation) -> None:
     """A run that waits when its task is cancelled is recorded as CANCELLED, and the task runs no more."""
-    answer[:] = [busy_for(timedelta(minutes=20))]
+    answer[:] = [keep_busy(timedelta(minutes=20))]
     make()
     sim.advance(1.1 * HOUR)
     app.cancel("t")
@@ -323,7 +323,7 @@ def test_an_occurrence_delayed_by_a_triggered_run_runs_when_that_ends(sim: Simul
     """Its dispatch arrived while the other run was open; the end of that run dispatches it again, without the sweep."""
     make()
     sim.advance(1.5 * HOUR)
-    answer[:] = [busy_for(0.75 * HOUR)]
+    answer[:] = [keep_busy(0.75 * HOUR)]
     app.trigger("t")
     sim.advance(HOUR)
     assert [(one.trigger.value, one.started_at and (one.started_at - START) / HOUR) for one in sim.executions("t")] == [

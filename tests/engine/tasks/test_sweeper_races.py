@@ -65,7 +65,7 @@ def restart(app: App, sim: Simulation, verb: str) -> None:
     assert app.get("job").runs[0].suspension
 
 
-def calls(store: SqliteStore) -> list[str]:
+def call_statuses(store: SqliteStore) -> list[str]:
     return [each.status.value for each in store.list_tasks(TaskQuery(parent="job"), limit=9).items]
 
 
@@ -78,7 +78,7 @@ def test_a_recreated_task_keeps_its_new_calls(
     hooks: list[Callable[[], None]] = []
     read = getattr(SqliteStore, moment)
 
-    def reading(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+    def read_after_hook(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
         if moment == "list_tasks" and hooks:
             hooks.pop()()
         found = read(store, *arguments, **named)
@@ -87,7 +87,7 @@ def test_a_recreated_task_keeps_its_new_calls(
             hooks.pop()()
         return found
 
-    monkeypatch.setattr(SqliteStore, moment, reading)
+    monkeypatch.setattr(SqliteStore, moment, read_after_hook)
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
@@ -96,7 +96,7 @@ def test_a_recreated_task_keeps_its_new_calls(
         hooks.append(lambda: restart(app, sim, verb))
         app.sweep()
         assert not hooks
-        assert calls(store)[:2] == ["ACTIVE", "ACTIVE"]
+        assert call_statuses(store)[:2] == ["ACTIVE", "ACTIVE"]
         sim.advance(timedelta(days=3))
         assert app.get("job").status == "COMPLETED"
 
@@ -114,7 +114,7 @@ def test_the_calls_of_the_previous_task_are_cancelled_beside_the_new_ones(app: A
             store.purge("job")
         restart(app, sim, verb)
         app.child_tasks.cancel_descendants(stored.task)
-        assert calls(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
+        assert call_statuses(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
 
 
 def test_a_recreated_task_keeps_its_new_position_at_a_lock(app: App, sim: Simulation) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
-from tests.web.api.test_worker_routes import run_of
+from tests.web.api.test_worker_routes import run_path
 
 from cloudsched import App, Context, Fail, Settings
 from cloudsched.config.access import Access
@@ -85,7 +85,7 @@ def lowest_call(world: ApiWorld, task_id: str) -> str:
     return str(tree["task"]["id"])
 
 
-def claimable(world: ApiWorld, who: str) -> list[dict[str, Any]]:
+def claim_all(world: ApiWorld, who: str) -> list[dict[str, Any]]:
     """Claim all that the queue ``gpu`` offers somebody."""
     found: list[dict[str, Any]] = world.ask(who, "/v1/queues/gpu/claim", {"limit": 9}).get_json()["claims"]
     return found
@@ -102,7 +102,7 @@ BY_OWNER = {
 }
 
 
-def test_every_change_of_a_task_is_tried() -> None:
+def test_every_operation_that_changes_a_task_is_covered() -> None:
     """A new operation that changes a task has to be added to this file."""
     on_a_task = {each.name for each in OPERATIONS if each.right is Right.WRITE and "{taskId}" in each.path}
     assert on_a_task == set(CHANGES)
@@ -122,25 +122,25 @@ def test_an_owner_may_read_a_call_but_not_change_it(world: ApiWorld, fields: dic
 
 
 @pytest.mark.parametrize("fields", BY_CODE.values(), ids=BY_CODE)
-def test_an_owner_cannot_claim_what_code_called(world: ApiWorld, fields: dict[str, Any]) -> None:
+def test_an_owner_cannot_claim_a_call_made_by_code(world: ApiWorld, fields: dict[str, Any]) -> None:
     """A worker's key gets it, and its result is the one that the caller sees."""
     top = create(world, **fields)
-    assert claimable(world, "ada") == []
-    (claim,) = claimable(world, "gpu-1")
+    assert claim_all(world, "ada") == []
+    (claim,) = claim_all(world, "gpu-1")
     said = {"leaseToken": claim["leaseToken"], "content": "true"}
-    assert world.ask("gpu-1", f"{run_of(claim)}/complete", said).status_code == 200
+    assert world.ask("gpu-1", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(minutes=5))
     (execution,) = world.sim.executions(top)
     assert "true" in str(execution.content)
 
 
 @pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
-def test_an_owner_may_claim_what_they_wrote(world: ApiWorld, fields: dict[str, Any]) -> None:
+def test_an_owner_may_claim_a_task_of_their_own(world: ApiWorld, fields: dict[str, Any]) -> None:
     """Their own children and the calls of their scripts are theirs to run."""
     top = create(world, **fields)
-    (claim,) = claimable(world, "ada")
+    (claim,) = claim_all(world, "ada")
     said = {"leaseToken": claim["leaseToken"], "content": "mine"}
-    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(minutes=5))
     (execution,) = world.sim.executions(top)
     assert "mine" in str(execution.content)
@@ -168,11 +168,11 @@ def test_an_admin_may_change_a_call(world: ApiWorld, fields: dict[str, Any]) -> 
 def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields: dict[str, Any]) -> None:
     """An owner claims a call, edits the task to a handler that makes the same call, and completes it: that fails."""
     top = create(world, **fields)
-    (claim,) = claimable(world, "ada")
+    (claim,) = claim_all(world, "ada")
     edit = {**dict.fromkeys(fields), "handler": "flow"}
     assert world.ask("ada", f"/v1/tasks/{top}", edit, "PATCH").status_code == 200
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
-    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(days=1))
     (execution,) = world.sim.executions(top)
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "JournalMismatch")
@@ -181,9 +181,9 @@ def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields:
 def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> None:
     """The same, where the task had failed in a later child, and is retried after the edit."""
     top = create(world, children=[PULL_CHILD, {"handler": "broken"}])
-    (claim,) = claimable(world, "ada")
+    (claim,) = claim_all(world, "ada")
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
-    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(days=1))
     assert [each.status for each in world.sim.executions(top)] == ["FAILED"]
     assert world.ask("ada", f"/v1/tasks/{top}", {"children": None, "handler": "flow"}, "PATCH").status_code == 200

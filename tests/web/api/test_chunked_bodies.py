@@ -77,7 +77,7 @@ def test_a_chunked_retry_names_its_execution(sim: Simulation, address: str) -> N
     assert [run.execution_id for run in sim.app.get(task.id).runs] == [first]
 
 
-def test_an_event_has_its_payload(sim: Simulation, address: str) -> None:
+def test_a_chunked_event_keeps_its_payload(sim: Simulation, address: str) -> None:
     """The handler is told what was sent."""
     task = sim.app.create(owner="ada", title="x", handler="wait", schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
@@ -86,12 +86,12 @@ def test_an_event_has_its_payload(sim: Simulation, address: str) -> None:
     assert sim.executions(task.id)[0].content == {"by": "eve"}
 
 
-def test_a_task_is_created(address: str) -> None:
+def test_a_chunked_creation_creates_a_task(address: str) -> None:
     """A body that has to be there is read as well."""
     assert post(address, "/v1/tasks", TASK).status == 201
 
 
-def test_no_body_is_no_body(sim: Simulation, address: str) -> None:
+def test_an_empty_body_stands_for_defaults_where_it_is_optional(sim: Simulation, address: str) -> None:
     """Where it is optional, one without bytes stands for all defaults; where it is not, it is refused."""
     sim.app.create(**TASK, schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
@@ -116,7 +116,7 @@ BROKEN = {
 }
 
 
-def heard(address: str, head: str, body: bytes) -> bytes:
+def send_and_stay_silent(address: str, head: str, body: bytes) -> bytes:
     """Send a request whose sender then falls silent, and return all that is answered."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
@@ -127,12 +127,12 @@ def heard(address: str, head: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
-def test_a_truncated_body_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
+def test_a_truncated_body_is_refused_and_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
     """It is a client error, and never taken for a missing body."""
     sim.app.create(**TASK, schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
     for head in ("Transfer-Encoding: chunked", "Content-Length: 1000"):
-        assert heard(address, head, body).startswith(b"HTTP/1.1 400 ")
+        assert send_and_stay_silent(address, head, body).startswith(b"HTTP/1.1 400 ")
     assert len(post(address, "/v1/queues/gpu/claim", b"").body["claims"]) == 1
 
 
@@ -156,7 +156,7 @@ def test_an_unread_body_is_not_taken_for_the_next_request(
             assert json.load(answer)["id"] == "it"
 
 
-def test_a_body_without_end_fills_no_memory(address: str) -> None:
+def test_an_endless_body_is_not_held_in_memory(address: str) -> None:
     """The server of the local stack reads no chunk that is larger than any body."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.api.test_worker_routes import run_of
+from tests.web.api.test_worker_routes import run_path
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
@@ -103,11 +103,11 @@ def test_only_the_claiming_caller_may_use_its_token(world: ApiWorld, who: str, v
     """Another caller with the token gets the answer for a wrong token, and the claim stays as it is."""
     world.offer("a")
     claim = world.claim("gpu-1")
-    refused = world.report(who, verb, run_of(claim), claim["leaseToken"])
-    wrong = world.report(who, verb, run_of(claim), "0" * 32)
+    refused = world.report(who, verb, run_path(claim), claim["leaseToken"])
+    wrong = world.report(who, verb, run_path(claim), "0" * 32)
     assert (refused.status_code, refused.get_json()["type"].rsplit("/", 1)[-1]) == (409, "lease-lost")
     assert refused.get_json() == wrong.get_json()
-    assert world.report("gpu-1", "heartbeat", run_of(claim), claim["leaseToken"]).status_code == 200
+    assert world.report("gpu-1", "heartbeat", run_path(claim), claim["leaseToken"]).status_code == 200
 
 
 @pytest.mark.parametrize("verb", ENDS)
@@ -116,16 +116,16 @@ def test_an_admin_may_end_a_claim_but_not_renew_it(world: ApiWorld, verb: str) -
     world.offer("a", retry={"maxRetries": 0})
     claim = world.claim("gpu-1")
     token = claim["leaseToken"]
-    assert world.report("root", "heartbeat", run_of(claim), token).status_code == 409
-    assert world.report("root", verb, run_of(claim), token).status_code == 200
-    assert world.report("root", verb, run_of(claim), token).status_code == 200, "it is safe to repeat"
-    late = {world.report(who, each, run_of(claim), token).status_code for who in ("gpu-1", "ops") for each in VERBS}
+    assert world.report("root", "heartbeat", run_path(claim), token).status_code == 409
+    assert world.report("root", verb, run_path(claim), token).status_code == 200
+    assert world.report("root", verb, run_path(claim), token).status_code == 200, "it is safe to repeat"
+    late = {world.report(who, each, run_path(claim), token).status_code for who in ("gpu-1", "ops") for each in VERBS}
     assert late == {409}
     if verb == "release":
         (run,) = world.sim.app.get("a").runs
         assert run.released_by == "key:root"
     else:
-        (attempt,) = world.ask("ada", run_of(claim), method="GET").get_json()["attempts"]
+        (attempt,) = world.ask("ada", run_path(claim), method="GET").get_json()["attempts"]
         assert (attempt["worker"], attempt["endedBy"]) == ("box", "key:root")
 
 
@@ -134,7 +134,7 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
     world.offer("a", retry={"maxRetries": 3})
     for who, verb in (("gpu-1", "fail"), ("gpu-2", "complete")):
         claim = world.claim(who)
-        assert world.report(who, verb, run_of(claim), claim["leaseToken"]).status_code == 200
+        assert world.report(who, verb, run_path(claim), claim["leaseToken"]).status_code == 200
         world.sim.advance(timedelta(minutes=5))
     world.offer("b", pull=None)
     ended = {each: [one.ended_by for one in world.sim.executions(each)[0].attempts] for each in ("a", "b")}
@@ -151,7 +151,7 @@ def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWo
     assert world.sim.app.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until
 
 
-def test_nothing_that_an_owner_can_read_proves_anything(world: ApiWorld) -> None:
+def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None:
     """Each string of each readable document, as lease token, API key, bearer token and page token, is refused.
 
     Tried while an executor runs one task and workers run others, after results, releases, events and messages.
@@ -165,7 +165,7 @@ def test_nothing_that_an_owner_can_read_proves_anything(world: ApiWorld) -> None
     for _ in range(2):
         claim = world.claim("gpu-1")
         verb = "complete" if claim["task"]["id"] == "ended" else "release"
-        assert world.report("gpu-1", verb, run_of(claim), claim["leaseToken"]).status_code == 200
+        assert world.report("gpu-1", verb, run_path(claim), claim["leaseToken"]).status_code == 200
     world.offer("claimed", delivery_channels=["WEB"])
     for _ in range(2):
         world.claim("gpu-1")

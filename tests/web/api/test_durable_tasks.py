@@ -61,7 +61,7 @@ def client(url: str) -> Iterator[Client]:
         yield opened
 
 
-def test_a_workflow_goes_the_whole_way_over_http(client: Client, sim: Simulation) -> None:
+def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: Simulation) -> None:
     """Created, looked at while it waits, told what it waits for, awaited; nothing of the scheduler's own is shown."""
     task = client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
@@ -78,7 +78,7 @@ def test_a_workflow_goes_the_whole_way_over_http(client: Client, sim: Simulation
         client.send_event(task.id, "approved")
 
 
-def test_waiting_ends_when_the_task_does(client: Client, sim: Simulation) -> None:
+def test_waiting_ends_with_the_task(client: Client, sim: Simulation) -> None:
     task = client.create(**{**WHOLE, "handler": "part", "payload": {"n": 7}})
     found = list[Any]()
     waiter = threading.Thread(
@@ -148,15 +148,15 @@ def test_a_tree_that_is_too_large_is_cut(
     assert [branch.omitted_children for branch in tree.children] == [0, 0]
     (execution,) = sim.executions("w")
 
-    def drawn(*words: str) -> str:
+    def draw_tree(*words: str) -> str:
         said = CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, "tree", "w", *words])
         return said.stdout.splitlines()[-1]
 
-    assert drawn() == "└── … 1 more, see cloudsched tasks tree w --execution ID"
-    assert drawn("--execution", execution.id) == "└── … 1 more"
+    assert draw_tree() == "└── … 1 more, see cloudsched tasks tree w --execution ID"
+    assert draw_tree("--execution", execution.id) == "└── … 1 more"
 
 
-def test_more_than_there_may_be_is_a_problem_of_its_own(
+def test_exceeding_a_count_limit_has_its_own_problem_type(
     client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

@@ -86,7 +86,7 @@ def test_a_creation_with_a_key_is_safe_to_repeat(call: Call, greeting: dict[str,
     assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 1
 
 
-def test_a_key_stands_for_one_request(call: Call, greeting: dict[str, Any]) -> None:
+def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[str, Any]) -> None:
     """The same key with another body is a 422, and changes nothing; another owner's key is another key."""
     headers = {"Idempotency-Key": "once"}
     made = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
@@ -149,7 +149,7 @@ def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greet
     ("tasks", "field"),
     [([], "tasks"), ([{}] * 501, "tasks"), ({}, "tasks"), (None, "tasks"), ("x", "tasks"), ([{}, 1], "tasks.1")],
 )
-def test_a_batch_has_bounds(call: Call, tasks: object, field: str) -> None:
+def test_the_size_of_a_batch_is_limited(call: Call, tasks: object, field: str) -> None:
     """From 1 to 500 tasks."""
     assert call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["field"] == field
 
@@ -162,16 +162,16 @@ def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, gre
         sim.advance(timedelta(seconds=1))
     call("POST", "/v1/tasks/d2/pause")
 
-    def ids(query: str) -> list[str]:
+    def list_ids(query: str) -> list[str]:
         return [task["id"] for task in call("GET", f"/v1/tasks{query}").get_json()["tasks"]]
 
-    assert ids("") == ids("?orderBy=createdAt%20desc") == ["d2", "d1", "d3"]
-    assert ids("?orderBy=nextExecutionTime") == ["d1", "d3"]
+    assert list_ids("") == list_ids("?orderBy=createdAt%20desc") == ["d2", "d1", "d3"]
+    assert list_ids("?orderBy=nextExecutionTime") == ["d1", "d3"]
     wrong = call("GET", "/v1/tasks?orderBy=createdAt%20desc&dueFrom=2027-01-01T00:00:00Z")
     assert wrong.get_json()["field"] == "orderBy"
 
 
-def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
+def _limit_access(**limits: Any) -> tuple[Access, dict[str, str]]:
     made = {"ada": create_key("ada", Role.USER, "ada"), "bob": create_key("bob", Role.USER, "bob")}
     made["admin"] = create_key("admin", Role.ADMIN)
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)
@@ -180,7 +180,7 @@ def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
 
 def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]) -> None:
     """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
-    access, keys = _limited(max_active_tasks=3)
+    access, keys = _limit_access(max_active_tasks=3)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
     made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
@@ -198,7 +198,7 @@ def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]
 
 def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Simulation]) -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
-    access, keys = _limited(max_creations=5)
+    access, keys = _limit_access(max_creations=5)
     sim = simulate(access=access)
     world = RoleHarness(sim, keys)
     batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]

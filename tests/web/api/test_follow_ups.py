@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import BaseModel
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
-from tests.web.api.test_worker_routes import run_of
+from tests.web.api.test_worker_routes import run_path
 
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
@@ -66,6 +66,6 @@ def test_a_worker_cannot_create_tasks_by_completing_one(world: ApiWorld) -> None
     world.sim.run_until_idle()
     (claim,) = world.ask("root", "/v1/queues/gpu/claim", {"worker": "box"}).get_json()["claims"]
     body = {"leaseToken": claim["leaseToken"], "content": 1, "then": [TASK]}
-    refused = world.ask("root", f"{run_of(claim)}/complete", body)
+    refused = world.ask("root", f"{run_path(claim)}/complete", body)
     assert (refused.status_code, refused.get_json()["field"]) == (400, "then")
     assert world.sim.app.get(task_id).runs

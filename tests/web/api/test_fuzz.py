@@ -79,7 +79,7 @@ def _encoded(body: object) -> bytes:
 
 @FUZZ
 @given(body=BODIES)
-def test_no_body_makes_creation_fail(call: Call, sim: Simulation, body: dict[str, Any]) -> None:
+def test_no_body_of_a_creation_causes_a_server_error(call: Call, sim: Simulation, body: dict[str, Any]) -> None:
     """POST answers 201, 200, or a 4xx that names a field; after a 4xx the store is as it was."""
     before = sim.counts.copy()
     answer = call("POST", "/v1/tasks", _encoded(body))
@@ -96,7 +96,7 @@ def test_no_body_makes_creation_fail(call: Call, sim: Simulation, body: dict[str
 
 @FUZZ
 @given(patch=BODIES | st.dictionaries(NAMES, ANYTHING | SCHEDULES | POLICIES, max_size=3))
-def test_no_patch_makes_an_edit_fail(
+def test_no_patch_causes_a_server_error(
     call: Call, sim: Simulation, greeting: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     """PATCH answers 200 or a 4xx that names a field; after a 4xx the task is as it was."""
@@ -116,7 +116,7 @@ def test_no_patch_makes_an_edit_fail(
 
 @FUZZ
 @given(body=st.fixed_dictionaries({"schedule": SCHEDULES | ANYTHING}, optional={"count": SCALARS, "from": SCALARS}))
-def test_no_schedule_makes_a_preview_fail(call: Call, body: dict[str, Any]) -> None:
+def test_no_schedule_in_a_preview_causes_a_server_error(call: Call, body: dict[str, Any]) -> None:
     """A preview answers 200 or a 4xx that names a field."""
     answer = call("POST", "/v1/schedules/preview", _encoded(body))
     assert answer.status_code < 500, answer.get_data(as_text=True)
@@ -125,7 +125,7 @@ def test_no_schedule_makes_a_preview_fail(call: Call, body: dict[str, Any]) -> N
 
 @FUZZ
 @given(body=st.binary(max_size=30) | ANYTHING.map(_encoded))
-def test_no_bytes_make_a_request_fail(call: Call, body: bytes) -> None:
+def test_no_bytes_cause_a_server_error(call: Call, body: bytes) -> None:
     """Bytes that are anything but the right object are a 4xx."""
     for path in ("/v1/tasks", "/v1/schedules/preview"):
         assert 400 <= call("POST", path, body).status_code < 500
@@ -144,7 +144,9 @@ def test_no_bytes_make_a_request_fail(call: Call, body: bytes) -> None:
     ),
     method=st.sampled_from(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH", "BREW"]),
 )
-def test_no_path_or_query_makes_a_request_fail(call: Call, path: list[str], query: dict[str, str], method: str) -> None:
+def test_no_path_or_query_causes_a_server_error(
+    call: Call, path: list[str], query: dict[str, str], method: str
+) -> None:
     """Whatever is asked for, in whatever way, is answered; a wrong method says which are right."""
     clean = {name: value.encode("utf-8", "replace").decode() for name, value in query.items()}
     answer = call(method, "http://localhost/" + quote("/".join(path)), query_string=clean)

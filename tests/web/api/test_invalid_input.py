@@ -87,7 +87,7 @@ BAD_BODIES: dict[str, bytes] = {
 }
 
 
-def problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
+def read_problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
     """Return an answer's problem document, which has all that RFC 9457 asks for."""
     assert answer.status_code == status, answer.get_data(as_text=True)
     assert answer.content_type == "application/problem+json"
@@ -104,7 +104,7 @@ def test_a_bad_field_is_named_and_nothing_is_stored(
     call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
     """The answer is 400 with the field's path as the caller wrote it, and there is no task, not half of one."""
-    found = problem(call("POST", "/v1/tasks", {**greeting, **more}))
+    found = read_problem(call("POST", "/v1/tasks", {**greeting, **more}))
     assert found["field"] == field
     assert not sim.app.tasks().items
     assert sim.counts.commits == 0
@@ -116,7 +116,7 @@ def test_a_bad_edit_changes_nothing(
 ) -> None:
     """The same holds for an edit, which may not touch id, owner and status at all."""
     before = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).get_json()
-    assert problem(call("PATCH", "/v1/tasks/t", more))["field"] == field
+    assert read_problem(call("PATCH", "/v1/tasks/t", more))["field"] == field
     assert call("GET", "/v1/tasks/t").get_json() == before
     assert sim.counts.commits == 1
 
@@ -127,23 +127,23 @@ def test_a_bad_edit_changes_nothing(
 )
 def test_a_body_that_is_not_json_is_refused(call: Call, sim: Simulation, method: str, path: str, body: bytes) -> None:
     """Whatever is not one JSON object in UTF-8 of a sensible size is a 400, or a 413 if it is too large."""
-    problem(call(method, path, body), 413 if len(body) > 1024 * 1024 else 400)
+    read_problem(call(method, path, body), 413 if len(body) > 1024 * 1024 else 400)
     assert sim.counts.commits == 0
 
 
 @pytest.mark.parametrize("patch", [{"unknown": None}, {"revision": None}, {"max_runs": 5}, {"retry": {"x": None}}])
-def test_a_misspelled_name_is_refused_even_if_it_is_put_to_null(
+def test_a_misspelled_field_is_refused_even_if_it_is_null(
     call: Call, greeting: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     """A merge patch that removes what is not there would else be answered as if it had worked."""
     call("POST", "/v1/tasks", {**greeting, "id": "t"})
-    problem(call("PATCH", "/v1/tasks/t", patch))
+    read_problem(call("PATCH", "/v1/tasks/t", patch))
 
 
 def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
     """A task that could never run is not created; an end put into the past later on completes the task."""
     over = {"until": "2026-12-31T00:00:00Z"}
-    assert problem(call("POST", "/v1/tasks", {**greeting, "schedule": DAILY, **over}))["field"] == "until"
+    assert read_problem(call("POST", "/v1/tasks", {**greeting, "schedule": DAILY, **over}))["field"] == "until"
     assert sim.counts.commits == 0
     call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
     assert call("PATCH", "/v1/tasks/t", over).get_json()["status"] == "COMPLETED"
@@ -151,5 +151,5 @@ def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, gre
 
 def test_a_missing_field_is_named(call: Call) -> None:
     """What is required is said, with the hint that it is."""
-    found = problem(call("POST", "/v1/tasks", {"owner": "ada", "handler": "greet"}))
+    found = read_problem(call("POST", "/v1/tasks", {"owner": "ada", "handler": "greet"}))
     assert (found["field"], found["hint"]) == ("title", "It is required.")

@@ -39,7 +39,7 @@ SECONDS = 600
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 30)]
 
 
-def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run_schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Let schemathesis ask a running API all that its document allows, and some that it does not."""
     with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
         server.serve()
@@ -55,7 +55,7 @@ def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> sub
 
 def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
     """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids."""
-    done = schemathesis(sim, CONFIG, tmp_path, f"--max-examples={EXAMPLES}")
+    done = run_schemathesis(sim, CONFIG, tmp_path, f"--max-examples={EXAMPLES}")
     asked = len(OPERATIONS) - 1  # all but the document itself
     assert re.search(rf"Operations:\s+{asked} selected / {asked} total", done.stdout), done.stdout
 
@@ -66,11 +66,11 @@ def test_the_closed_api_does_what_its_document_says(tmp_path: Path, simulate: Ca
     sim = simulate(access=Access(api_keys=(str(kept),)))
     config = tmp_path / "schemathesis.toml"
     config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
-    schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=6")
+    run_schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=6")
 
 
 @pytest.mark.parametrize("handlers", [None, ("greet", "report")])
-def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
+def test_the_document_describes_each_operation_once(handlers: tuple[str, ...] | None) -> None:
     """Each operation is described and answered; each reference leads somewhere; each schema is one."""
     whole = build_document(handlers)
     described = {operation["operationId"] for methods in whole["paths"].values() for operation in methods.values()}
@@ -82,7 +82,7 @@ def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
         Draft202012Validator({**schema, "components": whole["components"]})
 
 
-def test_nothing_of_the_scheduler_is_described() -> None:
+def test_the_document_omits_the_scheduler_s_own_fields() -> None:
     """What is kept for the scheduler alone is in no schema; handlers are named only where everybody may know them."""
     schemas = build_document(None)["components"]["schemas"]
     assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
@@ -91,7 +91,7 @@ def test_nothing_of_the_scheduler_is_described() -> None:
     assert "anyOf" not in build_document(None)["components"]["schemas"]["NewTask"]
 
 
-def test_only_workers_may_have_handlers_that_are_not_here() -> None:
+def test_only_tasks_for_workers_may_name_unregistered_handlers() -> None:
     """Where handlers are named, a new task names one of them, or else the queue of a worker that has it."""
     whole = build_document(("greet",))
     schema = Draft202012Validator({"$ref": "#/components/schemas/NewTask", "components": whole["components"]})
@@ -109,7 +109,7 @@ def test_only_workers_may_have_handlers_that_are_not_here() -> None:
     assert not schema.is_valid({**task, "handler": "other"})
 
 
-def test_the_page_shows_all_and_runs_nothing(call: Call) -> None:
+def test_the_page_shows_every_operation_without_scripts(call: Call) -> None:
     """The readable page names each operation and schema, and its policy forbids scripts and everything from outside."""
     answer = call("GET", "/docs")
     for operation in OPERATIONS:

@@ -25,19 +25,19 @@ LIMIT = 5
 
 
 @pytest.fixture
-def most() -> list[int]:
+def task_counts() -> list[int]:
     """The numbers of ada's unfinished tasks, as each run of ``work`` found them."""
     return []
 
 
 @pytest.fixture
-def app(most: list[int]) -> App:
+def app(task_counts: list[int]) -> App:
     """Work that takes a minute, and handlers that call it in each way that there is."""
     app = App(Settings())
 
     @app.handler("work", access="users", tool=True)
     def work(ctx: Context) -> str:
-        most.append(len(unfinished(app)))
+        task_counts.append(len(list_unfinished(app)))
         ctx.sleep(MINUTE)
         return "done"
 
@@ -80,7 +80,7 @@ def app(most: list[int]) -> App:
 
 
 @pytest.fixture
-def limited(simulate: Callable[..., Simulation]) -> Callable[..., RoleHarness]:
+def open_limited_api(simulate: Callable[..., Simulation]) -> Callable[..., RoleHarness]:
     """Open an API with these limits for ada, who is a user, and a server."""
 
     def open_api(**limits: int) -> RoleHarness:
@@ -91,7 +91,7 @@ def limited(simulate: Callable[..., Simulation]) -> Callable[..., RoleHarness]:
     return open_api
 
 
-def unfinished(app: App) -> list[Any]:
+def list_unfinished(app: App) -> list[Any]:
     """Return ada's unfinished tasks."""
     statuses = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
     return [each for status in statuses for each in app.tasks(TaskQuery("ada", status), limit=500).items]
@@ -113,10 +113,10 @@ NEW: dict[str, Any] = {"title": "T", "handler": "work", "schedule": {"at": "2027
 @pytest.mark.parametrize("limits", [{"max_active_tasks": 1}, {"max_creations": 1}], ids=str)
 @pytest.mark.parametrize("named", ["key", "id"])
 def test_a_repeated_creation_is_answered_as_the_first_was(
-    limited: Callable[..., RoleHarness], limits: dict[str, int], named: str
+    open_limited_api: Callable[..., RoleHarness], limits: dict[str, int], named: str
 ) -> None:
     """When the quota is full, too: it creates nothing. A new task, or the key for another one, is refused."""
-    roles = limited(**limits)
+    roles = open_limited_api(**limits)
     body, headers = (NEW, {"Idempotency-Key": "k"}) if named == "key" else ({**NEW, "id": "mine"}, {})
     first = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
     again = roles.ask("ada", "POST", "/v1/tasks", body, **headers)
@@ -128,9 +128,9 @@ def test_a_repeated_creation_is_answered_as_the_first_was(
         assert (other.status_code, other.get_json()["type"]) != (429, first.get_json().get("type"))
 
 
-def test_a_repeated_batch_is_answered_as_the_first_was(limited: Callable[..., RoleHarness]) -> None:
+def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callable[..., RoleHarness]) -> None:
     """The first tasks get the room; a repetition returns them, and creates more only where there is room by now."""
-    roles = limited(max_active_tasks=LIMIT)
+    roles = open_limited_api(max_active_tasks=LIMIT)
     body = {"tasks": [{**NEW, "title": str(number)} for number in range(20)]}
 
     def send() -> list[Any]:
@@ -139,7 +139,7 @@ def test_a_repeated_batch_is_answered_as_the_first_was(limited: Callable[..., Ro
 
     assert send() == [201] * LIMIT + [429] * (20 - LIMIT)
     assert send() == [200] * LIMIT + [429] * (20 - LIMIT)
-    ended = unfinished(roles.sim.app)[0]
+    ended = list_unfinished(roles.sim.app)[0]
     roles.sim.app.cancel(ended.id)
     assert send() == [200] * LIMIT + [201] + [429] * (19 - LIMIT)
 
@@ -160,24 +160,24 @@ TREES: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_what_a_users_tree_makes_stays_within_the_quota(
-    limited: Callable[..., RoleHarness], most: list[int], tree: str
+def test_calls_of_a_users_tree_stay_within_the_quota(
+    open_limited_api: Callable[..., RoleHarness], task_counts: list[int], tree: str
 ) -> None:
     """However many calls it makes, and however: they wait for room, all of them run, and none fails for it."""
     fields, calls = TREES[tree]
-    roles = limited(max_active_tasks=LIMIT)
+    roles = open_limited_api(max_active_tasks=LIMIT)
     task_id = create(roles, **fields)
     roles.sim.run_until_idle(DAYS)
-    assert len(most) == 2 * calls, "each ran once, and once more after its sleep"
-    assert max(most) == min(LIMIT, calls + 1) or tree == "children in order"
+    assert len(task_counts) == 2 * calls, "each ran once, and once more after its sleep"
+    assert max(task_counts) == min(LIMIT, calls + 1) or tree == "children in order"
     expected = "FAILED" if fields.get("handler") == "fail" else "COMPLETED"
     assert roles.sim.app.get(task_id).status == expected
     assert all(each.task.status == "COMPLETED" for each in roles.sim.app.tree(task_id).children)
 
 
-def test_calls_wait_for_the_rate_of_creations(limited: Callable[..., RoleHarness]) -> None:
+def test_calls_wait_for_the_rate_of_creations(open_limited_api: Callable[..., RoleHarness]) -> None:
     """In no minute are more tasks created than the limit says, and in the end all are."""
-    roles = limited(max_creations=LIMIT)
+    roles = open_limited_api(max_creations=LIMIT)
     task_id = create(roles, **TREES["calls that are awaited"][0])
     roles.sim.run_until_idle(DAYS)
     root = roles.sim.app.tree(task_id)
@@ -195,19 +195,19 @@ WITHOUT_ROOM: dict[str, tuple[int, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("limit", "fields"), WITHOUT_ROOM.values(), ids=WITHOUT_ROOM)
 def test_tasks_that_wait_for_calls_do_not_take_their_room(
-    limited: Callable[..., RoleHarness], limit: int, fields: dict[str, Any]
+    open_limited_api: Callable[..., RoleHarness], limit: int, fields: dict[str, Any]
 ) -> None:
     """Where tasks that only wait for calls fill the quota, each may make one call: none waits for ever."""
-    roles = limited(max_active_tasks=limit)
+    roles = open_limited_api(max_active_tasks=limit)
     created = [create(roles, **fields) for _ in range(limit)]
     assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
     roles.sim.run_until_idle(DAYS)
     assert {roles.sim.app.get(each).status for each in created} == {"COMPLETED"}
 
 
-def wait_for_room(limited: Callable[..., RoleHarness]) -> tuple[RoleHarness, str, str]:
+def wait_for_room(open_limited_api: Callable[..., RoleHarness]) -> tuple[RoleHarness, str, str]:
     """Let a task wait for room for its calls, beside another task; return both ids."""
-    roles = limited(max_active_tasks=3)
+    roles = open_limited_api(max_active_tasks=3)
     other = create(roles, **NEW)
     task_id = create(roles, handler="gather", payload={"count": 2})
     for each in range(2):
@@ -215,9 +215,9 @@ def wait_for_room(limited: Callable[..., RoleHarness]) -> tuple[RoleHarness, str
     return roles, task_id, other
 
 
-def test_the_reason_is_on_the_task_and_on_its_record(limited: Callable[..., RoleHarness]) -> None:
+def test_the_reason_is_on_the_task_and_on_its_record(open_limited_api: Callable[..., RoleHarness]) -> None:
     """The owner reads why the task waits, and what to do."""
-    roles, task_id, _ = wait_for_room(limited)
+    roles, task_id, _ = wait_for_room(open_limited_api)
     reason = "An owner may have 3 tasks that have not ended. Cancel or delete some of them."
     task = roles.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()
     assert task["status"] == "ACTIVE"
@@ -227,50 +227,54 @@ def test_the_reason_is_on_the_task_and_on_its_record(limited: Callable[..., Role
     assert record["message"] == f"It waits for 2 calls; a call waits for room: {reason}"
 
 
-def test_a_call_goes_on_when_another_task_makes_room(limited: Callable[..., RoleHarness], most: list[int]) -> None:
+def test_a_call_goes_on_when_another_task_makes_room(
+    open_limited_api: Callable[..., RoleHarness], task_counts: list[int]
+) -> None:
     """Within ten minutes, although nobody tells the task; its own calls that go on are of no help."""
-    roles, task_id, other = wait_for_room(limited)
+    roles, task_id, other = wait_for_room(open_limited_api)
     roles.sim.app.cancel(other)
-    running = len(most)
+    running = len(task_counts)
     roles.sim.advance(timedelta(minutes=10))
-    assert len(most) > running
+    assert len(task_counts) > running
     assert roles.sim.app.get(task_id).status == "COMPLETED"
 
 
-def test_a_call_goes_on_at_once_when_another_of_its_task_ends(limited: Callable[..., RoleHarness]) -> None:
+def test_a_call_goes_on_at_once_when_another_of_its_task_ends(open_limited_api: Callable[..., RoleHarness]) -> None:
     """The end of a call tells its parent, which then makes the next one, although it awaits others, too."""
-    roles = limited(max_active_tasks=3)
+    roles = open_limited_api(max_active_tasks=3)
     task_id = create(roles, handler="differ")
     roles.sim.run_until_idle(DAYS)
     calls = [each.task for each in roles.sim.app.tree(task_id).children]
     assert [each.created_at for each in calls[2:]] == [each.status_changed_at for each in calls[:2]]
 
 
-def test_a_waiting_call_goes_on_through_the_sweep(limited: Callable[..., RoleHarness]) -> None:
+def test_a_waiting_call_goes_on_through_the_sweep(open_limited_api: Callable[..., RoleHarness]) -> None:
     """If the queue loses everything, the sweep finds the task that waits for room."""
-    roles, task_id, other = wait_for_room(limited)
+    roles, task_id, other = wait_for_room(open_limited_api)
     roles.sim.app.cancel(other)
     roles.sim.queue.purge()
     roles.sim.advance(timedelta(minutes=20))
     assert roles.sim.app.get(task_id).status == "COMPLETED"
 
 
-def test_a_call_that_exists_needs_no_room(limited: Callable[..., RoleHarness]) -> None:
+def test_a_call_that_exists_needs_no_room(open_limited_api: Callable[..., RoleHarness]) -> None:
     """A process that died after it had made a call makes it again: it is the same call, although the quota is full."""
-    roles, task_id, _ = wait_for_room(limited)
+    roles, task_id, _ = wait_for_room(open_limited_api)
     (call,) = roles.sim.app.tree(task_id).children
     assert not roles.sim.app.child_tasks.create(call.task)
 
 
-def test_the_trees_of_servers_are_not_limited(limited: Callable[..., RoleHarness], most: list[int]) -> None:
+def test_the_trees_of_servers_are_not_limited(
+    open_limited_api: Callable[..., RoleHarness], task_counts: list[int]
+) -> None:
     """A server's task makes its calls at once, for whomever it works; once ada has edited it, it is hers."""
-    roles = limited(max_active_tasks=LIMIT)
+    roles = open_limited_api(max_active_tasks=LIMIT)
     task_id = create(roles, "admin", **TREES["calls that are awaited"][0])
     roles.sim.advance(MINUTE)
     assert len(roles.sim.app.tree(task_id).children) == 20
     roles.sim.run_until_idle(DAYS)
-    most.clear()
+    task_counts.clear()
     again = create(roles, "admin", **TREES["calls that are awaited"][0])
     assert roles.ask("ada", "PATCH", f"/v1/tasks/{again}", {"title": "Mine"}).status_code == 200
     roles.sim.run_until_idle(DAYS)
-    assert max(most) == LIMIT
+    assert max(task_counts) == LIMIT

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.web.api.test_invalid_input import DAILY, problem
+from tests.web.api.test_invalid_input import DAILY, read_problem
 
 from cloudsched import TaskQuery
 from cloudsched.engine.ports.page_tokens import make_token
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
-def test_a_task_goes_the_whole_way(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
     """Created (201, with its place), read, listed, run, and its execution read under that place."""
     made = call("POST", "/v1/tasks", {**greeting, "deliveryChannels": ["WEB"]})
     assert made.status_code == 201
@@ -35,26 +35,26 @@ def test_a_task_goes_the_whole_way(call: Call, sim: Simulation, greeting: dict[s
     (message,) = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert message["body"] == "hello Ada"
     assert call("DELETE", place).status_code == 204
-    problem(call("GET", place), 404)
+    read_problem(call("GET", place), 404)
 
 
-def test_nothing_of_the_scheduler_is_shown(call: Call, greeting: dict[str, Any]) -> None:
+def test_the_scheduler_s_own_fields_are_not_shown(call: Call, greeting: dict[str, Any]) -> None:
     """What a task keeps for the scheduler alone (leases above all) is no caller's to see."""
     made = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
     shown = made.keys() | call("POST", "/v1/tasks/t/trigger").get_json().keys()
     assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastManualRequest"}
 
 
-def test_creating_again_edits(call: Call, greeting: dict[str, Any]) -> None:
+def test_a_second_creation_with_the_same_id_edits(call: Call, greeting: dict[str, Any]) -> None:
     """The same id and owner edit the task (200); the same words change nothing; another owner may not."""
     first = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
     again = call("POST", "/v1/tasks", {**greeting, "id": "t"})
     assert (again.status_code, again.get_json()) == (200, first)
     assert call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "New"}).get_json()["revision"] == 2
-    assert problem(call("POST", "/v1/tasks", {**greeting, "id": "t", "owner": "bob"}))["field"] == "id"
+    assert read_problem(call("POST", "/v1/tasks", {**greeting, "id": "t", "owner": "bob"}))["field"] == "id"
 
 
-def test_null_puts_a_field_back(call: Call, greeting: dict[str, Any]) -> None:
+def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]) -> None:
     """In a patch, null means the default: also a handler's own, and the schedule that a task has by itself."""
     made = {**greeting, "id": "t", "schedule": DAILY, "maxRuns": 3, "retry": {"maxRetries": 9}, "purpose": "fun"}
     call("POST", "/v1/tasks", made)
@@ -63,14 +63,14 @@ def test_null_puts_a_field_back(call: Call, greeting: dict[str, Any]) -> None:
     assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
     assert found["schedule"]["at"] == "2027-01-01T00:05:00Z"
     for required in ("title", "handler"):
-        assert problem(call("PATCH", "/v1/tasks/t", {required: None}))["field"] == required
+        assert read_problem(call("PATCH", "/v1/tasks/t", {required: None}))["field"] == required
 
 
 @pytest.mark.parametrize("name", ["id", "owner", "status"])
-def test_what_is_fixed_cannot_be_edited(call: Call, greeting: dict[str, Any], name: str) -> None:
+def test_immutable_fields_cannot_be_edited(call: Call, greeting: dict[str, Any], name: str) -> None:
     """Id, owner and status have other ways; the hint says which."""
     call("POST", "/v1/tasks", {**greeting, "id": "t"})
-    found = problem(call("PATCH", "/v1/tasks/t", {name: "x"}))
+    found = read_problem(call("PATCH", "/v1/tasks/t", {name: "x"}))
     assert found["field"] == name
     assert found["hint"]
 
@@ -81,8 +81,10 @@ def test_a_change_of_status_that_is_not_allowed_conflicts(call: Call, greeting: 
     call("POST", "/v1/tasks", {**greeting, "id": "t"})
     assert call("POST", f"/v1/tasks/t/{first}").status_code == 200
     before = call("GET", "/v1/tasks/t").get_json()
-    problem(call("POST", "/v1/tasks/t/trigger"), 409)
-    problem(call("POST", "/v1/tasks/t/backfill", {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}), 409)
+    read_problem(call("POST", "/v1/tasks/t/trigger"), 409)
+    read_problem(
+        call("POST", "/v1/tasks/t/backfill", {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}), 409
+    )
     assert call("GET", "/v1/tasks/t").get_json() == before
 
 
@@ -102,16 +104,16 @@ def test_a_change_of_status_that_is_not_allowed_conflicts(call: Call, greeting: 
 def test_a_bad_range_is_named(call: Call, greeting: dict[str, Any], body: dict[str, Any], field: str) -> None:
     """A backfill needs two instants with offsets, in order, both past."""
     call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
-    assert problem(call("POST", "/v1/tasks/t/backfill", body))["field"] == field
+    assert read_problem(call("POST", "/v1/tasks/t/backfill", body))["field"] == field
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "1001", "1e3", "٣", "9" * 5000, "00000000019999999999", ""])
 def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any], count: str) -> None:
     """No way of writing it asks for more than there may be."""
     call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
-    assert problem(call("GET", "/v1/tasks/t/upcoming", query_string={"count": count}))["field"] == "count"
+    assert read_problem(call("GET", "/v1/tasks/t/upcoming", query_string={"count": count}))["field"] == "count"
     preview = {"schedule": DAILY, "count": count}
-    assert problem(call("POST", "/v1/schedules/preview", preview))["field"] == "count"
+    assert read_problem(call("POST", "/v1/schedules/preview", preview))["field"] == "count"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any],
 )
 def test_a_bad_query_is_named(call: Call, query: str, field: str) -> None:
     """An unknown, doubled or malformed parameter is a 400."""
-    assert problem(call("GET", f"/v1/tasks?{query}"))["field"] == field
+    assert read_problem(call("GET", f"/v1/tasks?{query}"))["field"] == field
 
 
 def _token(content: object) -> str:
@@ -153,7 +155,7 @@ def _token(content: object) -> str:
 )
 def test_a_made_up_page_token_is_refused(call: Call, token: str) -> None:
     """A token that was not given out for this list is a 400, whatever it holds."""
-    assert problem(call("GET", "/v1/tasks", query_string={"pageToken": token}))["field"] == "pageToken"
+    assert read_problem(call("GET", "/v1/tasks", query_string={"pageToken": token}))["field"] == "pageToken"
 
 
 def test_a_forged_page_token_does_no_harm(call: Call) -> None:
@@ -184,7 +186,7 @@ def test_pages_follow_each_other(call: Call, greeting: dict[str, Any]) -> None:
 def test_a_wrong_method_says_which_are_right(call: Call, method: str, path: str) -> None:
     """405 with Allow (RFC 9110, section 15.5.6)."""
     answer = call(method, path)
-    problem(answer, 405)
+    read_problem(answer, 405)
     assert answer.headers["Allow"]
 
 
@@ -210,7 +212,7 @@ def test_head_is_get_without_its_body(call: Call, greeting: dict[str, Any]) -> N
 )
 def test_an_unknown_path_is_not_found(call: Call, path: str) -> None:
     """404 as a problem document, whatever the path is made of."""
-    problem(call("GET", path), 404)
+    read_problem(call("GET", path), 404)
 
 
 def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:

@@ -61,25 +61,25 @@ def url(sim: Simulation) -> Iterator[str]:
         yield f"http://{server.address}"
 
 
-def asked(http: Http, method: str, path: str, content: object = None) -> tuple[int, Any]:
+def ask(http: Http, method: str, path: str, content: object = None) -> tuple[int, Any]:
     """Return the status and the content of an answer."""
     answer = http.open(path, method=method, json=content) if content is not None else http.open(path, method=method)
     return answer.status_code, answer.json
 
 
-def test_a_script_goes_the_whole_way(http: Http, sim: Simulation) -> None:
+def test_a_script_runs_from_creation_to_result(http: Http, sim: Simulation) -> None:
     """It is created, shown, edited in part, run, and its calls are in the tree."""
-    status, task = asked(http, "POST", "/v1/tasks", DOUBLE)
+    status, task = ask(http, "POST", "/v1/tasks", DOUBLE)
     assert (status, task["handler"]) == (201, "cloudsched.script")
     path = f"/v1/tasks/{task['id']}"
-    assert asked(http, "GET", path)[1]["script"] == DOUBLE["script"]
+    assert ask(http, "GET", path)[1]["script"] == DOUBLE["script"]
     source = "return [await tools.double({n: input.n})]"
-    edited = asked(http, "PATCH", path, {"script": {"source": source}})[1]
+    edited = ask(http, "PATCH", path, {"script": {"source": source}})[1]
     assert edited["script"] == {"source": source, "tools": ["double"]}
     sim.run_until_idle()
-    (execution,) = asked(http, "GET", f"{path}/executions")[1]["executions"]
+    (execution,) = ask(http, "GET", f"{path}/executions")[1]["executions"]
     assert execution["content"] == [42]
-    calls = asked(http, "GET", f"{path}/tree")[1]["children"]
+    calls = ask(http, "GET", f"{path}/tree")[1]["children"]
     assert [each["task"]["handler"] for each in calls] == ["double"]
 
 
@@ -95,18 +95,18 @@ def test_a_script_goes_the_whole_way(http: Http, sim: Simulation) -> None:
 )
 def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, field: str, detail: str) -> None:
     """By a creation, an edit and in a batch; nothing is stored by any of them."""
-    task = asked(http, "POST", "/v1/tasks", DOUBLE)[1]
+    task = ask(http, "POST", "/v1/tasks", DOUBLE)[1]
     wrong = {**DOUBLE, "script": script}
-    batch = asked(http, "POST", "/v1/tasks:batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
+    batch = ask(http, "POST", "/v1/tasks:batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
     for status, problem in (
-        asked(http, "POST", "/v1/tasks", wrong),
-        asked(http, "PATCH", f"/v1/tasks/{task['id']}", {"script": script}),
+        ask(http, "POST", "/v1/tasks", wrong),
+        ask(http, "PATCH", f"/v1/tasks/{task['id']}", {"script": script}),
         (batch[0]["status"], batch[0]["problem"]),
     ):
         assert (status, problem["field"]) == (400, field)
         assert detail in problem["detail"]
     assert batch[1]["status"] == 201
-    assert len(asked(http, "GET", "/v1/tasks")[1]["tasks"]) == 2
+    assert len(ask(http, "GET", "/v1/tasks")[1]["tasks"]) == 2
 
 
 def test_the_document_says_what_a_script_is() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from tests.harness import LocalClient
-from tests.web.api.test_invalid_input import problem
-from tests.web.api.test_worker_routes import run_of
+from tests.web.api.test_invalid_input import read_problem
+from tests.web.api.test_worker_routes import run_path
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
 from werkzeug.wrappers import Request
 
@@ -73,7 +73,7 @@ def worker_roles(simulate: Callable[..., Simulation]) -> WorkerRoleHarness:
     return WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
-def may(who: str, task_id: str) -> bool:
+def is_allowed(who: str, task_id: str) -> bool:
     """Return whether somebody is to work on a task."""
     owner, queue = TASKS[task_id]
     _, own, queues = WORKERS[who]
@@ -81,10 +81,10 @@ def may(who: str, task_id: str) -> bool:
 
 
 @pytest.mark.parametrize("who", WORKERS)
-def test_each_is_offered_what_they_may_work_on(worker_roles: WorkerRoleHarness, who: str) -> None:
+def test_each_worker_is_offered_only_the_work_of_its_role(worker_roles: WorkerRoleHarness, who: str) -> None:
     """All that is theirs, and nothing else, whatever queue they ask; a queue that is not a worker's is a 403."""
     had = {claim["task"]["id"] for queue in ("gpu", "render", "mail") for claim in worker_roles.claims(who, queue)}
-    assert had == {task_id for task_id in TASKS if may(who, task_id)}
+    assert had == {task_id for task_id in TASKS if is_allowed(who, task_id)}
     queues = WORKERS[who][2]
     for queue in ("gpu", "render", "mail", "nowhere"):
         answer = worker_roles.ask(who, f"/v1/queues/{queue}/claim")
@@ -92,7 +92,7 @@ def test_each_is_offered_what_they_may_work_on(worker_roles: WorkerRoleHarness, 
 
 
 @pytest.mark.parametrize("who", WORKERS)
-def test_one_owner_s_work_may_be_asked_for(worker_roles: WorkerRoleHarness, who: str) -> None:
+def test_only_permitted_workers_may_claim_for_one_owner(worker_roles: WorkerRoleHarness, who: str) -> None:
     """By those who may work for that owner; for all others it is refused, and nothing is claimed."""
     answer = worker_roles.ask(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
     if WORKERS[who][1] == "ada":
@@ -104,41 +104,43 @@ def test_one_owner_s_work_may_be_asked_for(worker_roles: WorkerRoleHarness, who:
 
 @pytest.mark.parametrize("who", [name for name in WORKERS if name not in {"admin", "every"}])
 @pytest.mark.parametrize("verb", VERBS)
-def test_another_s_work_is_not_there(worker_roles: WorkerRoleHarness, who: str, verb: str) -> None:
+def test_another_owner_s_work_does_not_exist_for_a_worker(worker_roles: WorkerRoleHarness, who: str, verb: str) -> None:
     """Even with the lease token of an admin: 404 as for a task that does not exist, or 409 if it may be seen."""
     claims = [claim for queue in ("gpu", "render", "mail") for claim in worker_roles.claims("admin", queue)]
     assert len(claims) == len(TASKS)
     for claim in claims:
         task_id = claim["task"]["id"]
         said = {"leaseToken": claim["leaseToken"], **(ERROR if verb == "fail" else {})}
-        answer = worker_roles.ask(who, f"{run_of(claim)}/{verb}", said)
-        assert answer.status_code == (409 if may(who, task_id) else 404), answer.text
-        if not may(who, task_id):
-            missing = worker_roles.ask(who, f"{run_of(claim).replace(task_id, 'none')}/{verb}", said)
+        answer = worker_roles.ask(who, f"{run_path(claim)}/{verb}", said)
+        assert answer.status_code == (409 if is_allowed(who, task_id) else 404), answer.text
+        if not is_allowed(who, task_id):
+            missing = worker_roles.ask(who, f"{run_path(claim).replace(task_id, 'none')}/{verb}", said)
             assert answer.text.replace(task_id, "ID") == missing.text.replace("none", "ID")
-        beat = worker_roles.ask("admin", f"{run_of(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
+        beat = worker_roles.ask("admin", f"{run_path(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
         assert beat.status_code == 200, "the claim was not changed"
 
 
-def test_an_old_lease_shows_nothing_new(worker_roles: WorkerRoleHarness) -> None:
+def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> None:
     """Who repeats the end of its work is told the task's state, and not what its owner has written into it since."""
     (claim,) = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    told = worker_roles.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
+    told = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
     assert told["status"] == "COMPLETED"
-    again = worker_roles.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
+    again = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
     assert not {"payload", "description", "purpose", "source", "children", "script"} & set(again)
     (claim,) = worker_roles.claims("admin", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    assert "payload" in worker_roles.ask("admin", f"{run_of(claim)}/complete", said).get_json()
+    assert "payload" in worker_roles.ask("admin", f"{run_path(claim)}/complete", said).get_json()
 
 
 def test_a_lease_is_no_right_to_another_s_run(worker_roles: WorkerRoleHarness) -> None:
     """One task's token ends no other task's run."""
     first, second = worker_roles.claims("gpu", "gpu")
-    answer = worker_roles.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": second["leaseToken"]})
-    assert problem(answer, 409)["type"].endswith("/lease-lost")
-    assert worker_roles.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
+    answer = worker_roles.ask("gpu", f"{run_path(first)}/complete", {"leaseToken": second["leaseToken"]})
+    assert read_problem(answer, 409)["type"].endswith("/lease-lost")
+    assert (
+        worker_roles.ask("gpu", f"{run_path(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
+    )
 
 
 def test_a_key_is_made_for_queues_and_an_owner() -> None:
@@ -158,7 +160,7 @@ def test_a_key_is_made_for_queues_and_an_owner() -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "a/b", "a b", "a\nb", "x" * 129])
-def test_a_key_is_made_for_no_owner_that_there_cannot_be(owner: str) -> None:
+def test_a_key_is_not_made_for_an_invalid_owner(owner: str) -> None:
     """Nor for one that the list of keys would take for two of them."""
     refused = CliRunner().invoke(cloudsched, ["keys", "new", "x", "--role", "worker", "--owner", owner])
     assert isinstance(refused.exception, Misconfigured)
@@ -173,7 +175,7 @@ def test_a_service_account_may_be_a_worker() -> None:
     with publish_keys(issuer):
         found = [
             Authenticator(access).authenticate(
-                Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email)}"})
+                Request.from_values(headers={"Authorization": f"Bearer {issuer.make_account_token(email)}"})
             )
             for email in ("box@p", "all@p")
         ]
@@ -187,7 +189,7 @@ def test_a_service_account_may_be_a_worker() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_only_some_roles_work(role: Role) -> None:
+def test_only_some_roles_may_work(role: Role) -> None:
     """Users, admins and workers do; readers and viewers do not."""
     caller = Caller("x", role, "ada")
     if role in {Role.READER, Role.VIEWER}:

@@ -34,7 +34,7 @@ app = App(Settings())
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Simulation, str, str, Client]]:
+def worker_api() -> Iterator[tuple[Simulation, str, str, Client]]:
     """An API with a worker's key for one queue, and a client of an admin's."""
     (worker, kept), (admin, other) = create_key("box", Role.WORKER, queues=["gpu"]), create_key("admin", Role.ADMIN)
     with (
@@ -48,9 +48,9 @@ def served() -> Iterator[tuple[Simulation, str, str, Client]]:
 
 
 @pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")
-def test_the_page_s_worker_works(served: tuple[Simulation, str, str, Client]) -> None:
+def test_the_example_worker_of_the_page_runs(worker_api: tuple[Simulation, str, str, Client]) -> None:
     """With nothing there it does nothing; with a task there, that is kept, said to be half done, and completed."""
-    sim, url, key, client = served
+    sim, url, key, client = worker_api
 
     path = ":".join({str(Path(shutil.which(tool) or "").parent) for tool in TOOLS})
 

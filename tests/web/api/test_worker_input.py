@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.web.api.test_fuzz import ANYTHING, SCALARS
-from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, problem
-from tests.web.api.test_worker_routes import claims, run_of
+from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, read_problem
+from tests.web.api.test_worker_routes import claim_from_queue, run_path
 
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK
@@ -104,41 +104,41 @@ def claim(call: Call, sim: Simulation, greeting: dict[str, Any]) -> dict[str, An
     """A run that was claimed just now."""
     call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu", "expectedDuration": 3600})
     sim.advance(timedelta(minutes=5))
-    (made,) = claims(call)
+    (made,) = claim_from_queue(call)
     return made
 
 
 @pytest.mark.parametrize(("wish", "field"), BAD_WISHES.values(), ids=BAD_WISHES)
-def test_a_bad_wish_claims_nothing(
+def test_an_invalid_claim_request_claims_nothing(
     call: Call, sim: Simulation, greeting: dict[str, Any], wish: object, field: str
 ) -> None:
     """400 names what is wrong, and what was offered is still there."""
     call("POST", "/v1/tasks", {**greeting, "pull": "gpu"})
     sim.advance(timedelta(minutes=5))
     before = sim.counts.commits
-    assert problem(call("POST", "/v1/queues/gpu/claim", json.dumps(wish).encode()))["field"] == field
+    assert read_problem(call("POST", "/v1/queues/gpu/claim", json.dumps(wish).encode()))["field"] == field
     assert sim.counts.commits == before
-    assert len(claims(call)) == 1
+    assert len(claim_from_queue(call)) == 1
 
 
 @pytest.mark.parametrize("queue", ["a b", "a.b", "x" * 65, "%2E%2E", "a%00", "ü", "gpu%0A"])
 def test_a_queues_name_is_checked(call: Call, queue: str) -> None:
     """A name that no queue can have is a 400."""
-    assert problem(call("POST", f"/v1/queues/{queue}/claim"))["field"] == "queue"
+    assert read_problem(call("POST", f"/v1/queues/{queue}/claim"))["field"] == "queue"
 
 
 @pytest.mark.parametrize(("verb", "words", "field"), BAD_WORDS.values(), ids=BAD_WORDS)
-def test_bad_words_end_nothing(
+def test_an_invalid_report_ends_nothing(
     call: Call, sim: Simulation, claim: dict[str, Any], verb: str, words: dict[str, Any], field: str
 ) -> None:
     """400 names what is wrong; the claim stands, and the run can be ended after that."""
     before = sim.counts.commits
     body = {"leaseToken": claim["leaseToken"], **words}
-    found = problem(call("POST", f"{run_of(claim)}/{verb}", json.dumps(body).encode()))
+    found = read_problem(call("POST", f"{run_path(claim)}/{verb}", json.dumps(body).encode()))
     assert found["field"] == field
     assert claim["leaseToken"] not in str(found)
     assert sim.counts.commits == before
-    assert call("POST", f"{run_of(claim)}/complete", {"leaseToken": claim["leaseToken"]}).status_code == 200
+    assert call("POST", f"{run_path(claim)}/complete", {"leaseToken": claim["leaseToken"]}).status_code == 200
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
@@ -148,7 +148,7 @@ def test_a_body_that_is_not_json_is_refused(
 ) -> None:
     """As for all operations: 400, or 413 if it is too large."""
     before = sim.counts.commits
-    problem(call("POST", f"{run_of(claim)}/{verb}", body), 413 if len(body) > 1024 * 1024 else 400)
+    read_problem(call("POST", f"{run_path(claim)}/{verb}", body), 413 if len(body) > 1024 * 1024 else 400)
     assert sim.counts.commits == before
 
 
@@ -160,25 +160,25 @@ def test_an_execution_that_is_not_there_is_a_lost_lease(
     """Whatever its name is, nobody has a claim on it."""
     body = {"leaseToken": claim["leaseToken"], **({"error": ERROR} if verb == "fail" else {})}
     answer = call("POST", f"/v1/tasks/t/executions/{execution}/{verb}", body)
-    assert problem(answer, 409)["type"].endswith("/lease-lost")
+    assert read_problem(answer, 409)["type"].endswith("/lease-lost")
 
 
-def test_what_is_long_is_cut_as_in_process(call: Call, claim: dict[str, Any]) -> None:
+def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any]) -> None:
     """Progress, titles, errors and reasons keep what a handler's in process would; the end of a traceback stays."""
     token = {"leaseToken": claim["leaseToken"]}
     steps = [{"text": f"{number}" + "x" * 300} for number in range(MAX_PROGRESS_NOTES + 10)]
-    assert call("POST", f"{run_of(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200
+    assert call("POST", f"{run_path(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200
     error = {"type": "T" * 500, "message": "m" * 5000, "traceback": "a" * 5000 + "z" * 10}
-    assert call("POST", f"{run_of(claim)}/fail", {**token, "error": error}).status_code == 200
-    record = call("GET", run_of(claim)).get_json()
+    assert call("POST", f"{run_path(claim)}/fail", {**token, "error": error}).status_code == 200
+    record = call("GET", run_path(claim)).get_json()
     assert len(record["progress"]) == MAX_PROGRESS_NOTES
     assert record["progress"][-1]["text"] == steps[-1]["text"][:MAX_TEXT]
     kept = record["error"]
     assert [len(kept[name]) for name in ("type", "message", "traceback")] == [MAX_TEXT, MAX_MESSAGE, MAX_TRACEBACK]
     assert kept["traceback"].endswith("z" * 10)
-    (again,) = claims(call)
+    (again,) = claim_from_queue(call)
     told = {"leaseToken": again["leaseToken"], "notices": [{"title": "t" * 500, "body": "b" * 5000}] * MAX_NOTICES}
-    assert call("POST", f"{run_of(again)}/complete", told).status_code == 200
+    assert call("POST", f"{run_path(again)}/complete", told).status_code == 200
     messages = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert [(len(each["title"]), len(each["body"])) for each in messages] == [(MAX_TEXT, 5000)] * MAX_NOTICES
 
@@ -189,7 +189,7 @@ def test_what_is_long_is_cut_as_in_process(call: Call, claim: dict[str, Any]) ->
         st.sampled_from(["worker", "skills", "handlers", "limit"]) | st.text(max_size=3), ANYTHING, max_size=3
     )
 )
-def test_no_wish_makes_a_claim_fail(call: Call, body: dict[str, Any]) -> None:
+def test_no_claim_request_causes_a_server_error(call: Call, body: dict[str, Any]) -> None:
     """A claim answers 200 or a 4xx that names a field."""
     answer = call("POST", "/v1/queues/gpu/claim", json.dumps(body).encode())
     assert answer.status_code < 500, answer.text
@@ -217,22 +217,22 @@ def test_no_wish_makes_a_claim_fail(call: Call, body: dict[str, Any]) -> None:
         },
     ),
 )
-def test_no_words_make_the_end_of_a_run_fail(
+def test_no_report_causes_a_server_error(
     call: Call, sim: Simulation, greeting: dict[str, Any], verb: str, body: dict[str, Any]
 ) -> None:
     """Each is taken, or a 4xx that names a field and changes nothing; afterwards the task can be read."""
     call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu"})
     call("POST", "/v1/tasks/t/trigger")
     sim.advance(timedelta(seconds=1))
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     before = sim.counts.commits
     said = json.dumps({"leaseToken": claim["leaseToken"], **body}).encode()
-    answer = call("POST", f"{run_of(claim)}/{verb}", said)
+    answer = call("POST", f"{run_path(claim)}/{verb}", said)
     assert answer.status_code < 500, answer.text
     if answer.status_code >= 400:
         assert answer.status_code == 400, answer.text
         assert "field" in answer.get_json(force=True)
         assert sim.counts.commits == before
-    for path in ("/v1/tasks/t", run_of(claim), "/v1/tasks/t/executions"):
+    for path in ("/v1/tasks/t", run_path(claim), "/v1/tasks/t/executions"):
         assert call("GET", path).status_code == 200
     assert call("DELETE", "/v1/tasks/t").status_code == 204

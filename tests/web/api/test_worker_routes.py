@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.web.api.test_invalid_input import problem
+from tests.web.api.test_invalid_input import read_problem
 
 from cloudsched.testing import START
 
@@ -24,7 +24,7 @@ SOON = timedelta(minutes=5)
 """When a task without a schedule is due; and how long a lease lasts, if its task says nothing."""
 
 
-def stamp(after: timedelta) -> str:
+def format_instant(after: timedelta) -> str:
     """Return the instant so long after the simulation's beginning, as answers have it."""
     return (START + after).isoformat().replace("+00:00", "Z")
 
@@ -33,16 +33,16 @@ def stamp(after: timedelta) -> str:
 def offer(call: Call, sim: Simulation, greeting: dict[str, Any]) -> Callable[..., str]:
     """Let a task of the queue `gpu` come due; return its path."""
 
-    def made(**more: object) -> str:
+    def offer_task(**more: object) -> str:
         answer = call("POST", "/v1/tasks", {**greeting, "pull": "gpu", **more})
         assert answer.status_code == 201, answer.text
         sim.advance(SOON)
         return answer.headers["Location"]
 
-    return made
+    return offer_task
 
 
-def claims(call: Call, queue: str = "gpu", **wanted: object) -> list[dict[str, Any]]:
+def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[dict[str, Any]]:
     """Claim what a queue offers."""
     answer = call("POST", f"/v1/queues/{queue}/claim", wanted or None)
     assert answer.status_code == 200, answer.text
@@ -51,52 +51,62 @@ def claims(call: Call, queue: str = "gpu", **wanted: object) -> list[dict[str, A
     return found
 
 
-def run_of(claim: dict[str, Any]) -> str:
+def run_path(claim: dict[str, Any]) -> str:
     """Return the path of a claimed run."""
     return f"/v1/tasks/{claim['task']['id']}/executions/{claim['executionId']}"
 
 
 def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
     """Nothing there; then claimed, kept with heartbeats past its first lease, completed; and the owner has it all."""
-    assert claims(call) == []
+    assert claim_from_queue(call) == []
     place = offer(deliveryChannels=["WEB"])
     offered = call("GET", place).get_json()
-    assert (offered["offeredAt"], offered["isRunning"], offered["pull"]) == (stamp(SOON), False, {"queue": "gpu"})
+    assert (offered["offeredAt"], offered["isRunning"], offered["pull"]) == (
+        format_instant(SOON),
+        False,
+        {"queue": "gpu"},
+    )
     sim.advance(timedelta(minutes=1))
-    (claim,) = claims(call, worker="box-1")
+    (claim,) = claim_from_queue(call, worker="box-1")
     task = claim["task"]
     assert task == call("GET", place).get_json()
     assert (task["handler"], task["payload"], task["isRunning"]) == ("greet", {"name": "Ada"}, True)
     assert "offeredAt" not in task
-    assert (claim["scheduledFor"], claim["startedAt"]) == (stamp(SOON), stamp(timedelta(minutes=6)))
-    assert (claim["attempt"], claim["progress"], claim["leaseUntil"]) == (1, [], stamp(timedelta(minutes=11)))
+    assert (claim["scheduledFor"], claim["startedAt"]) == (format_instant(SOON), format_instant(timedelta(minutes=6)))
+    assert (claim["attempt"], claim["progress"], claim["leaseUntil"]) == (1, [], format_instant(timedelta(minutes=11)))
     for minute in (10, 14, 18):
         sim.advance_to(START + timedelta(minutes=minute))
         said = {"leaseToken": claim["leaseToken"], "progress": [{"text": f"{minute} %"}]}
-        beat = call("POST", f"{run_of(claim)}/heartbeat", said).get_json()
+        beat = call("POST", f"{run_path(claim)}/heartbeat", said).get_json()
         now = timedelta(minutes=minute)
-        assert beat == {"leaseUntil": stamp(now + SOON), "renewedAt": stamp(now), "isCancelled": False}
-        assert call("GET", run_of(claim)).get_json()["progress"][0]["text"] == f"{minute} %"
+        assert beat == {
+            "leaseUntil": format_instant(now + SOON),
+            "renewedAt": format_instant(now),
+            "isCancelled": False,
+        }
+        assert call("GET", run_path(claim)).get_json()["progress"][0]["text"] == f"{minute} %"
     done = {"content": {"frames": 7}, "notices": [{"title": "Rendered", "body": "7"}], "queries": 2, "tokens": 3}
-    ended = call("POST", f"{run_of(claim)}/complete", {"leaseToken": claim["leaseToken"], **done})
+    ended = call("POST", f"{run_path(claim)}/complete", {"leaseToken": claim["leaseToken"], **done})
     assert (ended.status_code, ended.get_json()["status"]) == (200, "COMPLETED")
     assert ended.get_json() == call("GET", place).get_json()
     assert ended.headers["ETag"] == call("GET", place).headers["ETag"]
-    record = call("GET", run_of(claim)).get_json()
+    record = call("GET", run_path(claim)).get_json()
     assert (record["status"], record["content"], record["queries"], record["tokens"]) == (
         "SUCCEEDED",
         {"frames": 7},
         2,
         3,
     )
-    assert record["progress"] == [{"at": stamp(timedelta(minutes=18)), "text": "18 %"}], "what heartbeats said stays"
+    assert record["progress"] == [{"at": format_instant(timedelta(minutes=18)), "text": "18 %"}], (
+        "what heartbeats said stays"
+    )
     assert [(each["number"], each["worker"]) for each in record["attempts"]] == [(1, "box-1")]
     (message,) = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert (message["title"], message["body"]) == ("Rendered", "7")
-    assert claims(call) == []
+    assert claim_from_queue(call) == []
 
 
-def test_workers_who_claim_at_once_never_have_the_same(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_concurrent_claims_never_return_the_same_run(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
     """Of 40 tasks and 4 workers, each task is claimed once, and none is left."""
     for number in range(40):
         call("POST", "/v1/tasks", {**greeting, "id": f"t{number}", "pull": "gpu"})
@@ -106,7 +116,7 @@ def test_workers_who_claim_at_once_never_have_the_same(call: Call, sim: Simulati
 
     def work() -> None:
         together.wait(30)
-        while found := claims(call, limit=3):
+        while found := claim_from_queue(call, limit=3):
             had.extend(claim["task"]["id"] for claim in found)
 
     workers = [threading.Thread(target=work) for _ in range(4)]
@@ -117,60 +127,60 @@ def test_workers_who_claim_at_once_never_have_the_same(call: Call, sim: Simulati
     assert sorted(had) == sorted(f"t{number}" for number in range(40))
 
 
-def test_what_is_asked_for_is_what_is_claimed(call: Call, offer: Callable[..., str]) -> None:
+def test_a_claim_returns_only_what_it_asks_for(call: Call, offer: Callable[..., str]) -> None:
     """By queue, skill, handler and number; the most urgent first."""
     offer(id="any", priority="LOW")
     offer(id="skilled", pull={"queue": "gpu", "skill": "cuda"})
     offer(id="other", handler="anything")
     offer(id="urgent", priority="HIGH")
-    assert claims(call, "render") == []
-    assert claims(call, handlers=[]) == []
-    assert [each["task"]["id"] for each in claims(call, handlers=["anything"], limit=100)] == ["other"]
-    assert [each["task"]["id"] for each in claims(call)] == ["urgent"]
-    assert [each["task"]["id"] for each in claims(call, limit=100)] == ["any"]
-    assert [each["task"]["id"] for each in claims(call, skills=["cuda", "cuda", "x"])] == ["skilled"]
+    assert claim_from_queue(call, "render") == []
+    assert claim_from_queue(call, handlers=[]) == []
+    assert [each["task"]["id"] for each in claim_from_queue(call, handlers=["anything"], limit=100)] == ["other"]
+    assert [each["task"]["id"] for each in claim_from_queue(call)] == ["urgent"]
+    assert [each["task"]["id"] for each in claim_from_queue(call, limit=100)] == ["any"]
+    assert [each["task"]["id"] for each in claim_from_queue(call, skills=["cuda", "cuda", "x"])] == ["skilled"]
 
 
 def test_a_lost_lease_cannot_end_a_run(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
     """A worker whose lease has ended gets 409 lease-lost for every report; the next worker's result counts."""
     place = offer(retry={"maxRetries": 1})
-    (slow,) = claims(call)
+    (slow,) = claim_from_queue(call)
     sim.advance(SOON + timedelta(minutes=2))
     assert call("GET", place).get_json()["offeredAt"]
-    (quick,) = claims(call)
+    (quick,) = claim_from_queue(call)
     assert (quick["executionId"], quick["attempt"]) == (slow["executionId"], 2)
     failed = {"error": {"type": "E", "message": "m"}}
     for verb, more in (("heartbeat", {}), ("complete", {"content": 1}), ("fail", failed), ("release", {})):
-        lost = problem(call("POST", f"{run_of(slow)}/{verb}", {"leaseToken": slow["leaseToken"], **more}), 409)
+        lost = read_problem(call("POST", f"{run_path(slow)}/{verb}", {"leaseToken": slow["leaseToken"], **more}), 409)
         assert lost["type"].endswith("/lease-lost")
         assert slow["leaseToken"] not in str(lost)
     assert call("GET", place).get_json()["isRunning"] is True
-    call("POST", f"{run_of(quick)}/complete", {"leaseToken": quick["leaseToken"], "content": 2})
-    record = call("GET", run_of(quick)).get_json()
+    call("POST", f"{run_path(quick)}/complete", {"leaseToken": quick["leaseToken"], "content": 2})
+    record = call("GET", run_path(quick)).get_json()
     assert (record["content"], [each["status"] for each in record["attempts"]]) == (2, ["TIMED_OUT", "SUCCEEDED"])
 
 
-def test_a_worker_hears_that_its_task_was_cancelled(call: Call, offer: Callable[..., str]) -> None:
+def test_a_heartbeat_reports_that_the_task_was_cancelled(call: Call, offer: Callable[..., str]) -> None:
     """The next heartbeat says so; the worker ends it as CANCELLED, with its reason."""
     place = offer()
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     token = {"leaseToken": claim["leaseToken"]}
     call("POST", f"{place}/cancel")
-    assert call("POST", f"{run_of(claim)}/heartbeat", token).get_json()["isCancelled"] is True
+    assert call("POST", f"{run_path(claim)}/heartbeat", token).get_json()["isCancelled"] is True
     said = {**token, "status": "CANCELLED", "message": "stopped"}
-    assert call("POST", f"{run_of(claim)}/complete", said).get_json()["status"] == "CANCELLED"
-    record = call("GET", run_of(claim)).get_json()
+    assert call("POST", f"{run_path(claim)}/complete", said).get_json()["status"] == "CANCELLED"
+    record = call("GET", run_path(claim)).get_json()
     assert (record["status"], record["message"]) == ("CANCELLED", "stopped")
 
 
-def test_a_worker_of_a_deleted_task_is_told_that_there_is_none(call: Call, offer: Callable[..., str]) -> None:
+def test_reports_on_a_deleted_task_are_answered_with_not_found(call: Call, offer: Callable[..., str]) -> None:
     """404 for all that it says; nothing comes back to life."""
     place = offer()
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     call("DELETE", place)
     for verb in ("heartbeat", "complete", "release"):
-        problem(call("POST", f"{run_of(claim)}/{verb}", {"leaseToken": claim["leaseToken"]}), 404)
-    problem(call("GET", place), 404)
+        read_problem(call("POST", f"{run_path(claim)}/{verb}", {"leaseToken": claim["leaseToken"]}), 404)
+    read_problem(call("GET", place), 404)
 
 
 @pytest.mark.parametrize("verb", ["complete", "fail"])
@@ -179,16 +189,16 @@ def test_reporting_an_end_twice_changes_nothing(
 ) -> None:
     """A report repeated because its response was lost is answered with the task and changes nothing."""
     offer(retry={"maxRetries": 3})
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"]}
     said |= {"content": 1} if verb == "complete" else {"error": {"type": "E", "message": "no"}, "retryAfter": 60}
-    first = call("POST", f"{run_of(claim)}/{verb}", said)
+    first = call("POST", f"{run_path(claim)}/{verb}", said)
     commits = sim.counts.commits
-    again = call("POST", f"{run_of(claim)}/{verb}", said)
+    again = call("POST", f"{run_path(claim)}/{verb}", said)
     assert (first.status_code, again.status_code, sim.counts.commits) == (200, 200, commits)
     assert again.get_json() == first.get_json()
-    stranger = call("POST", f"{run_of(claim)}/{verb}", {**said, "leaseToken": "0" * 32})
-    assert problem(stranger, 409)["type"].endswith("/lease-lost")
+    stranger = call("POST", f"{run_path(claim)}/{verb}", {**said, "leaseToken": "0" * 32})
+    assert read_problem(stranger, 409)["type"].endswith("/lease-lost")
 
 
 def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
@@ -196,36 +206,36 @@ def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, 
     place = offer(retry={"maxRetries": 2, "firstDelay": 60})
     error = {"type": "GpuError", "message": "out of memory", "traceback": "line 1"}
     for attempt, wait in ((1, None), (2, 600)):
-        (claim,) = claims(call)
+        (claim,) = claim_from_queue(call)
         assert claim["attempt"] == attempt
         more = {} if wait is None else {"retryAfter": wait}
-        task = call("POST", f"{run_of(claim)}/fail", {"leaseToken": claim["leaseToken"], "error": error, **more})
+        task = call("POST", f"{run_path(claim)}/fail", {"leaseToken": claim["leaseToken"], "error": error, **more})
         assert task.get_json()["status"] == "ACTIVE"
-        record = call("GET", run_of(claim)).get_json()
+        record = call("GET", run_path(claim)).get_json()
         assert (record["status"], record["error"]) == ("RETRYING", error)
         if wait:
             sim.advance(timedelta(seconds=wait - 1))
-            assert claims(call) == []
+            assert claim_from_queue(call) == []
         sim.advance(timedelta(minutes=3))
-    (last,) = claims(call)
-    ended = call("POST", f"{run_of(last)}/fail", {"leaseToken": last["leaseToken"], "error": error})
+    (last,) = claim_from_queue(call)
+    ended = call("POST", f"{run_path(last)}/fail", {"leaseToken": last["leaseToken"], "error": error})
     assert ended.get_json()["status"] == "FAILED"
-    record = call("GET", run_of(last)).get_json()
+    record = call("GET", run_path(last)).get_json()
     assert ended.get_json() == {**call("GET", place).get_json(), "failedExecution": record}
     assert ended.headers["ETag"] == call("GET", place).headers["ETag"]
 
 
-def test_only_whose_failure_was_the_last_is_given_its_record(
+def test_a_repeated_failure_report_does_not_return_a_later_record(
     call: Call, sim: Simulation, offer: Callable[..., str]
 ) -> None:
     """Who repeats an earlier failure, and hears late that another one has followed, is told nothing of that one."""
     offer(retry={"maxRetries": 1, "firstDelay": 60})
     said = []
     for _ in range(2):
-        (claim,) = claims(call)
+        (claim,) = claim_from_queue(call)
         body = {"leaseToken": claim["leaseToken"], "error": {"type": "E", "message": "m"}}
         said.append(
-            (f"{run_of(claim)}/fail", body, "failedExecution" in call("POST", f"{run_of(claim)}/fail", body).text)
+            (f"{run_path(claim)}/fail", body, "failedExecution" in call("POST", f"{run_path(claim)}/fail", body).text)
         )
         sim.advance(timedelta(minutes=3))
     again = ["failedExecution" in call("POST", path, body).text for path, body, _ in said]
@@ -235,27 +245,27 @@ def test_only_whose_failure_was_the_last_is_given_its_record(
 def test_a_final_failure_is_final(call: Call, offer: Callable[..., str]) -> None:
     """With isFinal no attempt follows, whatever the policy says."""
     offer(retry={"maxRetries": 5})
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"], "error": {"type": "E", "message": "m"}, "isFinal": True}
-    assert call("POST", f"{run_of(claim)}/fail", said).get_json()["status"] == "FAILED"
+    assert call("POST", f"{run_path(claim)}/fail", said).get_json()["status"] == "FAILED"
 
 
-def test_what_is_given_back_keeps_its_place_and_costs_nothing(
+def test_a_released_run_keeps_its_place_and_costs_no_attempt(
     call: Call, sim: Simulation, offer: Callable[..., str]
 ) -> None:
     """The next to claim has it before what came due later, as the same attempt, with what was said so far."""
     offer(id="first", retry={"maxRetries": 0})
     offer(id="second")
     sim.advance(timedelta(minutes=1))
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"], "reason": "going home", "progress": [{"text": "half"}]}
-    assert call("POST", f"{run_of(claim)}/release", said).get_json()["offeredAt"] == stamp(SOON)
-    assert call("GET", run_of(claim)).get_json()["message"] == "going home"
-    (again,) = claims(call)
+    assert call("POST", f"{run_path(claim)}/release", said).get_json()["offeredAt"] == format_instant(SOON)
+    assert call("GET", run_path(claim)).get_json()["message"] == "going home"
+    (again,) = claim_from_queue(call)
     assert (again["task"]["id"], again["attempt"]) == ("first", 1)
     assert [step["text"] for step in again["progress"]] == ["half"]
     assert again["leaseToken"] != claim["leaseToken"]
-    problem(call("POST", f"{run_of(claim)}/complete", {"leaseToken": claim["leaseToken"]}), 409)
+    read_problem(call("POST", f"{run_path(claim)}/complete", {"leaseToken": claim["leaseToken"]}), 409)
 
 
 def test_a_released_run_is_offered_again_after_the_delay(
@@ -263,19 +273,19 @@ def test_a_released_run_is_offered_again_after_the_delay(
 ) -> None:
     """With `after` it is not offered earlier; it stays the same attempt and keeps its progress."""
     offer(retry={"maxRetries": 0})
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     token = {"leaseToken": claim["leaseToken"]}
-    call("POST", f"{run_of(claim)}/heartbeat", {**token, "progress": [{"text": "half"}]})
-    assert call("POST", f"{run_of(claim)}/release", {**token, "after": 60}).status_code == 200
+    call("POST", f"{run_path(claim)}/heartbeat", {**token, "progress": [{"text": "half"}]})
+    assert call("POST", f"{run_path(claim)}/release", {**token, "after": 60}).status_code == 200
     sim.advance(timedelta(seconds=59))
-    assert claims(call) == []
+    assert claim_from_queue(call) == []
     sim.advance(timedelta(seconds=1))
-    (again,) = claims(call)
+    (again,) = claim_from_queue(call)
     assert (again["attempt"], [step["text"] for step in again["progress"]]) == (1, ["half"])
     said = {"leaseToken": again["leaseToken"], "after": 60, "progress": [{"text": "half"}, {"text": "more"}]}
-    shown = call("POST", f"{run_of(again)}/release", said).get_json()
+    shown = call("POST", f"{run_path(again)}/release", said).get_json()
     assert ("offeredAt" in shown, shown["isRunning"]) == (False, False)
-    assert [step["text"] for step in call("GET", run_of(again)).get_json()["progress"]] == ["half", "more"]
+    assert [step["text"] for step in call("GET", run_path(again)).get_json()["progress"]] == ["half", "more"]
 
 
 def test_a_lease_token_appears_only_in_its_claim(
@@ -284,15 +294,15 @@ def test_a_lease_token_appears_only_in_its_claim(
     """No list, no task, no execution, no error and no line of the log has it: only the answer to the claim."""
     caplog.set_level(logging.DEBUG)
     place = offer(retry={"maxRetries": 1})
-    (claim,) = claims(call)
+    (claim,) = claim_from_queue(call)
     token = claim["leaseToken"]
     seen: list[TestResponse] = []
 
-    def look() -> None:
-        paths = (place, f"{place}/executions", run_of(claim), f"{place}/tree", "/v1/tasks", "/v1/tasks?status=ACTIVE")
+    def collect_answers() -> None:
+        paths = (place, f"{place}/executions", run_path(claim), f"{place}/tree", "/v1/tasks", "/v1/tasks?status=ACTIVE")
         seen.extend(call("GET", path) for path in paths)
 
-    look()
+    collect_answers()
     said: list[tuple[str, dict[str, Any]]] = [
         ("heartbeat", {"leaseToken": token, "progress": [{"text": 5}]}),
         ("heartbeat", {"leaseToken": [token]}),
@@ -301,10 +311,10 @@ def test_a_lease_token_appears_only_in_its_claim(
         ("heartbeat", {"leaseToken": token}),
         ("release", {"leaseToken": token, "after": 1}),
     ]
-    seen.extend(call("POST", f"{run_of(claim)}/{verb}", body) for verb, body in said)
-    look()
+    seen.extend(call("POST", f"{run_path(claim)}/{verb}", body) for verb, body in said)
+    collect_answers()
     sim.advance(timedelta(seconds=2))
-    seen.append(call("POST", f"{run_of(claim)}/complete", b'{"leaseToken": "' + token.encode() + b'"'))
+    seen.append(call("POST", f"{run_path(claim)}/complete", b'{"leaseToken": "' + token.encode() + b'"'))
     assert {answer.status_code for answer in seen} == {200, 400, 409}
     assert not [answer.text for answer in seen if token in answer.text + str(answer.headers)]
     assert token not in caplog.text

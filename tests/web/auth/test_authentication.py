@@ -46,15 +46,15 @@ def issuer() -> Issuer:
 
 
 @pytest.fixture(autouse=True)
-def asked(issuer: Issuer) -> Iterator[list[str]]:
+def issuer_requests(issuer: Issuer) -> Iterator[list[str]]:
     """What Google's libraries have asked for; each test begins with nothing kept."""
     clear_authenticators()
-    with publish_keys(issuer) as asked:
-        yield asked
+    with publish_keys(issuer) as issuer_requests:
+        yield issuer_requests
     clear_authenticators()
 
 
-def status(token: str, access: Access = ACCESS, **headers: str) -> int:
+def request_status(token: str, access: Access = ACCESS, **headers: str) -> int:
     """Return what a list request with this token is answered."""
     with Simulation(app, access=access) as sim:
         client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
@@ -65,13 +65,13 @@ def status(token: str, access: Access = ACCESS, **headers: str) -> int:
         return answer.status_code
 
 
-def unsigned(claims: dict[str, Any], alg: str = "none") -> str:
+def make_unsigned_token(claims: dict[str, Any], alg: str = "none") -> str:
     """Return a token without a signature, as the Firebase Auth emulator makes them."""
     parts = [json.dumps({"alg": alg, "typ": "JWT"}), json.dumps(claims)]
     return ".".join(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts) + "."
 
 
-def timed(claims: dict[str, Any]) -> dict[str, Any]:
+def with_instants(claims: dict[str, Any]) -> dict[str, Any]:
     """Return claims with instants for durations from now on: they are written long before the last tests run."""
     now = int(time.time())
     return {
@@ -80,11 +80,11 @@ def timed(claims: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_users_and_an_accounts_token_let_in(issuer: Issuer) -> None:
+def test_tokens_of_users_and_accounts_are_accepted(issuer: Issuer) -> None:
     """What Google has signed for this project, or this API, proves who somebody is."""
-    assert status(issuer.user()) == 200
-    assert status(issuer.account(ROBOT)) == 200
-    assert status(issuer.account(ROBOT, aud="https://b")) == 200
+    assert request_status(issuer.make_user_token()) == 200
+    assert request_status(issuer.make_account_token(ROBOT)) == 200
+    assert request_status(issuer.make_account_token(ROBOT, aud="https://b")) == 200
 
 
 @pytest.mark.parametrize(("claim", "sees"), [(True, True), (False, False), ("true", False), (1, False), (None, False)])
@@ -98,15 +98,18 @@ def test_an_admin_claim_sees_all(
     sim = simulate(access=ACCESS)
     sim.app.create(owner="bob", title="T", handler="anything")
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
+    answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.make_user_token(admin=claim)}"})
     assert len(answer.get_json()["tasks"]) == sees
 
 
-def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
+def test_keys_are_fetched_once(issuer: Issuer, issuer_requests: list[str]) -> None:
     """The libraries keep Google's keys as long as their Cache-Control says: not every request waits for them."""
     for _ in range(3):
-        assert (status(issuer.user()), status(issuer.account(ROBOT))) == (200, 200)
-    assert sorted(asked) == sorted([FIREBASE_CERTS, GOOGLE_CERTS])
+        assert (request_status(issuer.make_user_token()), request_status(issuer.make_account_token(ROBOT))) == (
+            200,
+            200,
+        )
+    assert sorted(issuer_requests) == sorted([FIREBASE_CERTS, GOOGLE_CERTS])
 
 
 @pytest.mark.parametrize(
@@ -129,9 +132,9 @@ def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
     ],
     ids=range(14),
 )
-def test_a_user_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
+def test_a_user_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     """Expired, not yet made, of another project, of another issuer, of nobody: all are 401."""
-    assert status(issuer.user(**timed(claims))) == 401
+    assert request_status(issuer.make_user_token(**with_instants(claims))) == 401
 
 
 @pytest.mark.parametrize(
@@ -150,24 +153,24 @@ def test_a_user_token_that_says_something_else_is_refused(issuer: Issuer, claims
     ],
     ids=range(10),
 )
-def test_an_account_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
+def test_an_account_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     """Expired, made for another service, of another account, with an address that nobody has verified: all are 401."""
-    assert status(issuer.account(ROBOT, **timed(claims))) == 401
+    assert request_status(issuer.make_account_token(ROBOT, **with_instants(claims))) == 401
 
 
 def test_a_swapped_key_is_refused(issuer: Issuer) -> None:
     """A key of one's own under the name of Google's, or under no known name, proves nothing."""
-    assert status(Issuer(kid=issuer.kid).user()) == 401
-    assert status(Issuer(kid="another").user()) == 401
-    assert status(Issuer(kid=issuer.kid).account(ROBOT)) == 401
-    assert status(Issuer(kid="another").account(ROBOT)) == 401
+    assert request_status(Issuer(kid=issuer.kid).make_user_token()) == 401
+    assert request_status(Issuer(kid="another").make_user_token()) == 401
+    assert request_status(Issuer(kid=issuer.kid).make_account_token(ROBOT)) == 401
+    assert request_status(Issuer(kid="another").make_account_token(ROBOT)) == 401
 
 
 @pytest.mark.parametrize("alg", ["none", "None", "RS256", "HS256"])
-def test_no_signature_is_refused(alg: str) -> None:
+def test_a_token_without_a_signature_is_refused(alg: str) -> None:
     """`alg: none`, in any spelling, is for the emulator alone; so is a signature that is missing."""
-    assert status(unsigned(user_claims("ada"), alg)) == 401
-    assert status(unsigned(account_claims(ROBOT), alg)) == 401
+    assert request_status(make_unsigned_token(user_claims("ada"), alg)) == 401
+    assert request_status(make_unsigned_token(account_claims(ROBOT), alg)) == 401
 
 
 def test_a_public_key_is_not_accepted_as_an_hmac_secret(issuer: Issuer) -> None:
@@ -177,7 +180,7 @@ def test_a_public_key_is_not_accepted_as_an_hmac_secret(issuer: Issuer) -> None:
     key = jwt.get_algorithm_by_name("HS256")
     secret = issuer.certificate.replace("CERTIFICATE", "X").encode()  # PyJWT will not sign with a PEM as it is
     signature = base64.urlsafe_b64encode(key.sign(f"{digits}.{claims}".encode(), secret)).decode().rstrip("=")
-    assert status(f"{digits}.{claims}.{signature}") == 401
+    assert request_status(f"{digits}.{claims}.{signature}") == 401
 
 
 @pytest.mark.parametrize(
@@ -196,38 +199,38 @@ def test_a_public_key_is_not_accepted_as_an_hmac_secret(issuer: Issuer) -> None:
     ],
     ids=range(10),
 )
-def test_what_is_no_token_is_refused(token: str) -> None:
+def test_a_malformed_token_is_refused(token: str) -> None:
     """Whatever stands where a token should, it is a 401 and never a 500."""
-    assert status(token.encode().decode("latin-1")) == 401
+    assert request_status(token.encode().decode("latin-1")) == 401
 
 
 def test_a_token_cut_short_or_changed_is_refused(issuer: Issuer) -> None:
     """Every part of a token is under its signature."""
-    head, body, signature = issuer.user().split(".")
+    head, body, signature = issuer.make_user_token().split(".")
     admin = base64.urlsafe_b64encode(json.dumps({**user_claims("ada"), "admin": True}).encode()).decode()
-    assert status(f"{head}.{body}.{signature[:-4]}") == 401
-    assert status(f"{head}.{admin.rstrip('=')}.{signature}") == 401
-    assert status(f"{head}.{body}.") == 401
+    assert request_status(f"{head}.{body}.{signature[:-4]}") == 401
+    assert request_status(f"{head}.{admin.rstrip('=')}.{signature}") == 401
+    assert request_status(f"{head}.{body}.") == 401
 
 
-def test_another_kind_of_token_than_is_set_up_is_refused(issuer: Issuer) -> None:
+def test_a_token_of_a_kind_that_is_not_configured_is_refused(issuer: Issuer) -> None:
     """Users come in only where a Firebase project is named, accounts only where they are."""
     only_accounts = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences)
-    assert status(issuer.user(), only_accounts) == 401
-    assert status(issuer.account(ROBOT), Access(firebase_project=PROJECT)) == 401
+    assert request_status(issuer.make_user_token(), only_accounts) == 401
+    assert request_status(issuer.make_account_token(ROBOT), Access(firebase_project=PROJECT)) == 401
 
 
 def test_the_emulators_tokens_need_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unsigned tokens are taken if, and only if, the Firebase Auth emulator is configured; expired ones never."""
-    token = unsigned(user_claims("ada"))
-    assert status(token) == 401
+    token = make_unsigned_token(user_claims("ada"))
+    assert request_status(token) == 401
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
     clear_authenticators()
     emulated = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
-    assert status(token, emulated) == 200
-    assert status(unsigned({**user_claims("ada"), "exp": int(time.time()) - 60}), emulated) == 401
-    assert status(unsigned({**user_claims("ada"), "aud": "x"}), emulated) == 401
-    assert status(token, ACCESS) == 503, "the environment says so, but the settings do not"
+    assert request_status(token, emulated) == 200
+    assert request_status(make_unsigned_token({**user_claims("ada"), "exp": int(time.time()) - 60}), emulated) == 401
+    assert request_status(make_unsigned_token({**user_claims("ada"), "aud": "x"}), emulated) == 401
+    assert request_status(token, ACCESS) == 503, "the environment says so, but the settings do not"
 
 
 def test_the_emulator_is_refused_in_the_cloud() -> None:
@@ -262,14 +265,14 @@ def test_an_account_listed_twice_is_refused() -> None:
 
 def test_tokens_without_signature_need_trust_in_cloud_run(issuer: Issuer) -> None:
     """A token whose signature Cloud Run took off is believed if the settings say that Cloud Run checks all tokens."""
-    stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    stripped = issuer.make_account_token(ROBOT).rpartition(".")[0] + "." + REMOVED_SIGNATURE
     trusting = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences, trust_cloud_run=True)
-    assert status(stripped) == 401
-    assert status(stripped, trusting) == 200
-    old = issuer.account(ROBOT, exp=int(time.time()) - 60).rpartition(".")[0] + "." + REMOVED_SIGNATURE
-    other = issuer.account("eve@x.iam.gserviceaccount.com").rpartition(".")[0] + "." + REMOVED_SIGNATURE
-    user = issuer.user().rpartition(".")[0] + "." + REMOVED_SIGNATURE
-    assert {status(token, trusting) for token in (old, other, user)} == {401}
+    assert request_status(stripped) == 401
+    assert request_status(stripped, trusting) == 200
+    old = issuer.make_account_token(ROBOT, exp=int(time.time()) - 60).rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    other = issuer.make_account_token("eve@x.iam.gserviceaccount.com").rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    user = issuer.make_user_token().rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    assert {request_status(token, trusting) for token in (old, other, user)} == {401}
 
 
 def test_the_sweep_accepts_only_its_own_account(issuer: Issuer, simulate: Callable[..., Simulation]) -> None:
@@ -277,18 +280,18 @@ def test_the_sweep_accepts_only_its_own_account(issuer: Issuer, simulate: Callab
     sim = simulate(access=Access(sweeper=ROBOT, audiences=(AUDIENCE,)))
     client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
 
-    def swept(token: str) -> int:
+    def sweep_status(token: str) -> int:
         return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code
 
-    assert swept(issuer.account(ROBOT)) == 200
+    assert sweep_status(issuer.make_account_token(ROBOT)) == 200
     others = (
-        issuer.account("eve@x.iam.gserviceaccount.com"),
-        issuer.account(ROBOT, aud="https://other"),
-        issuer.user(),
-        Issuer(kid=issuer.kid).account(ROBOT),
+        issuer.make_account_token("eve@x.iam.gserviceaccount.com"),
+        issuer.make_account_token(ROBOT, aud="https://other"),
+        issuer.make_user_token(),
+        Issuer(kid=issuer.kid).make_account_token(ROBOT),
         "",
     )
-    assert {swept(token) for token in others} == {401}
+    assert {sweep_status(token) for token in others} == {401}
 
 
 def test_googles_keys_out_of_reach_are_not_the_callers_fault(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,5 +303,5 @@ def test_googles_keys_out_of_reach_are_not_the_callers_fault(issuer: Issuer, mon
         raise Unreachable("no route")
 
     monkeypatch.setattr(HTTPAdapter, "send", send)
-    assert status(issuer.user()) == 503
-    assert status(issuer.account(ROBOT)) == 503
+    assert request_status(issuer.make_user_token()) == 503
+    assert request_status(issuer.make_account_token(ROBOT)) == 503

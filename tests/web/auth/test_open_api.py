@@ -26,7 +26,7 @@ HERE = "127.0.0.1"
 SERVE: dict[str, Callable[[App, Request], Response]] = {"api": serve_api, "sweep": serve_sweep}
 
 
-def status(
+def request_status(
     access: Access,
     function: str = "api",
     *,
@@ -46,22 +46,22 @@ def status(
 
 def test_without_settings_the_api_is_closed_outside_the_cloud_too() -> None:
     """A container or a VM for which nothing is set lets nobody in, not even from the same machine."""
-    assert status(Access()) == 503
-    assert status(Access(), "sweep") == 401
+    assert request_status(Access()) == 503
+    assert request_status(Access(), "sweep") == 401
 
 
 @pytest.mark.parametrize("peer", [HERE, "127.8.9.10", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("function", SERVE)
-def test_an_open_api_lets_in_its_own_machine(function: str, peer: str) -> None:
+def test_an_open_api_admits_its_own_machine(function: str, peer: str) -> None:
     """By any loopback address, in both families."""
-    assert status(Access(open=True), function, peer=peer) == 200
+    assert request_status(Access(open=True), function, peer=peer) == 200
 
 
 @pytest.mark.parametrize("peer", [None, "", "10.0.0.7", "::ffff:10.0.0.7", "169.254.1.1", "2001:db8::1", "localhost"])
 @pytest.mark.parametrize("function", SERVE)
 def test_an_open_api_refuses_other_machines(function: str, peer: str | None) -> None:
     """Also a peer without an address, as behind a Unix socket."""
-    assert status(Access(open=True), function, peer=peer) == 401
+    assert request_status(Access(open=True), function, peer=peer) == 401
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_an_open_api_refuses_other_machines(function: str, peer: str | None) -> 
 @pytest.mark.parametrize("function", SERVE)
 def test_an_open_api_refuses_what_a_proxy_forwards(function: str, header: str) -> None:
     """A proxy on the same machine may forward requests from anywhere."""
-    assert status(Access(open=True), function, headers={header: HERE}) == 401
+    assert request_status(Access(open=True), function, headers={header: HERE}) == 401
 
 
 def test_credentials_close_an_open_api() -> None:
     """Where a credential is configured, requests from the same machine need one as well."""
-    assert status(Access(open=True, firebase_project="p")) == 401
+    assert request_status(Access(open=True, firebase_project="p")) == 401
 
 
 def test_the_cloud_refuses_to_be_open() -> None:
@@ -83,8 +83,8 @@ def test_the_cloud_refuses_to_be_open() -> None:
     with pytest.raises(Misconfigured, match="CLOUDSCHED_OPEN"):
         Settings.from_environment({"CLOUDSCHED_OPEN": "on", "K_SERVICE": "api"})
     assert Settings.from_environment({"CLOUDSCHED_OPEN": "on"}).access.open
-    assert status(Access(open=True), is_deployed=True) == 503
-    assert status(Access(open=True, firebase_project="p"), is_deployed=True) == 503
+    assert request_status(Access(open=True), is_deployed=True) == 503
+    assert request_status(Access(open=True, firebase_project="p"), is_deployed=True) == 503
 
 
 def test_the_description_names_handlers_only_where_the_api_is_open(sim: Simulation) -> None:

@@ -143,7 +143,7 @@ def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
 @pytest.mark.parametrize(
     "operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], ids=lambda e: e.name
 )
-def test_the_owner_and_an_admin_may(roles: RoleHarness, operation: Operation, who: str) -> None:
+def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, operation: Operation, who: str) -> None:
     """What a stranger is refused, the owner and an admin may do; nothing has run yet that could be retried."""
     schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
     path = operation.path.format(taskId=roles.task("ada", schedule=schedule), event="e")
@@ -172,7 +172,7 @@ def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> Non
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
 )
-def test_who_works_on_a_task_may_end_it(roles: RoleHarness, operation: Operation, who: str) -> None:
+def test_every_claimant_may_finish_its_claim(roles: RoleHarness, operation: Operation, who: str) -> None:
     """What an owner, an admin or a worker has claimed, they may keep, end and give back."""
     task_id = roles.task("ada", pull="q")
     roles.sim.advance(timedelta(minutes=5))
@@ -188,12 +188,12 @@ def test_lists_show_only_the_caller_s_own(roles: RoleHarness) -> None:
     """A user lists their own tasks and messages; asking for another's is refused alike, whether there are any."""
     mine, other = roles.task("ada"), roles.task("bob")
 
-    def listed(who: str, query: str = "") -> list[str]:
+    def list_ids(who: str, query: str = "") -> list[str]:
         return sorted(task["id"] for task in roles.ask(who, "GET", f"/v1/tasks{query}").get_json()["tasks"])
 
-    assert listed("ada") == listed("ada", "?owner=ada") == listed("reader") == [mine]
-    assert listed("admin") == listed("viewer") == sorted([mine, other])
-    assert listed("admin", "?owner=bob") == [other]
+    assert list_ids("ada") == list_ids("ada", "?owner=ada") == list_ids("reader") == [mine]
+    assert list_ids("admin") == list_ids("viewer") == sorted([mine, other])
+    assert list_ids("admin", "?owner=bob") == [other]
     refused = [roles.ask("ada", "GET", f"/v1/tasks?owner={owner}") for owner in ("bob", "nobody")]
     assert [answer.status_code for answer in refused] == [403, 403]
     assert refused[0].text == refused[1].text
@@ -201,7 +201,7 @@ def test_lists_show_only_the_caller_s_own(roles: RoleHarness) -> None:
     assert inboxes == [200, 404, 404]
 
 
-def test_a_page_token_shows_nobody_elses(roles: RoleHarness) -> None:
+def test_a_page_token_does_not_reveal_tasks_of_others(roles: RoleHarness) -> None:
     """A page token of an admin's list does not continue a user's."""
     for _ in range(3):
         roles.task("ada")
@@ -287,7 +287,9 @@ def test_a_worker_s_key_is_never_bound_to_more_queues_than_named(queues: list[st
         ("worker", "ada", frozenset[str]()),
     ],
 )
-def test_a_workers_key_may_be_of_queues_and_of_an_owner(role: str, owner: str | None, queues: frozenset[str]) -> None:
+def test_a_workers_key_may_be_limited_to_queues_and_an_owner(
+    role: str, owner: str | None, queues: frozenset[str]
+) -> None:
     """Its queues stand behind its role, its owner at its end; it is read as it is written."""
     text = ":".join(["box", role, "0" * 64, *([owner] if owner else [])])
     key = ApiKey.parse(text)
@@ -295,14 +297,14 @@ def test_a_workers_key_may_be_of_queues_and_of_an_owner(role: str, owner: str | 
     assert str(key) == text
 
 
-def test_a_key_may_be_one_owners() -> None:
+def test_a_key_may_be_limited_to_one_owner() -> None:
     """Its owner stands at its end, and may contain colons."""
     text = f"app:reader:{'0' * 64}:user:7"
     assert ApiKey.parse(text).owner == "user:7"
     assert str(ApiKey.parse(text)) == text
 
 
-def test_access_survives_the_environment() -> None:
+def test_access_settings_survive_environment_variables() -> None:
     """What `Access` says is read back from the variables that it gives."""
     whole = Access(
         firebase_project="p",
@@ -324,7 +326,7 @@ def test_access_survives_the_environment() -> None:
             Access.from_environment(bad)
 
 
-def test_no_answer_repeats_a_key(roles: RoleHarness) -> None:
+def test_no_response_repeats_a_key(roles: RoleHarness) -> None:
     """Whatever is asked with a key, the answer does not contain it."""
     for who in (*WHO, *SERVERS):
         answer: Any = roles.ask(who, "GET", "/v1/tasks")

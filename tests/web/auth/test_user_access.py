@@ -102,7 +102,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("fields", ALLOWED.values(), ids=ALLOWED)
-def test_a_user_may_ask_for_what_the_app_allows(roles: RoleHarness, fields: dict[str, Any]) -> None:
+def test_a_user_may_use_handlers_that_the_app_allows(roles: RoleHarness, fields: dict[str, Any]) -> None:
     """Handlers with access="users", in their own queue and in those that the app names."""
     assert roles.ask("ada", "POST", "/v1/tasks", task(**fields)).status_code == 201
 
@@ -181,7 +181,7 @@ def test_an_open_api_allows_every_handler(sim: Simulation) -> None:
 
 
 @pytest.mark.parametrize(("who", "role", "subject"), [("ada", "owner", "key:ada"), ("admin", "admin", "key:admin")])
-def test_a_handler_is_told_who_sent_an_event(roles: RoleHarness, who: str, role: str, subject: str) -> None:
+def test_a_handler_receives_the_sender_of_an_event(roles: RoleHarness, who: str, role: str, subject: str) -> None:
     """Its role and its name, as the API knows them, also when the event came before the handler asked."""
     task_id = roles.task("ada", handler="approval", payload={}, schedule={"at": "2027-01-01T09:01:00Z"})
     assert roles.ask(who, "POST", f"/v1/tasks/{task_id}/events/approved", {"payload": {"yes": 1}}).status_code == 200
@@ -190,7 +190,7 @@ def test_a_handler_is_told_who_sent_an_event(roles: RoleHarness, who: str, role:
     assert execution.content == {"payload": {"yes": 1}, "role": role, "subject": subject}
 
 
-def test_an_owner_cannot_answer_for_an_admin(roles: RoleHarness) -> None:
+def test_an_owner_s_event_does_not_count_as_an_admin_s(roles: RoleHarness) -> None:
     """An early event of the owner's stays for a wait that takes it; the admin's later one is taken first."""
     task_id = roles.task("ada", handler="strict", payload={}, schedule={"at": "2027-01-01T09:01:00Z"})
     for who in ("ada", "admin"):

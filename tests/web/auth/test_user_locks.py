@@ -81,7 +81,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("holder", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
-def test_a_user_can_hold_nobody_elses_lock(roles: RoleHarness, holder: dict[str, Any], is_first: bool) -> None:  # noqa: FBT001 - a case
+def test_a_user_cannot_hold_the_lock_of_another(roles: RoleHarness, holder: dict[str, Any], is_first: bool) -> None:  # noqa: FBT001 - a case
     """Whoever comes first: a user's task neither keeps others from their lock nor waits for it, so it tells nothing."""
     fields = {name: value for name, value in holder.items() if name != "who"}
     named = fields if fields.get("handler") == "flow" else {**PRESS, **fields}
@@ -124,7 +124,9 @@ SHARED = {
 
 
 @pytest.mark.parametrize("pair", SHARED.values(), ids=SHARED)
-def test_what_names_one_lock_takes_turns(roles: RoleHarness, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_tasks_that_name_the_same_lock_take_turns(
+    roles: RoleHarness, pair: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
     """A user's keys are one owner's, wherever they are named; those of servers and code are everybody's."""
     for number, fields in enumerate(pair):
         create(roles, **{**PRESS, **fields})
@@ -141,7 +143,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
-def test_a_user_may_not_say_global(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
+def test_a_user_may_not_use_the_global_scope(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
     """On create, in a batch, on an edit and when a task is created again: refused, whether or not the key is in use."""
     mine = create(roles, "ada", id="mine", **PRESS)
     body = {"title": "T", "handler": "work", **fields}
@@ -177,7 +179,7 @@ def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarne
     assert "lockScope" not in patch(roles, "ada", mine, lockKey=None).get_json()
 
 
-def test_a_user_cannot_edit_what_holds_an_operators_lock(roles: RoleHarness) -> None:
+def test_a_user_cannot_edit_a_task_that_holds_an_operators_lock(roles: RoleHarness) -> None:
     """Else a user's edit would run more under the lock, or leave it in silence; with a key of their own they may."""
     task = create(roles, "admin", owner="ada", **PRESS)
     refused = [patch(roles, "ada", task, title="Mine"), patch(roles, "ada", task, **PRESS)]

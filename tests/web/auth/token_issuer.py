@@ -51,15 +51,15 @@ class Issuer:
         )
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
-    def user(self, uid: str = "ada", headers: dict[str, Any] | None = None, **claims: Any) -> str:
+    def make_user_token(self, uid: str = "ada", headers: dict[str, Any] | None = None, **claims: Any) -> str:
         """Return a Firebase user's ID token; a claim that is None is left out."""
-        return self._signed({**user_claims(uid), **claims}, headers)
+        return self._sign({**user_claims(uid), **claims}, headers)
 
-    def account(self, email: str, /, **claims: Any) -> str:
+    def make_account_token(self, email: str, /, **claims: Any) -> str:
         """Return a service account's OIDC token."""
-        return self._signed({**account_claims(email), **claims}, None)
+        return self._sign({**account_claims(email), **claims}, None)
 
-    def _signed(self, claims: dict[str, Any], headers: dict[str, Any] | None) -> str:
+    def _sign(self, claims: dict[str, Any], headers: dict[str, Any] | None) -> str:
         said = {name: value for name, value in claims.items() if value is not None}
         return jwt.encode(said, self.key, "RS256", {"kid": self.kid, **(headers or {})})
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.dependencies import Depends
     from cloudsched.engine.ports.store import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
     from cloudsched.web.mount import asgi, wsgi
@@ -36,6 +37,7 @@ __all__ = [
     "CatchUp",
     "CloudschedError",
     "Context",
+    "Depends",
     "Done",
     "EventSender",
     "EventTimedOut",
@@ -69,6 +71,7 @@ _HOMES = {
     "domain.documents.task": ("Task", "TaskStatus"),
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
+    "engine.handlers.dependencies": ("Depends",),
     "engine.ports.store": ("TaskQuery",),
     "web.mount": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),

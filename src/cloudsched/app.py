@@ -113,6 +113,11 @@ class App(Container):
         self.registry.failure_hooks.append(hook)
         return hook
 
+    @property
+    def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
+        """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
+        return self.registry.dependency_overrides
+
     def guarded(self, check: Callable[[Task], None]) -> App:
         """Return a view of the app that checks access to each task; see `Scheduler.with_authorization`.
 

@@ -4,6 +4,7 @@ A line with ``type: ignore`` is a mistake that they must find: were it accepted,
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from cloudsched import (
     CatchUp,
     CloudschedError,
     Context,
+    Depends,
     Done,
     EventTimedOut,
     Execution,
@@ -64,7 +66,7 @@ def plain() -> None:
     """Take nothing and return nothing."""
 
 
-async def fetch(n: int) -> Greeting:
+async def fetch(n: int = 1) -> Greeting:
     """Be a step of a handler of either kind."""
     return Greeting(name=str(n))
 
@@ -80,6 +82,15 @@ async def modern(ctx: AsyncContext, greeting: Greeting) -> str:
     payload, sender = await ctx.wait_for("word", with_sender=True)
     await ctx.progress(f"{size} {payload} {sender.role} {wrong}")
     return "" if await ctx.heartbeat() else ctx.now().isoformat()
+
+
+@app.handler("dependent")
+def dependent(greeting: Greeting, fetched: Annotated[Greeting, Depends(fetch)]) -> str:
+    """Take a dependency."""
+    return greeting.name + fetched.name
+
+
+app.dependency_overrides[fetch] = fetch
 
 
 @app.handler("stepping")

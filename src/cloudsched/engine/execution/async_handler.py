@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Handler
 
 
-def run_async_handler(handler: Handler, context: Context, payload: object) -> object:
+def run_async_handler(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> object:
     """Return what the handler returns, or raise what it raises.
 
     Raises:
@@ -28,7 +28,7 @@ def run_async_handler(handler: Handler, context: Context, payload: object) -> ob
         async_context = AsyncContext(context, calls)
         arguments = handler.build_arguments(async_context, payload)
         try:
-            result: object = run_coroutine(partial(_run, handler.function, arguments, async_context))
+            result: object = run_coroutine(partial(_run, partial(handler.function, **values), arguments, async_context))
         except BaseExceptionGroup as group:  # a TaskGroup wraps what is raised in it
             suspension = context.durable_run.suspension
             if suspension is not None and group.subgroup(Suspended) is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import traceback
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
@@ -26,6 +26,7 @@ from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import log_context
 from cloudsched.engine.handlers.context import MAX_TEXT
+from cloudsched.engine.handlers.dependencies import open_dependencies
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _CALLING_MODULES = frozenset(
         "cloudsched.engine.execution.async_handler",
         "cloudsched.engine.durable.async_functions",
         "cloudsched.engine.durable.event_loop",
+        "cloudsched.engine.handlers.dependencies",
     }
 )
 """Whose frames are between this module and a handler."""
@@ -71,10 +73,9 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        result = _call_function(handler, context, payload)
-        if isinstance(result, CallHandle):
-            result = result.result()
-        outcome, result_error = _normalize_result(drain_iterator(result), context.durable_run.clock_now())
+        with open_dependencies(handler.name, handler.dependencies, context, registry.dependency_overrides) as values:
+            result = _call_function(handler, context, payload, values)
+        outcome, result_error = _normalize_result(result, context.durable_run.clock_now())
         if result_error is None:
             context.durable_run.check_complete()
     except Suspended as suspended:
@@ -89,12 +90,16 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
     return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
 
 
-def _call_function(handler: Handler, context: Context, payload: object) -> object:
+def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> object:
+    """Return what the handler returns: all items of an iterator, and the result of a call."""
+    result: object
     if handler.is_async:
         from cloudsched.engine.execution.async_handler import run_async_handler  # noqa: PLC0415 - imports asyncio
 
-        return run_async_handler(handler, context, payload)
-    return call_function(partial(handler.function, *handler.build_arguments(context, payload)))
+        result = run_async_handler(handler, context, payload, values)
+    else:
+        result = call_function(partial(handler.function, *handler.build_arguments(context, payload), **values))
+    return drain_iterator(result.result() if isinstance(result, CallHandle) else result)
 
 
 def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception | None]:

@@ -8,7 +8,7 @@ payload parameter takes an empty payload. Mistakes raise an error when the modul
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +29,7 @@ from cloudsched.engine.handlers.task_ids import derive_task_id, validate_task_id
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Self
 
     from pydantic import TypeAdapter
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.dependencies import Depends
 
     OnFailure = Callable[[Task, Execution], object]
 
@@ -69,6 +70,8 @@ class Handler:
     """Called when an occurrence has failed permanently."""
     is_async: bool = False
     """Whether it runs on the event loop, with an `AsyncContext`."""
+    dependencies: Mapping[str, Depends] = field(default_factory=dict)
+    """Its parameters besides context and payload."""
     is_tool: bool = False
     """Whether scripts may call it."""
     check: Callable[[TaskDraft, Authority], None] | None = None
@@ -152,6 +155,8 @@ class Registry:
         self._built_in = {CHILDREN: _CHILDREN}
         self.failure_hooks: list[OnFailure] = []
         """Called when an occurrence of any handler has failed permanently, in this order."""
+        self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """What is called instead of a factory of dependencies, in tests."""
         self.is_for_users = False
         """Whether this is a view of the handlers that users may name."""
 
@@ -213,6 +218,7 @@ class Registry:
                 takes_context=signature.takes_context,
                 payload=signature.payload,
                 is_async=signature.is_async,
+                dependencies=signature.dependencies,
                 retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
                 expected_duration=expected_duration,

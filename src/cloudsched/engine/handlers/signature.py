@@ -12,6 +12,7 @@ from pydantic.errors import PydanticUserError
 from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.handlers.dependencies import Depends, find_marker, read_dependencies
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Signature:
     takes_context: bool
     payload: TypeAdapter[Any] | None
     is_async: bool
+    dependencies: dict[str, Depends]
 
 
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
@@ -38,6 +40,17 @@ def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[s
     if first not in hints:
         return f"has a first parameter {first!r} without an annotation; annotate it: `{first}: Context`."
     return "has too many required parameters; a handler takes a Context, a payload, both or neither."
+
+
+def _read_markers(name: str, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> dict[str, Depends]:
+    """Return the dependencies among the parameters, by name."""
+    markers = {each.name: find_marker(each, hints.get(each.name)) for each in parameters}
+    found = {key: marker for key, marker in markers.items() if marker is not None}
+    for marker in found.values():
+        read_dependencies(name, marker.dependency)
+    if any(each.kind is each.POSITIONAL_ONLY for each in parameters if each.name in found):
+        raise Misconfigured(f"Handler {name!r} has a dependency before a `/`; dependencies are passed by name.")
+    return found
 
 
 def read_signature(name: str, function: Callable[..., Any]) -> Signature:
@@ -53,7 +66,9 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
         raise Misconfigured(
             f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
         ) from error
-    parameters = list(inspect.signature(function).parameters.values())
+    every = list(inspect.signature(function).parameters.values())
+    dependencies = _read_markers(name, every, hints)
+    parameters = [each for each in every if each.name not in dependencies]
     takes_context = bool(parameters) and hints.get(parameters[0].name) in _CONTEXTS
     if takes_context and hints[parameters[0].name] is AsyncContext and not is_asynchronous:
         raise Misconfigured(f"Handler {name!r} takes an AsyncContext; write it with `async def`, or take a Context.")
@@ -62,12 +77,12 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
     if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
         raise Misconfigured(f"Handler {name!r} {_explain_extra_parameters(rest, hints)}")
     if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
-        return Signature(takes_context, None, is_asynchronous)
+        return Signature(takes_context, None, is_asynchronous, dependencies)
     if rest[0].name not in hints:
         raise Misconfigured(
             f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
         )
     try:
-        return Signature(takes_context, TypeAdapter(hints[rest[0].name]), is_asynchronous)
+        return Signature(takes_context, TypeAdapter(hints[rest[0].name]), is_asynchronous, dependencies)
     except (PydanticUserError, NameError) as error:
         raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error

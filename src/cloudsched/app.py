@@ -189,7 +189,7 @@ class App(Container):
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         if not has_schedule_text(content):
-            return content  # without asking the clock, which may be another process's
+            return content  # do not read the clock: it may be in another process
         at = self.settings.default_time
         return with_schedule(content, now=self.clock.now(), default_time=at, current=current)
 

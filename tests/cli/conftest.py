@@ -1,4 +1,4 @@
-"""An API that commands can be typed against: a simulation's, on a port of its own."""
+"""Fixtures for commands: a simulation's API on a free port, and functions that type commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Name(BaseModel):
 
 @app.handler("greet")
 def greet(ctx: Context, payload: Name) -> str:
-    """Greet somebody."""
+    """Return a greeting."""
     return f"hello {payload.name} from {ctx.task.owner}"
 
 
@@ -94,7 +94,7 @@ class CommandResult:
 
 @pytest.fixture
 def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., CommandResult]:
-    """Type a command, as a shell does: with `main`, which tells what goes wrong; nobody wants colours of a pipe."""
+    """Run a command through `main`, as a shell does: `main` prints errors. Output to a pipe has no colours."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 

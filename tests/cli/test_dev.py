@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def test_an_unknown_option_is_refused_at_once(
     words: tuple[str, ...], run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is started that would then be told to run it as a command."""
+    """Nothing is started before the user is told to run it as a command."""
     monkeypatch.setattr("cloudsched.local.stack.run_stack", lambda *_, **__: pytest.fail("the stack is started"))
     said = run_command("dev", *words)
     assert said.code == 2
@@ -54,6 +54,6 @@ def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: 
 
 
 def test_a_store_that_was_chosen_is_not_explained_further() -> None:
-    """Who says sqlite is not told how to get another one."""
+    """A user who chose sqlite gets no instructions for another store."""
     with open_store("sqlite", address=None, is_persistent=False) as choice:
         assert choice.reason == "SQLite, as --store says"

@@ -32,7 +32,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.StringIO], io.StringIO]:
-    """Send what is logged to a stream, as `cloudsched dev` does."""
+    """Send log lines to a stream, as `cloudsched dev` does."""
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -70,7 +70,7 @@ def shout(app: App, sim: Simulation) -> None:
 def test_failures_have_their_traceback_and_handlers_their_lines(
     app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO]
 ) -> None:
-    """Plain where there is no terminal: time, task, what happened; a failure's traceback below it, without escapes."""
+    """Without a terminal, output is plain: time, task, event; a failure's traceback below it, without escapes."""
     heard = listen(io.StringIO())
     shout(app, sim)
     text = heard.getvalue()

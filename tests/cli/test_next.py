@@ -108,14 +108,14 @@ def test_says_what_is_wrong_and_exits_with_2(arguments: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize("after", ["foo", "PT5M", "FREQ=DAILY"])
 def test_after_takes_an_instant_alone(after: str) -> None:
-    """What is none is said to be none of its option's, not no schedule."""
+    """An invalid value is reported for its own option, and not as a missing schedule."""
     said = run("FREQ=DAILY", "--after", after)
     assert said.exit_code == 2
     assert f"--after: {after!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said.output
 
 
 def test_words_are_read_and_what_was_assumed_is_printed() -> None:
-    """A bare hour in the morning is said to be one, to people and to programs."""
+    """If a bare hour is read as morning, the output says so, in text and in JSON."""
     shown = run("every weekday at 9", "--tz", "Europe/Paris", "-n", "1")
     assert (shown.exit_code, shown.output.splitlines()[0]) == (0, "9:00 is in the morning.")
     assert json.loads(run("every weekday at 9", "--json").output)["assumptions"] == ["9:00 is in the morning."]

@@ -1,4 +1,4 @@
-"""Signals that a command hears: in its own process, and in none that is forked from it."""
+"""Signals that a command handles in its own process, but not in processes forked from it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print(sorted(set(codes)), len(codes), heard_of == [signal.SIGTERM], signal.getsi
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 def test_a_forked_process_ends_on_terminate() -> None:
-    """`terminate` ends a handler's child, at whatever moment, while the command itself goes on hearing its signals."""
+    """`terminate` ends a handler's child at any moment, while the command itself still handles its signals."""
     done = subprocess.run(  # noqa: S603 - our own
         (sys.executable, "-c", FORKING), capture_output=True, text=True, check=True, timeout=240
     )

@@ -79,7 +79,7 @@ def test_logs_show_the_traceback(tasks: Tasks, sim: Simulation) -> None:
 
 
 def test_a_task_can_be_deleted(tasks: Tasks) -> None:
-    """It is gone, with its executions; a second time there is nothing to delete."""
+    """The task and its executions are removed; a second deletion finds nothing."""
     tasks(*GREET)
     assert tasks("delete", "t").out == "deleted t\n"
     assert tasks("get", "t").code == 2

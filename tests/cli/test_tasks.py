@@ -55,7 +55,7 @@ def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monk
 
 
 def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, sim: Simulation) -> None:
-    """An error with its kind; and when it has been mended, what the execution waits for in place of that error."""
+    """An error is shown with its class; after a fix, the execution shows what it waits for in place of the error."""
     broken.add("look-up")
     tasks("create", "Look", "--owner", "ada", "--handler", "look-up", "--id", "t")
     assert tasks("logs", "t").out == "No executions yet.\n"
@@ -111,7 +111,7 @@ def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch
 
 
 def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:
-    """`--at` without an offset is told by the clocks of `--timezone`; with one, the zone only shows it."""
+    """`--at` without an offset is local to `--timezone`; with an offset, the zone only affects the display."""
     for at in ("2027-06-01T09:00:00", "2027-06-01T07:00:00Z", "2027-06-01 09:00"):
         said = tasks(*GREET, "--at", at, "--timezone", "Europe/Paris", "--json")
         schedule = json.loads(said.out)["schedule"]
@@ -180,7 +180,7 @@ def test_a_missing_owner_is_explained(tasks: Tasks) -> None:
 
 
 def test_an_edit_of_a_finished_task_is_refused_as_finished(tasks: Tasks, sim: Simulation) -> None:
-    """Not that an instant is in the past, which nobody has named."""
+    """The error is not that an instant is in the past, because the user named no instant."""
     tasks(*GREET)
     sim.advance(timedelta(minutes=10))
     said = tasks("update", "t", "--set", "maxRuns=3")
@@ -204,7 +204,7 @@ def test_an_invalid_url_is_explained(address: str, run_command: Tasks) -> None:
 def test_missing_credential_explains_how_to_authenticate(
     run_command: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, simulate: Callable[..., Simulation]
 ) -> None:
-    """By the options of the command line, not by headers; a proof that is wrong is said to be that."""
+    """The hint names command-line options, not headers; an invalid credential is reported as invalid."""
     for name in ("CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -68,7 +68,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
 
 
 def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
-    """A list is whole, whatever the pages are; a page is not asked for before it is needed."""
+    """A list has the items of all pages; a page is not requested before it is needed."""
     results = client.create_many({**GREET, "title": f"T{number}"} for number in range(25))
     assert all(result.task for result in results)
     flaky.asked.clear()
@@ -122,7 +122,7 @@ def test_denied_requests_raise_the_matching_error(simulate: Callable[..., Simula
 
 
 def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A creation whose answer was lost is sent again with the same key: there is one task, and the caller has it."""
+    """A creation whose response was lost is repeated with the same key: there is one task, and it is returned."""
     flaky.loses = True
     flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
     task = client.create(**GREET)
@@ -171,7 +171,7 @@ def test_an_unreachable_api_raises_unavailable(waits: list[float]) -> None:
 
 
 def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulation, waits: list[float]) -> None:
-    """The API may be away, overloaded or asked too much meanwhile; nothing of that ends the wait."""
+    """The API may be down, overloaded or over its quota in between; none of that ends the wait."""
     task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
     flaky.fails = [lambda: Response(status=503), lambda: Response(status=502), lambda: Response(status=429)] * 4
 
@@ -256,7 +256,7 @@ def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.Monkey
 def test_logs_follow_through_an_outage(
     client: Client, flaky: Flaky, sim: Simulation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once there was an answer it is asked again; a wrong address is said at once."""
+    """After one response, later failures are retried; a wrong address raises at once."""
     client.create(**GREET, id="t", schedule=DAILY)
     monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
     flaky.fails = [lambda: Response(status=500)]

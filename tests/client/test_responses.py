@@ -72,7 +72,7 @@ def test_a_deletion_needs_a_response_of_the_api(client: Client, flaky: Flaky) ->
 
 @contextmanager
 def serve_slowly(head: bytes, drops: int) -> Iterator[str]:
-    """Serve whoever comes with some bytes, and then with one each twentieth of a second."""
+    """Serve every client some bytes, and then one byte each twentieth of a second."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -101,7 +101,7 @@ def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
 
 
 def test_counts_can_be_added_and_compared() -> None:
-    """A copy stays as it was while counting goes on."""
+    """A copy does not change while counting continues."""
     counts = Counts()
     counts.add(reads=2, writes=1)
     before = counts.copy()

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_shell_gets_the_settings_of_the_stack(folder: Path) -> None:
-    """What is evaluated there makes the same settings, whatever was set before and whatever characters a value has."""
+    """A shell that evaluates the file gets the same settings, for any earlier environment and any characters."""
     odd = 'it\'s $HOME `x` \\ "y"'
     settings = Settings(store="sqlite", secret=odd, data=folder / "a b.db")
     with publish_environment(8080, settings.to_environment(), settings.unset_variables):

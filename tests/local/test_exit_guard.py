@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def in_thread(function: Callable[[], object]) -> BaseException | None:
-    """Return what a function raises in a thread of its own."""
+    """Call a function in a new thread, and return what it raises."""
     raised: list[BaseException] = []
 
     def work() -> None:

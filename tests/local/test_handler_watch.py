@@ -96,7 +96,7 @@ def test_handlers_come_and_go(project: tuple[Path, Path], run: Run) -> None:
 def test_a_file_that_does_not_load_changes_nothing(
     project: tuple[Path, Path], run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The old handlers go on, the log says file and line, and the next good version is taken."""
+    """The old handlers stay in use, the log names file and line, and the next valid version is loaded."""
     _, watch, result = run
     watching, good = watch(), project[0].read_text()
     project[0].write_text(good + "\nx = (\n")

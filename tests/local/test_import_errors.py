@@ -1,4 +1,4 @@
-"""Files of handlers that cannot be imported: what their authors are told, by every command that imports them."""
+"""Handler files that cannot be imported: the error that each command shows to their authors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS = (("dev", "--store", "sqlite"), ("worker", "--queue", "gpu"))
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to work in; what is imported from it is forgotten."""
+    """An empty working directory; modules imported from it are forgotten."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
@@ -109,7 +109,7 @@ def test_an_error_in_a_module_is_reported_like_one_in_a_file(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`--handlers bad` says what `--handlers bad.py` says; a neighbour's mistake is told with its own line."""
+    """`--handlers bad` reports the same as `--handlers bad.py`; an error in an imported module has its line."""
     (folder / "bad.py").write_bytes(source)
     (folder / "bad_other.py").write_bytes(b"\n\ny = (\n")
     lines = error_lines(capsys, monkeypatch, *command, "--handlers", "bad")
@@ -164,7 +164,7 @@ def test_an_error_of_the_operating_system_is_reported(
 def test_a_worker_does_not_serve_the_examples(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Started in the wrong folder it says so, where `dev` has the package's own examples to play with."""
+    """A worker started in the wrong folder reports that, whereas `dev` falls back to the package's examples."""
     (line,) = error_lines(capsys, monkeypatch, "worker", "--queue", "gpu")
     assert line == (
         "cloudsched: There is no functions/handlers.py or handlers.py here. Change to the folder that has it, or name "

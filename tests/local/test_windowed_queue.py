@@ -1,4 +1,4 @@
-"""A queue that holds only what is due soon, and the store behind it: nothing is missed between the two."""
+"""A queue that holds only what is due soon, in front of the store: no task is missed between the two."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_message(name: str, minutes: int) -> QueueMessage:
 
 
 def test_only_what_is_due_soon_is_queued() -> None:
-    """The bound itself is included, and nothing is accepted before there is one."""
+    """The bound itself is included, and nothing is accepted before a bound is set."""
     queue = Recorder()
     window = WindowedDispatcher(queue)
     window.create(make_message("early", 0))

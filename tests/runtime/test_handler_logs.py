@@ -137,7 +137,7 @@ def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation
 
 
 def test_a_retry_is_a_warning_with_its_traceback(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A retry is no error yet: Error Reporting does not find its traceback, which is in a field of its own."""
+    """A retry is not an error yet: its traceback is in a separate field, where Error Reporting does not find it."""
     run(sim, "fail")
     (retrying,) = [line for line in lines if line["severity"] == "WARNING"]
     assert (retrying["action"], retrying["attempt"]) == ("retrying", 1)

@@ -142,7 +142,7 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
 
 
 def test_a_trace_is_not_part_of_a_dispatchs_name(sim: Simulation) -> None:
-    """The same dispatch is made once, whoever asks for it, in whatever trace."""
+    """The same dispatch is created once, even if several processes create it in different traces."""
     now = sim.now
     plain = Dispatch("t", 1, "e", now, 1, now, now)
     traced = Dispatch("t", 1, "e", now, 1, now, now, trace=PARENT)
@@ -248,7 +248,7 @@ def test_a_deployed_function_writes_no_line_below_its_level(
 
 
 def test_nothing_is_exported_outside_the_cloud() -> None:
-    """A laptop and a test export nothing, whatever is installed."""
+    """A laptop or a test exports nothing, even if the exporter is installed."""
     assert type(make_tracer(Settings())) is Tracer
 
 

@@ -181,7 +181,7 @@ class CallInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check what is left when everything has settled."""
+        """Check the final state of the calls."""
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_ancestor(task.id)) is not None:
                 self._fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
@@ -190,7 +190,7 @@ class CallInvariants:
                     self._check_poll_time(task, run)
 
     def _stopped_ancestor(self, call: str) -> Parent | None:
-        """Return whose execution was stopped that a call is below of, if none of those between goes on by itself."""
+        """Return the stopped execution that a call is below of, unless a call in between was continued by a client."""
         while call in self._callers and call not in self._on_their_own:
             parent = self._callers[call]
             if (parent.task_id, parent.execution_id) in self._stopped:

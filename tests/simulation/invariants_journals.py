@@ -86,7 +86,7 @@ class JournalInvariants:
             self._fail(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
 
     def check_result_seen(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
-        """Compare what a handler was told with the journal; `is_recorded` if it must be there before it is told."""
+        """Compare what a handler received with the journal; `is_recorded` if the journal must have it before that."""
         known = self._known_if_held(ctx)
         if known is None:
             return
@@ -114,13 +114,13 @@ class JournalInvariants:
             self._fail(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
 
     def on_handler_finished(self, ctx: Context, asked: int, failed: set[int]) -> None:
-        """Note how much a handler had asked for when it ended, and what it was told of since that had failed."""
+        """Note how many operations a handler had requested when it ended, and which failures it received last."""
         known = self._known_if_held(ctx)
         if known is not None:
             known.told = (asked, failed)
 
     def _known_if_held(self, ctx: Context) -> KnownExecution | None:
-        """Return what is known of an execution, if the one that asks has its lease."""
+        """Return what is known of an execution, if the calling process has its lease."""
         known = self._known_execution(_context_key(ctx))
         return known if known.holder is self._world.current else None
 
@@ -334,7 +334,7 @@ class JournalInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check what is left when everything has settled."""
+        """Check the final state of the journals."""
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
         for key in self._world.open_journals():
             if key not in open_runs:

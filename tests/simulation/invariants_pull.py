@@ -284,7 +284,7 @@ class PullInvariants:
             self._fail(f"W7: somebody is told that {key} has ended, and it has not")
 
     def on_result_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
-        """Judge that a worker was told that it has lost its lease; `is_told_twice` if it may have said so before."""
+        """Check a response that reports a lost lease; `is_told_twice` if the worker may have reported before."""
         process, found = self._world.current, self._world.real_store.load(key[0])
         assert process
         run = found and found.task.find_run(key[1])
@@ -307,7 +307,7 @@ class PullInvariants:
             self._fail(f"W7: {key} is refused, and its result counts")
 
     def on_task_missing(self, key: Key) -> None:
-        """Judge that a worker was told that there is no such task."""
+        """Check a response that reports a missing task."""
         found = self._world.real_store.load(key[0])
         run = found.task.find_run(key[1]) if found and not found.task.deleted_at else None
         if run and run.lease and run.lease.token_hash == lease_fingerprint(key[2]):
@@ -316,7 +316,7 @@ class PullInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check what is left when everything has settled."""
+        """Check the final state of the offers."""
         now = self._world.now
         for task in self._world.tasks():
             for run in task.runs if task.is_active else ():

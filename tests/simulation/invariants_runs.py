@@ -290,7 +290,7 @@ class RunInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check what is left when everything has settled."""
+        """Check the final state of the tasks."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
             self._fail(f"8: {task_id} is gone, though its client was told that it is stored")

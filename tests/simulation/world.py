@@ -208,7 +208,7 @@ class World:
     # ── How a history runs ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
-        """Run the history, then stop all faults, let everything settle, and check what is left."""
+        """Run the history, then stop all faults, let the remaining work finish, and check the final state."""
         try:
             while self.now < self.faults_end_at:
                 self._step(self.faults_end_at)

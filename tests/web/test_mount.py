@@ -129,7 +129,7 @@ def test_wsgi_frameworks(name: str, app: App, queue: CloudTasksEmulator, tmp_pat
 
 
 def test_callers_authenticate_as_at_the_functions(app: App, queue: CloudTasksEmulator, tmp_path: Path) -> None:
-    """With keys configured there is no access without one, from this machine either; a key is enough."""
+    """With keys configured, every request needs one, also from this machine; a key is enough."""
     access = Access(api_keys=(str(HASHED_KEY),))
     with (
         serve_asgi(make_service("Starlette", app, tmp_path)) as url,
@@ -153,7 +153,7 @@ def test_a_mounted_sweep_is_never_public(is_deployed: bool, app: App, tmp_path: 
 
 
 def test_a_slow_handler_holds_up_no_other_request(app: App, queue: CloudTasksEmulator, tmp_path: Path) -> None:
-    """Handlers run in threads: while one waits, the event loop and other requests go on."""
+    """Handlers run in threads: while one waits, the event loop and other requests continue."""
     begun, may_end = threading.Event(), threading.Event()
 
     @app.handler("wait")

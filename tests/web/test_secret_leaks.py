@@ -48,7 +48,7 @@ def spellings(secret: str) -> list[bytes]:
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """All that is logged, by anybody, at the finest level, as Cloud Logging gets it."""
+    """All log lines of every logger, at the finest level, as Cloud Logging receives them."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(CloudFormatter("demo"))
@@ -62,7 +62,7 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_no_secret_is_in_a_document_a_queue_a_log_or_a_response(tmp_path: Path, log: io.StringIO) -> None:
-    """After tasks, failures and refusals: no secret, no key, no token of anybody's; and no payload in the log."""
+    """After tasks, failures and refusals, the log has no secret, no key, no token and no payload."""
     clear_authenticators()
     issuer = Issuer()
     key, kept = create_key("server", Role.ADMIN)

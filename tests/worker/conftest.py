@@ -1,4 +1,4 @@
-"""A world of its own for each test of a worker: through the store, and once more through the API."""
+"""A new world for each test of a worker: with the store as its source, and once more with the API."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ BRIEF = timedelta(seconds=0.3)
 
 @dataclass
 class WorkerHarness:
-    """An app in a simulation, an API in front of it, and what a worker has told."""
+    """An app in a simulation, an API in front of it, and the summaries that a worker has reported."""
 
     sim: Simulation
     url: str
@@ -61,7 +61,7 @@ class WorkerHarness:
         return ApiSource(lambda: Client(self.url, timeout=10), self.app.registry, wanted, "there")
 
     def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
-        """Return a worker that looks only when it has a reason to, unless told otherwise."""
+        """Return a worker that polls only when it is notified, unless given other options."""
         usual = {"poll": NEVER, "grace": timedelta(seconds=10), "on_attempt_finished": self.summaries.append}
         return Worker(self.source() if desk is None else desk, **{**usual, **options})
 
@@ -127,7 +127,7 @@ class Gate:
             self.inside -= 1
 
     def open(self) -> None:
-        """Let all go on who come."""
+        """Open the gate for all who wait, and for those who come later."""
         self._is_open.set()
 
     def wait_until_inside(self, count: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""How a worker keeps what it runs, and what it does when it has lost it, or nobody hears of its result."""
+"""How a worker keeps the leases of its runs, and what it does when it loses one or cannot deliver a result."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_api_that_does_not_say_when_it_renewed_a_lease(
 def test_a_handler_learns_that_its_task_is_cancelled(
     harness: WorkerHarness, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a cancel `ctx.heartbeat()` is False, and the log says so, whoever of the two has heard of it first."""
+    """After a cancel `ctx.heartbeat()` is False, and it is logged, whether the handler or the worker noticed first."""
     answers: list[bool] = []
 
     @app.handler("ask", expected_duration=BRIEF)
@@ -156,7 +156,7 @@ def test_a_result_after_a_lost_lease_is_discarded(
 
 
 class Elapsed:
-    """The seconds that workers count, which pass only when a test says so."""
+    """The seconds that workers measure, which pass only when a test advances them."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -283,7 +283,7 @@ def test_an_unacknowledged_result_is_delivered_again(
 def test_an_undeliverable_result_does_not_keep_a_worker_from_stopping(
     harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the store is away, a worker told to stop at once does so, and logs what it could not deliver."""
+    """While the store is away, a worker asked to stop at once does so, and logs what it could not deliver."""
     breaking = FailingCommits(harness, monkeypatch)
 
     @app.handler("act")
@@ -338,21 +338,21 @@ def wait_for_loss(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> N
 def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
     harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A lease that has ended loses no result as long as nobody else has begun, and the log does not say so."""
+    """A result under an expired lease counts if no other worker has claimed the run; the log reports no loss."""
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
         wait_for_loss(harness, caplog)
         gate.open()
         harness.wait_for_outcomes("succeeded")
     assert harness.record(silent_task).content == "done"
-    assert "counts only if nobody else has claimed the run" in caplog.text
+    assert "counts only if no other worker has claimed the run" in caplog.text
     assert "dropped" not in caplog.text
 
 
 def test_a_run_with_an_expired_lease_is_released_on_stop(
     harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A worker that was told to stop tries to release it, although its lease has ended."""
+    """A worker that is asked to stop tries to release the run, although its lease has ended."""
     with harness.run_beside(harness.worker(grace=timedelta(0))):
         gate.wait_until_inside()
         wait_for_loss(harness, caplog)

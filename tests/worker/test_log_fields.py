@@ -1,4 +1,4 @@
-"""What a worker's handlers log carries the ids of their attempt, whatever the worker's source."""
+"""Log lines of a worker's handlers carry the ids of their attempt, with either source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker refuses to run, whoever gave it to it, and what the desks do about it."""
+"""Assigned work that a worker refuses to run, and how the sources release it."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_an_account_without_access_to_the_store_stops_the_worker(
 def test_a_local_clock_that_does_not_answer_is_an_outage(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When a local stack is gone, its clock is too; the worker waits for it as for the store."""
+    """When a local stack stops, its clock does not answer either; the worker waits for it as for the store."""
     desk = harness.source()
     assert isinstance(desk, StoreSource)
     harness.offer("act")

@@ -47,7 +47,7 @@ def test_a_result_is_recorded(harness: WorkerHarness, app: App) -> None:
 
 
 def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: App) -> None:
-    """A worker at the store is the app's own code. One at the API is not: its attempt fails and says so."""
+    """A worker at the store may create follow-ups. One at the API may not: its attempt fails with an explanation."""
 
     @app.handler("tell", pull="gpu")
     def tell() -> None: ...
@@ -90,7 +90,7 @@ class Unusual(BaseException):
 def test_every_outcome_ends_the_attempt_but_not_the_worker(
     harness: WorkerHarness, app: App, outcome: Outcome | BaseException, status: str, what: str
 ) -> None:
-    """Every outcome of the closed set, and whatever a handler raises, ends its attempt and not the worker."""
+    """Every outcome of the closed set, and every exception of a handler, ends its attempt but not the worker."""
 
     @app.handler("act")
     def act() -> object:

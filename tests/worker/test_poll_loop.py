@@ -1,4 +1,4 @@
-"""How a worker looks for work: as much as it has places for, when it has a reason to, whoever is out of reach."""
+"""How a worker polls: for as many runs as it has free slots, when it has a reason to, and through outages."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def running_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
 
 
 def test_a_stopping_worker_finishes_what_runs(harness: WorkerHarness, running_task: Task, gate: Gate) -> None:
-    """A worker that was told to stop claims nothing more, and waits for its running tasks."""
+    """A worker that is asked to stop claims nothing more, and waits for its running tasks."""
     worker = harness.worker(grace=timedelta(minutes=1))
     with harness.run_beside(worker):
         gate.wait_until_inside()
@@ -101,7 +101,7 @@ def test_releasing_a_task_releases_its_lock(harness: WorkerHarness, app: App, ga
 
 
 class SourceStoppedDuringClaim:
-    """A desk of a worker that is told to stop while it claims."""
+    """A source whose worker is asked to stop while it claims."""
 
     def __init__(self, harness: WorkerHarness, stop: Callable[[], None]) -> None:
         self._desk = harness.source()

@@ -1,4 +1,4 @@
-"""A worker whose API is now and then somebody else: a captive intercepting_proxy, a proxy, a newer API."""
+"""A worker whose requests are sometimes answered by something else: a captive portal, a proxy, a newer API."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class BucketBlobs:
 
 
 def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it
-    import google.auth  # noqa: PLC0415 - only who uses a bucket pays for it
+    import google.auth  # noqa: PLC0415 - imported only if a bucket is used
     from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 

@@ -36,7 +36,7 @@ MAX_REMEMBERED_NAMES = 100_000
 """How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored."""
 
 CLOCK_CHECK_SECONDS = 1.0
-"""How often the clock is read even if nothing is due by then: somebody may have set it."""
+"""How often the clock is read even if nothing is due by then: a test or another process may have set it."""
 
 
 class _PendingMessage(NamedTuple):

@@ -11,7 +11,7 @@ to:
 * a redirect opens a connection like any other;
 * the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
 * no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
-  that names one is refused, because a proxy connects wherever it is told to.
+  that names one is refused, because a proxy connects to any address it is given.
 """
 
 from __future__ import annotations

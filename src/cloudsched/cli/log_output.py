@@ -62,7 +62,7 @@ def printable(text: str) -> str:
 
 
 def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[logging.LogRecord], bool]) -> None:
-    """Print on standard error what the package logs from INFO on, what handlers log, and everybody's warnings.
+    """Print on standard error what the package logs from INFO on, what handlers log, and all warnings.
 
     A handler of the root logger that prints on the terminal, as `logging.basicConfig` adds one, is replaced: each line
     is printed once, and with its task.

@@ -151,7 +151,7 @@ class _Step(Generic[T]):
         try:
             if error is not None:
                 return self._flow.throw(error)
-            return self._flow.send(response)  # type: ignore[arg-type]  # None starts it, and answers a pause
+            return self._flow.send(response)  # type: ignore[arg-type]  # None starts the flow, and ends a pause
         except StopIteration as end:
             self.result = end.value
             return None

@@ -104,7 +104,7 @@ class Connection:
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
         self._http = httpx.Client(transport=DeadlineTransport(_ssl_context()), verify=_ssl_context())
-        self._close = weakref.finalize(self, self._http.close)  # also for a client that nobody closes
+        self._close = weakref.finalize(self, self._http.close)  # also runs for a client that is never closed
 
     def close(self) -> None:
         """Close the connections."""

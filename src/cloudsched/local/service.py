@@ -49,7 +49,7 @@ LOAD_AHEAD = timedelta(minutes=10)
 RETRY_INTERVAL = timedelta(seconds=5)
 """When a load that failed is repeated."""
 GRACE = timedelta(seconds=10)
-"""How long handlers that are running may take to finish when the process is told to stop."""
+"""How long handlers that are running may take to finish when the process is asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)

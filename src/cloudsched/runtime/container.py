@@ -175,7 +175,7 @@ class Container:
         if self._dispatcher is not None:
             return self._dispatcher
         if self._store is None:
-            self.settings.require_store()  # what is missing first
+            self.settings.require_store()  # reports a missing store before a missing queue
         return self._with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     def _with_circuit_breaker(self, name: str, port: T, error: type[Unavailable]) -> T:

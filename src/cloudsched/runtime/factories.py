@@ -38,14 +38,14 @@ class lazy_property(Generic[T]):  # noqa: N801 - used like `property`
 
 def open_firestore_store(settings: Settings) -> FirestoreStore:
     """Return the store that the settings name, in Firestore."""
-    from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - as said above
+    from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - see the module's docstring
 
     return FirestoreStore(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
 
 def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
     """Return what counts an owner's tasks, in Firestore."""
-    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter  # noqa: PLC0415 - as said above
+    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter  # noqa: PLC0415 - see the module's docstring
 
     return FirestoreTaskCounter(
         project=settings.project, database=settings.database, emulator=settings.firestore_emulator
@@ -53,8 +53,8 @@ def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
 
 
 def open_firestore_listener(settings: Settings) -> FirestoreListener:
-    """Return what tells workers of new work, in Firestore."""
-    from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - as said above
+    """Return the listener that notifies workers of new work in Firestore."""
+    from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - see the module's docstring
 
     return FirestoreListener(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
@@ -65,7 +65,7 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
     Raises:
         Misconfigured: They do not say where the executor is.
     """
-    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher  # noqa: PLC0415 - as said above
+    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher  # noqa: PLC0415 - see the module's docstring
 
     if not settings.executor_url:
         raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")

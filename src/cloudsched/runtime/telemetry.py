@@ -98,7 +98,7 @@ def make_tracer(settings: Settings) -> Tracer:
 
     try:
         configure_exporters(settings.project)
-    except Exception:  # whatever is wrong, tasks must run, even without telemetry
+    except Exception:  # no error here may keep tasks from running without telemetry
         logging.getLogger(__name__).exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
     logging.getLogger("cloudsched").addHandler(Meter())

@@ -28,7 +28,7 @@ def cloudsched_app() -> App:
 @pytest.fixture
 def simulation(cloudsched_app: App) -> Iterator[Simulation]:
     """Your app in a world of its own whose clock the test moves; see `cloudsched.testing`."""
-    from cloudsched.testing.simulation import Simulation  # noqa: PLC0415 - only tests that use it pay for it
+    from cloudsched.testing.simulation import Simulation  # noqa: PLC0415 - imported only by tests that use it
 
     with Simulation(cloudsched_app) as simulated:
         yield simulated

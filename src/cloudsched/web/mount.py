@@ -1,4 +1,4 @@
-"""The whole HTTP surface as one WSGI or ASGI application, to be mounted in a service that exists.
+"""The whole HTTP surface as one WSGI or ASGI application, to be mounted in an existing service.
 
 ::
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SWEEP_PATH = "/v1/sweep"
 """The path that starts a sweep."""
 THREADS = 32
-"""How many requests an ASGI application serves at the same time if it is not told otherwise."""
+"""How many requests an ASGI application serves at the same time by default."""
 
 
 def wsgi(app: App) -> WSGIApplication:

@@ -1,7 +1,7 @@
 """Work claimed through the HTTP API: the worker needs only a key or a token, and no Google package is imported.
 
 Durable handlers do not work here, since their journal is written to the store; `ctx.step` and its like raise an error
-that says so. Nor may a handler return follow-ups: what the app's own code may create, a worker's key may not.
+that says so. Nor may a handler return follow-ups: the app's own code may create tasks, but a worker's key may not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """The fields of a task. The API shows more than these, and a newer API may show still more."""
 _EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
-"""The fields of an execution's record, likewise."""
+"""The fields of an execution's record, of which the API shows more, too."""
 
 
 _NO_FOLLOW_UPS = (
@@ -85,7 +85,7 @@ class ApiSource:
         connect: Makes a client; each thread has its own.
         registry: The handlers.
         worker_filter: Which work the worker can run.
-        location: Where the API is, for people.
+        location: A description of where the API is, for messages.
     """
 
     def __init__(

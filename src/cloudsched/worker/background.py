@@ -17,7 +17,7 @@ SHUTDOWN_WAIT_SECONDS = 10.0
 
 
 class BackgroundCalls(Generic[T]):
-    """A helper thread that runs one call at a time, and a caller who waits for each result until `stop`."""
+    """Runs one call at a time on a helper thread; until `stop`, its caller waits for each result."""
 
     def __init__(self) -> None:
         self._requests: SimpleQueue[Callable[[], T]] = SimpleQueue()

@@ -57,16 +57,16 @@ _RELEASE = object()
 
 @dataclass(frozen=True, slots=True)
 class AttemptSummary:
-    """The outcome of an attempt, for people."""
+    """The outcome of an attempt, for messages."""
 
     work: ClaimedWork
     status: str
     """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
     reason: str
-    """Why; may be empty."""
+    """The reason; may be empty."""
     seconds: float
     traceback: str = ""
-    """That of the handler's exception, if it has failed or will be retried."""
+    """The traceback of the handler's exception, if it failed or will be retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class Slot:
 
     def _release(self, work: ClaimedWork, reason: str) -> _Ending:
         try:
-            if work.release(reason):  # even after a lost lease: perhaps nobody has claimed it since
+            if work.release(reason):  # even after a lost lease: another worker may not have claimed the run yet
                 return _Ending("released", reason)
         except (Unavailable, QuotaExceeded) as error:
             return _Ending("lost", f"it could not be released, so its lease has to expire: {error}")
@@ -244,7 +244,7 @@ def _warn_if_unwanted(work: ClaimedWork) -> bool:
     """Log, and return True, if a heartbeat (perhaps the handler's own) found the lease lost or the run cancelled."""
     if work.lease_keeper.is_lost:
         log.warning(
-            "the lease is lost: the result counts only if nobody else has claimed the run",
+            "the lease is lost: the result counts only if no other worker has claimed the run",
             extra=_log_fields(work, "lease_lost"),
         )
     elif work.lease_keeper.is_cancelled:

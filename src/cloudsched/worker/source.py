@@ -48,7 +48,7 @@ class ClaimedWork(Protocol):
         ...
 
     def release(self, reason: str) -> bool:
-        """Return the run to its queue at no attempt's cost; False if the lease was lost. Allowed before `start`."""
+        """Return the run without counting an attempt; False if the lease was lost. Allowed before `start`."""
         ...
 
 
@@ -58,7 +58,7 @@ class WorkSource(Protocol):
     worker_filter: WorkerFilter
     """Which work the worker can run."""
     location: str
-    """Where the source is, in a few words for people."""
+    """A short description of where the source is, for messages."""
 
     @property
     def can_listen(self) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.lease import LeaseState
 
 CLOCK_CHECK_SECONDS = 600.0
-"""How many seconds between two checks of that. Each costs one read."""
+"""How many seconds pass between two comparisons of the clocks. Each costs one read."""
 _PERMISSION_CODES = ("PERMISSION_DENIED", "UNAUTHENTICATED")
 """Firestore's answers to an account without access; retrying does not help."""
 
@@ -37,7 +37,7 @@ class StoreSource:
     Args:
         app: The app whose store and handlers are used.
         worker_filter: Which work the worker can run.
-        location: Where the store is, for people.
+        location: A description of where the store is, for messages.
     """
 
     def __init__(self, app: App, worker_filter: WorkerFilter, location: str) -> None:

@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 POLL_INTERVAL = timedelta(seconds=3)
 """The interval between polls without a listener. A poll that finds nothing costs one read."""
 GRACE_PERIOD = timedelta(seconds=25)
-"""How long running attempts may take to finish after `stop`. Kubernetes kills after 30 seconds, and some of
-them go to releasing. Cloud Run kills after 10; use 7 there."""
+"""How long running attempts may take to finish after `stop`. Kubernetes kills after 30 seconds, and releasing
+needs some of them. Cloud Run kills after 10; use 7 there."""
 TIME_LIMIT = timedelta(hours=24)
 """The longest that one attempt may take."""
 RELEASE_TIMEOUT = 4.0
@@ -52,7 +52,7 @@ MAX_RETRY_AFTER = 300.0
 _FATAL_ERRORS = (Unauthenticated, Forbidden, Misconfigured)
 """Errors that no retry can fix."""
 _FATAL_AT_START = (NotFound, InvalidInput)
-"""The same, if the first poll raises them: a wrong address, or a wrong queue."""
+"""Errors that no retry can fix if the first poll raises them: a wrong address, or a wrong queue."""
 
 
 class PollBackoff:
@@ -158,7 +158,7 @@ class Worker:
             Unauthenticated: The credential is missing or not accepted.
             Forbidden: The worker may not claim from this queue.
             Misconfigured: A setting is wrong.
-            Unavailable: The source did not answer, and `once` was asked for.
+            Unavailable: The source did not answer, and `once` is True.
         """
         with self._source.listen(lambda: self._wakeups.put(None)):
             try:
@@ -259,7 +259,7 @@ class Worker:
             self._wait(deadline - time.monotonic())
 
     def _wait(self, seconds: float | None) -> None:
-        """Wait for a wake-up, for up to so many seconds (None: forever), and take all that have arrived."""
+        """Wait up to `seconds` (None: forever) for a wake-up, and consume all that have arrived."""
         try:
             while True:
                 slot = self._wakeups.get(timeout=None if seconds is None else max(0.0, seconds))

@@ -1,4 +1,4 @@
-"""Where handlers fail, are mended, and are retried by hand."""
+"""An app whose handlers fail, are fixed, and are retried by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RetryHarness:
         return ctx.step(name, self.perform, name, retry=False)
 
     def raise_if_broken(self) -> None:
-        """Be the bug that is mended before the retry."""
+        """Be the bug that is fixed before the retry."""
         if "the code" in self.broken:
             raise KeyError("the code")
 

@@ -1,4 +1,4 @@
-"""What a durable handler may say to its context: what is refused is refused at once, and leaves no trace."""
+"""Arguments of a durable handler's operations: invalid ones are refused at once, and leave no journal entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_WAITS = (60, 0.5, "P1D", None, datetime(2027, 1, 2), _FAR, datetime(9998, 12
 
 
 def register_asking_handler(app: App, ask: Callable[[Context], object], messages: list[str]) -> None:
-    """Let the handler ask, catch that it is refused, and go on: through a step and a replay."""
+    """Let the handler make the call, catch the refusal, and continue through a step and a replay."""
 
     def call(ctx: Context) -> str:
         try:

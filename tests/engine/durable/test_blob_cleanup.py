@@ -88,7 +88,7 @@ def test_results_that_cannot_be_removed_do_not_keep_their_task(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The task goes, and so do those behind it; the log says what is left."""
+    """The task and those after it are removed; the log names the results that are left."""
 
     def fail(*_: object) -> None:
         raise OSError("no")

@@ -1,4 +1,4 @@
-"""Whose end answers a call: that of the run which its parent asked for, whatever else its task is made to do."""
+"""A call is resolved by the run that its parent requested, and by no other run of the same task."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_cancelled_call_fails_despite_a_manual_run(app: App, sim: Simulation, 
 
 
 def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """The retry of its own run goes on under the same id; a run by hand beside it changes nothing."""
+    """The retry of the call's own run continues under the same id; a manual run beside it changes nothing."""
     fails = [True, True]
 
     @app.handler("c", retry=False)

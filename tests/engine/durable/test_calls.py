@@ -52,7 +52,7 @@ def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
 def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its word comes while the parent still holds the lease; nobody waits for the parent's own look a minute later."""
+    """The notification comes while the parent holds its lease; the parent does not wait for its poll a minute later."""
 
     @app.handler("fine")
     def fine() -> str:

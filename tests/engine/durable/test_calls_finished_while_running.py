@@ -40,7 +40,7 @@ class ReplayHookStore(SqliteStore):
 
 @pytest.fixture
 def app() -> App:
-    """Return an app with calls that a worker fetches, when the test says so."""
+    """Return an app with calls that a worker runs when the test requests it."""
     made = App(Settings())
 
     @made.handler("part", pull="w")
@@ -51,7 +51,7 @@ def app() -> App:
 
 
 def finish_one_call(app: App) -> bool:
-    """Let a worker run one call, if there is one to run."""
+    """Let a worker run one call; return False if no call is waiting."""
     for claim in app.worker_claims.claim(WorkerFilter("w")):
         started = app.worker_claims.start(claim)
         assert started
@@ -93,7 +93,7 @@ def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, cre
 def test_the_last_call_may_finish_while_its_parent_polls(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Its word changes nothing, since another's has come before; nobody waits for the parent's own look."""
+    """Its notification changes nothing, since another came first; the parent resumes without waiting for its poll."""
     look = ChildTasks.calls_in_progress
 
     def look_and_end(nesting: ChildTasks, *args: Any) -> set[int]:

@@ -146,7 +146,7 @@ def test_calls_of_an_earlier_version_are_cancelled_after_a_manual_retry(app: App
 def test_cancelling_a_task_without_calls_lists_no_descendants(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """Steps and sleeps make no tasks, so nobody looks for any."""
+    """Steps and sleeps create no tasks, so no query looks for descendants."""
 
     def call(ctx: Context) -> None:
         ctx.step("one", lambda: 1)

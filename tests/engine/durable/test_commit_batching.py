@@ -33,7 +33,7 @@ MOST = 2_200_000
 
 
 class Strict(BaseModel):
-    """What no payload fits, and that says so at length."""
+    """A model that accepts no payload, and has a long error message."""
 
     n: int
 

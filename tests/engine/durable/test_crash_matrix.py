@@ -170,7 +170,7 @@ def comparable_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def undisturbed_run() -> tuple[int, list[str], dict[str, Any]]:
-    """How many calls are made when nothing goes wrong, what is done outside, and what is left behind."""
+    """The number of calls, the external effects and the final state of a run without faults."""
     fault, workflow, executions, facts = run_with_fault(None, "")
     (execution,) = executions
     assert execution.status == "SUCCEEDED", execution.error

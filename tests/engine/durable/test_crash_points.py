@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:
-    """Let the first such commit take effect and conflict with itself, as one does that was made twice."""
+    """Let the first matching commit take effect and report a conflict, as a commit that was sent twice does."""
     commit, made = SqliteStore.commit, list[Task]()
 
     def commit_twice(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> Version:
@@ -102,7 +102,7 @@ def test_an_event_whose_commit_conflicts_with_itself_is_stored_once(
 def test_a_manual_retry_makes_a_call_that_was_only_recorded(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not taken for one that somebody has deleted."""
+    """It is not mistaken for a call whose task was deleted."""
 
     @app.handler("fine")
     def fine() -> str:
@@ -123,7 +123,7 @@ def test_a_manual_retry_makes_a_call_that_was_only_recorded(
 def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its parent died after it had made the call; the next attempt finds it ended, and goes on at once."""
+    """Its parent died after making the call; the next attempt finds it finished, and continues at once."""
 
     @app.handler("fine")
     def fine() -> str:

@@ -123,7 +123,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(
 
 
 def test_a_replay_receives_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """The sender is recorded with the event, so a handler that goes on a day later still knows it."""
+    """The sender is recorded with the event, so a handler that resumes a day later still knows it."""
     task = create(handler="named")
     app.send_event(task.id, "approved", {"by": "ada"}, sender=OWNER)
     sim.run_until_idle()

@@ -40,7 +40,7 @@ def app() -> App:
 def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """Twenty events by a name that nobody asks for must not shut out the one that somebody does."""
+    """Twenty events with a name that no handler awaits do not keep out the one that a handler awaits."""
     task = create()
     sim.advance(MINUTE)
     for _ in range(MAX_EVENTS):
@@ -116,7 +116,7 @@ def test_the_events_of_an_execution_are_removed_when_its_task_ends(
 def test_an_execution_consumes_the_earliest_event_that_it_may(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """One for somebody else, that came before, does not keep it waiting."""
+    """An earlier event for another execution does not delay it."""
     task = create(schedule=Schedule.every(DAY, start=START), overlap=Overlap.ALLOW, maxRuns=2)
     sim.advance(DAY + MINUTE)
     first, second = (run.execution_id for run in app.get(task.id).runs)

@@ -1,4 +1,4 @@
-"""What a durable handler or step must not do: it gets an error that says so, and fails even if it ignores it."""
+"""Misuse in durable handlers and steps: it raises an explanatory error, and the handler fails even if it catches it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
 def test_durable_operations_are_refused_inside_a_step(
     app: App, ask: str, limit: timedelta | None, *, replay: bool
 ) -> None:
-    """At once and for good: its function is not called again to hear the same."""
+    """The step fails at once and for good: its function is not called again."""
     done, messages = list[object](), list[str]()
 
     @app.handler("fine")
@@ -139,7 +139,7 @@ def test_a_diverging_replay_stops_even_if_the_mismatch_is_caught(app: App, then:
 
 @pytest.mark.parametrize("catches", [Exception, BaseException])
 def test_a_diverging_replay_refuses_every_further_operation(app: App, catches: type[BaseException]) -> None:
-    """Also one that catches all there is, once it gives up."""
+    """This includes a handler that catches every exception and gives up in the end."""
     began, caught = list[None](), list[BaseException]()
 
     def call(ctx: Context) -> str:

@@ -77,7 +77,7 @@ def test_a_replay_does_not_write_recorded_progress_again(app: App, create: Calla
 def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
-    """A handler that computes for long between its steps says so to keep its lease, in every replay."""
+    """A handler that computes for a long time between steps reports progress to keep its lease, in every replay."""
     left = list[timedelta]()
 
     def call(ctx: Context) -> None:
@@ -101,7 +101,7 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, replay: bool) -> None:
-    """In all attempts, also if it fails for good; what is reported outside steps is reported again by each replay."""
+    """Usage counts in all attempts, even failed ones; usage outside steps is counted again by each replay."""
     tries = list[object]()
 
     def ask(ctx: Context) -> None:

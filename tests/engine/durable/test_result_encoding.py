@@ -91,7 +91,7 @@ def make_outer() -> Outer:
 
 
 def make_several() -> list[Read | Count]:
-    """Return two that nobody can tell apart by the names of their fields."""
+    """Return two models that cannot be told apart by their field names."""
     return [Read(grandTotal=5), Count(count=6)]
 
 

@@ -1,4 +1,4 @@
-"""What a durable handler may do with what it is given: change it, for one thing, without changing what is recorded."""
+"""A durable handler may modify the objects that it receives without changing what is recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], 
 
 
 def order() -> dict[str, Any]:
-    """Return an order of its own for each caller."""
+    """Return a new order for each caller."""
     return deepcopy(ORDER)
 
 
@@ -38,7 +38,7 @@ SOURCES: dict[str, Callable[[Context], Any]] = {
 def test_a_handler_that_changes_a_result_changes_only_its_copy(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], source: str, *, replay: bool
 ) -> None:
-    """Every replay is given what was recorded, and so is whoever reads the record."""
+    """Every replay and every reader of the record receives what was recorded."""
     seen, paid = list[object](), list[int]()
 
     @app.handler("find")

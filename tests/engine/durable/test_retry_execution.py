@@ -68,7 +68,7 @@ def gather_failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
 def test_a_caught_failure_is_not_repeated_by_a_retry(
     bench: RetryHarness, caught: Callable[[RetryHarness, Context], None]
 ) -> None:
-    """A bug that comes later is mended, and nothing is done twice: neither what failed nor what followed from it."""
+    """A later bug is fixed, and nothing is done twice: neither what failed nor what followed from it."""
 
     def call(ctx: Context) -> str:
         caught(bench, ctx)
@@ -299,7 +299,7 @@ def test_calls_cancelled_with_their_parent_are_made_again(
 def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
     bench: RetryHarness, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
-    """Ended tasks are removed after a week here; whoever failed may ask after a month what its call returned."""
+    """Ended tasks are removed after a week here; a failed parent may read its call's result after a month."""
 
     def call(ctx: Context) -> int:
         charged = ctx.call("charge", Row(n=1))

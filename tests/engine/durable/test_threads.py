@@ -47,7 +47,7 @@ def run_in_thread(ask: Callable[[Context], object], ctx: Context) -> object:
 
 @pytest.mark.parametrize("ask", ASKS)
 def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> None:
-    """It is refused at once, whatever the handler has done before, and leaves no trace in the journal."""
+    """It is refused at once, regardless of earlier operations, and leaves no journal entry."""
 
     def call(ctx: Context) -> object:
         ctx.step("before", lambda: 1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def app() -> App:
-    """Return an app whose handler ``c`` gives back a number: at once, by failing if it is 0, or after so many days."""
+    """Return an app whose handler ``c`` returns a number at once, fails if it is 0, or returns after so many days."""
     app = App(Settings())
 
     @app.handler("c", retry=False)
@@ -41,7 +41,7 @@ def call_outcomes(execution: Execution) -> list[tuple[str, object]]:
 def test_the_record_has_the_results_of_unawaited_calls(
     app: App, sim: Simulation, create: Callable[..., Task], ending: str
 ) -> None:
-    """However the handler ends; what is still under way is left as it is."""
+    """This holds however the handler ends; calls in progress are left as they are."""
 
     def call(ctx: Context) -> object:
         for n in (1, 0, 300):

@@ -361,7 +361,7 @@ def test_each_occurrence_has_its_own_journal(app: App, sim: Simulation, create: 
 def test_of_many_attempts_the_first_and_the_last_are_kept(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """Each suspension forgives those before it, so there may be any number of them; the last one has its number."""
+    """Each suspension resets the count, so there may be any number of them; the last attempt has its number."""
     failed = set[int]()
 
     def call(ctx: Context) -> None:

@@ -315,7 +315,7 @@ def test_the_sweep_sends_what_the_queue_did_not_take(
 
 
 def test_the_sweep_sends_what_a_crash_left_unsent(app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process dies right after the commit: nobody sent the follow-up's dispatch, and it runs within a minute."""
+    """The process dies right after the commit, before sending the dispatch; the follow-up runs within a minute."""
     register_follow_ups(app, draft(id="n1", schedule=START + MINUTE))
     with Simulation(app) as sim:
         create(app)
@@ -353,7 +353,7 @@ def test_a_durable_handler_gives_its_follow_ups_at_its_end(app: App, notes: list
 
 
 def test_follow_ups_of_a_task_that_was_deleted_meanwhile_are_dropped(app: App, notes: list[str]) -> None:
-    """Its success is not recorded, so there is nothing to follow."""
+    """The success is not recorded, so no follow-up is created."""
 
     def work(ctx: Context) -> Done:
         app.delete(ctx.task.id)

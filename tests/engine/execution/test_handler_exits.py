@@ -95,7 +95,7 @@ def test_system_exit_is_not_retried_if_retry_on_names_other_exceptions(app: App)
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeout: timedelta | None) -> None:
-    """The step is retried by its policy, or raises StepFailed; the handler's attempt goes on."""
+    """The step is retried by its policy, or raises StepFailed; the handler's attempt continues."""
     leave, kind, message = LEAVES[leaves]
     tries, caught = list[int](), list[StepFailed]()
 
@@ -167,7 +167,7 @@ def test_a_payload_model_that_raises_system_exit_refuses_its_payload(sim: Simula
 
 
 def test_a_result_model_that_raises_system_exit_fails_the_attempt(app: App) -> None:
-    """The result counts as one that cannot be stored."""
+    """The result is treated as one that cannot be stored."""
 
     @app.handler("work")
     def work() -> Result:

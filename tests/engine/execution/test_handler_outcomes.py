@@ -1,4 +1,4 @@
-"""Whatever a handler returns or raises is recorded in its execution, and the executor goes on."""
+"""Everything that a handler returns or raises is recorded in its execution, and the executor continues."""
 # ruff: noqa: ANN401, ARG001 - handlers are written in every way here
 
 from __future__ import annotations

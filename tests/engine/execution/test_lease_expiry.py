@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_a_heartbeat_after_the_lease_ended_is_refused_once_the_lock_is_taken(app: App, sim: Simulation) -> None:
-    """The late heartbeat returns False, even though nobody has taken over the run itself."""
+    """The late heartbeat returns False, even though no other process has taken over the run."""
     heard: list[bool] = []
     began: list[str] = []
 
@@ -69,7 +69,7 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
 def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
     app: App, sim: Simulation, late: timedelta
 ) -> None:
-    """From the very end of the lease on, no step is recorded under it, even if nobody has taken over the run."""
+    """From the end of the lease on, no step is recorded under it, even if no other process has taken over the run."""
     reached: list[int] = []
     calls: list[bool] = []
     heard: list[bool] = []

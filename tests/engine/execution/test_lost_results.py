@@ -1,4 +1,4 @@
-"""What an executor does whose result does not count, or whose commit took effect although it was told otherwise."""
+"""An executor whose result is discarded, or whose commit took effect although the store reported a failure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
 
 
 def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim: Simulation) -> None:
-    """A late duplicate of the dispatch may have enqueued the run after its end; nobody else removes it at once."""
+    """A late duplicate dispatch may have enqueued the run after its end; only the executor removes it at once."""
     wait_lists: list[list[str]] = []
 
     def waiting_ids() -> list[str]:

@@ -66,7 +66,7 @@ class ToolApp:
 def script_task(
     tools: ToolApp, source: str, *, replay: bool = False, **fields: Any
 ) -> Iterator[tuple[Simulation, Task]]:
-    """Create a task with a script in a simulation of its own."""
+    """Create a task with a script in a new simulation."""
     script = {"source": source, **({"tools": fields.pop("names")} if "names" in fields else {})}
     sandbox = fields.pop("sandbox", Sandbox())
     with Simulation(tools.app, replay=replay, sandbox=sandbox) as sim:

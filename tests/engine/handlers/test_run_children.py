@@ -282,7 +282,7 @@ class Open(BaseModel):
 
 
 class Reading(BaseModel):
-    """It takes what it is given apart by itself."""
+    """The handler splits the payload itself."""
 
     given: list[int] = []
 

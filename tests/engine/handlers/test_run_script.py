@@ -213,7 +213,7 @@ def test_a_script_without_tools_costs_as_much_as_a_handler(tools: ToolApp) -> No
 
 
 def test_the_log_is_bounded(tools: ToolApp) -> None:
-    """The last 50 lines are kept, 200 characters of each, whatever is logged."""
+    """The last 50 lines are kept, 200 characters of each."""
     source = "for (let i = 0; i < 60; i++) log('x'.repeat(300)); log({a: [1]}); log(undefined); log('\\ud800')"
     lines = [step.text for step in run(tools, source).progress]
     assert len(lines) == 50

@@ -187,7 +187,7 @@ def test_calls_beside_a_refused_call_are_not_repeated(tools: ToolApp) -> None:
 
 
 class RepeatingInterpreter(CompromisedInterpreter):
-    """One that asks for what it was refused, whatever it is told that there is."""
+    """An interpreter that requests refused calls, regardless of its list of tools."""
 
     @contextmanager
     def run(self, _: ScriptInput) -> Iterator[CompromisedInterpreter]:
@@ -196,7 +196,7 @@ class RepeatingInterpreter(CompromisedInterpreter):
 
 
 def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
-    """A retry does not bypass the list of tools, whatever the interpreter requests."""
+    """A retry does not bypass the list of tools, even if the interpreter ignores it."""
     asks = (ScriptRequest(1, "secret", {}), ScriptRequest(2, "lookup", {"id": 1}))
     text = "tool: there is no tool 'secret' for this script (It is no longer a tool, or never was one.)"
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))

@@ -63,7 +63,7 @@ def test_another_owners_task_is_not_edited(sim: Simulation) -> None:
 
 
 def test_users_cannot_take_each_others_ids(app: App) -> None:
-    """If users may name the handler, the id begins with a hash of the owner, whoever creates the task."""
+    """If users may name the handler, the id begins with a hash of the owner, for servers' tasks as well."""
 
     @app.handler("mine", access="users", task_id=lambda payload: payload.order)
     def mine(_: Order) -> None: ...

@@ -53,7 +53,7 @@ def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
 
 
 def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
-    """Claim one run; fail if there is none."""
+    """Claim one run; fail if none is offered."""
     found = claim(sim, *skills)
     assert found
     return found

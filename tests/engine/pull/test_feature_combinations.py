@@ -133,7 +133,7 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
 
 
 def test_the_operations_of_an_offer_a_claim_and_a_result(sim: Simulation) -> None:
-    """An offer is a document of its own: written with the task when it appears, read and deleted at the claim."""
+    """An offer is a separate document: written with the task when it appears, read and deleted by the claim."""
     offer(sim, "a")
     before = sim.counts.copy()
     sim.advance(MINUTE)

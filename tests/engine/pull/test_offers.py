@@ -1,4 +1,4 @@
-"""Work that is fetched: what is offered, to whom, in which order, and what its owner can do about it meanwhile."""
+"""Which work is offered, to which workers, in which order, and what its owner can do in the meantime."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
 
 
 def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, sim: Simulation) -> None:
-    """It was stopped in a step, which the next worker has finished meanwhile; both results are large."""
+    """It was stopped in a step that the next worker has since finished; both results are large."""
     seen: list[str] = []
     calls = iter(("first", "second"))
 

@@ -138,7 +138,7 @@ def test_only_the_group_without_workers_leaves_the_wait_list(groups: list[str], 
 
 
 def test_a_grant_that_a_worker_takes_needs_one_dispatch(sim: Simulation) -> None:
-    """One dispatch offers the run; only the sweep handles a grant that nobody takes, and here it has nothing to do."""
+    """One dispatch offers the run; the sweep only handles grants that no worker takes, so it has nothing to do here."""
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
     sim.advance(2 * SECOND)

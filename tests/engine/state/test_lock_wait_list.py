@@ -76,7 +76,7 @@ def split(full: Lock) -> tuple[Lock, list[Waiter]]:
 @settings(max_examples=400, deadline=None)
 @given(moves=st.lists(_MOVES, max_size=60))
 def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[tuple[str, int, int]]) -> None:
-    """Whoever asks, leaves or dies, with whatever limits: no waiter that is not read would change the result."""
+    """For every request, release, expiry and limit, the waiters that are not read would not change the result."""
     full, now = Lock(key="k"), START
     for move, number, limit in moves:
         who = waiter(number, limit).model_copy(update={"worker_group": "ab"[number % 2]})
@@ -138,7 +138,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation) -> None
 
 @pytest.mark.parametrize("lost", ["its document", "its task"])
 def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
-    """The one at the head is gone, whatever took it: the next ones run, and one that only lost its place as well."""
+    """If the head is removed for any reason, the next waiters run, and so does one that only lost its place."""
     first = claim_lock_holder(sim)
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k", handler="inside", pull=None)
@@ -185,7 +185,7 @@ def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
 
 
 def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offers that were skipped with the first of their key are tried again if the wait list has changed meanwhile."""
+    """Offers skipped because the first one of their key was skipped are tried again if the wait list has changed."""
     holder = claim_lock_holder(sim)
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k")

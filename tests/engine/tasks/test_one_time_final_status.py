@@ -52,7 +52,7 @@ def test_a_late_duplicate_creation_does_not_rerun_a_finished_task(app: App, sim:
 
 
 def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(app: App, sim: Simulation) -> None:
-    """The lease is still valid, so the handler goes on; its progress is stored with its result."""
+    """The lease is still valid, so the handler continues; its progress is stored with its result."""
 
     @app.handler("work")
     def work(ctx: Context) -> None:

@@ -49,7 +49,7 @@ def test_the_sweep_delivers_due_runs_while_the_queue_is_down(
 def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(
     simulate: Callable[..., Simulation], app: App
 ) -> None:
-    """The sweep counts a dispatch that the queue does not accept, and goes on with the next task."""
+    """The sweep counts a dispatch that the queue does not accept, and continues with the next task."""
     sim = simulate(fallback=True)
     sim.queue.is_down = True
     far = app.create(owner="ada", title="Far", handler="tick", schedule=Schedule.once(START + timedelta(days=9)))
@@ -66,7 +66,7 @@ def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(
 def test_a_cancel_that_needs_an_unavailable_bucket_does_not_delay_other_tasks(
     sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """The sweep counts the task as failed and goes on; it finishes the cancellation once the bucket is back."""
+    """The sweep counts the task as failed and continues; it finishes the cancellation once the bucket is back."""
     away = [False]
     monkeypatch.setattr(FileBlobs, "put", refuse_while_away(FileBlobs.put, away))
 

@@ -39,7 +39,7 @@ def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
 
 
 def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, ran: list[str]) -> None:
-    """Over several pages; what is due later, paused or cancelled is not sent, and revisions stay."""
+    """It reads several pages; later, paused and cancelled tasks are not sent, and revisions do not change."""
     for n in range(8):
         create(sim, f"soon-{n}", timedelta(minutes=n + 1))
     create(sim, "later", DAY)

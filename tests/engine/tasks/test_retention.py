@@ -27,7 +27,7 @@ def app() -> App:
 def test_a_finished_task_is_purged_with_its_executions_after_its_retention(
     simulate: Callable[..., Simulation], app: App
 ) -> None:
-    """It exists until then; minutes later task and executions are gone, and no wake-up is left."""
+    """It exists until then; minutes later the task and its executions are removed, and no wake-up is left."""
     sim = simulate(retention=timedelta(days=7))
     task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE)
     sim.advance(timedelta(days=7))

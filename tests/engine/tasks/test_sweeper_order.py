@@ -104,7 +104,7 @@ def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulat
 def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
     app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its retention is counted from its last end: one that has run again meanwhile stays for as long again."""
+    """Retention starts at the last end: a task that has run again is kept for the full time again."""
     make(app, sim, "it", retention=DAY)
     sim.queue.deliver_due()
     sim.clock.advance(DAY + MINUTE)

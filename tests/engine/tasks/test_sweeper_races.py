@@ -1,4 +1,4 @@
-"""A sweep that finishes a cancel or a delete leaves alone a task that has been created again meanwhile."""
+"""A sweep that finishes a cancel or a delete leaves alone a task that was recreated in between."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def lowest_call(world: ApiWorld, task_id: str) -> str:
 
 
 def claim_all(world: ApiWorld, who: str) -> list[dict[str, Any]]:
-    """Claim all that the queue ``gpu`` offers somebody."""
+    """Claim everything that the queue ``gpu`` offers a caller."""
     found: list[dict[str, Any]] = world.ask(who, "/v1/queues/gpu/claim", {"limit": 9}).get_json()["claims"]
     return found
 

@@ -78,7 +78,7 @@ def test_a_chunked_retry_names_its_execution(sim: Simulation, address: str) -> N
 
 
 def test_a_chunked_event_keeps_its_payload(sim: Simulation, address: str) -> None:
-    """The handler is told what was sent."""
+    """The handler receives the payload that was sent."""
     task = sim.app.create(owner="ada", title="x", handler="wait", schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
     assert post(address, f"/v1/tasks/{task.id}/events/approved", {"payload": {"by": "eve"}}).status == 200
@@ -87,7 +87,7 @@ def test_a_chunked_event_keeps_its_payload(sim: Simulation, address: str) -> Non
 
 
 def test_a_chunked_creation_creates_a_task(address: str) -> None:
-    """A body that has to be there is read as well."""
+    """A required body is read as well."""
     assert post(address, "/v1/tasks", TASK).status == 201
 
 
@@ -142,7 +142,7 @@ def test_a_truncated_body_is_refused_and_claims_nothing(sim: Simulation, address
 def test_an_unread_body_is_not_taken_for_the_next_request(
     sim: Simulation, address: str, path: str, status: int
 ) -> None:
-    """A connection stays usable after a body that was not read, whatever it contains."""
+    """A connection stays usable after an unread body with any content."""
     sim.app.create(**TASK, id="it")
     body = b"DELETE /v1/tasks/it HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
     with closing(HTTPConnection(address, timeout=WAIT_SECONDS)) as connection:

@@ -51,7 +51,7 @@ class ApiWorld:
     def ask(
         self, who: str, path: str, body: object = None, method: str = "POST", headers: dict[str, str] | None = None
     ) -> TestResponse:
-        """Send a request as somebody."""
+        """Send a request with a caller's credential."""
         content: dict[str, Any] = {} if body is None else {"json": body}
         named = {"X-Api-Key": self._keys[who], **(headers or {})}
         return self._client.open(path, method=method, headers=named, **content)
@@ -112,7 +112,7 @@ def test_only_the_claiming_caller_may_use_its_token(world: ApiWorld, who: str, v
 
 @pytest.mark.parametrize("verb", ENDS)
 def test_an_admin_may_end_a_claim_but_not_renew_it(world: ApiWorld, verb: str) -> None:
-    """The end is recorded as the admin's; whoever claimed it has lost it, and cannot repeat the admin's report."""
+    """The end is recorded as the admin's; the claimant has lost the run, and cannot repeat the admin's report."""
     world.offer("a", retry={"maxRetries": 0})
     claim = world.claim("gpu-1")
     token = claim["leaseToken"]
@@ -130,7 +130,7 @@ def test_an_admin_may_end_a_claim_but_not_renew_it(world: ApiWorld, verb: str) -
 
 
 def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
-    """The caller for what was reported through the API, nobody for what an executor ran."""
+    """The record names the caller who reported through the API, and no one for attempts of an executor."""
     world.offer("a", retry={"maxRetries": 3})
     for who, verb in (("gpu-1", "fail"), ("gpu-2", "complete")):
         claim = world.claim(who)

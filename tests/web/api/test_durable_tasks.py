@@ -62,7 +62,7 @@ def client(url: str) -> Iterator[Client]:
 
 
 def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: Simulation) -> None:
-    """Created, looked at while it waits, told what it waits for, awaited; nothing of the scheduler's own is shown."""
+    """Create it, read it while it waits, send the event, and await it; the scheduler's own fields are never shown."""
     task = client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
     (waiting,) = client.executions(task.id)

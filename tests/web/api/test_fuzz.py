@@ -1,4 +1,4 @@
-"""Nothing that a client can send makes the server fail, or leaves anything behind that it was told is refused."""
+"""No request makes the server fail, and no refused request leaves anything stored."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_no_bytes_cause_a_server_error(call: Call, body: bytes) -> None:
 def test_no_path_or_query_causes_a_server_error(
     call: Call, path: list[str], query: dict[str, str], method: str
 ) -> None:
-    """Whatever is asked for, in whatever way, is answered; a wrong method says which are right."""
+    """Every path and method gets a response; a wrong method is answered with the allowed ones."""
     clean = {name: value.encode("utf-8", "replace").decode() for name, value in query.items()}
     answer = call(method, "http://localhost/" + quote("/".join(path)), query_string=clean)
     assert answer.status_code < 500, answer.get_data(as_text=True)

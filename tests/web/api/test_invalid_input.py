@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request is the caller's to hear: a problem document that names the field, and no task."""
+"""Every invalid request is answered with a problem document that names the field, and creates no task."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def read_problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
 def test_a_bad_field_is_named_and_nothing_is_stored(
     call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
-    """The answer is 400 with the field's path as the caller wrote it, and there is no task, not half of one."""
+    """The answer is 400 with the field's path as the caller wrote it; no task, and no part of one, is stored."""
     found = read_problem(call("POST", "/v1/tasks", {**greeting, **more}))
     assert found["field"] == field
     assert not sim.app.tasks().items
@@ -135,7 +135,7 @@ def test_a_body_that_is_not_json_is_refused(call: Call, sim: Simulation, method:
 def test_a_misspelled_field_is_refused_even_if_it_is_null(
     call: Call, greeting: dict[str, Any], patch: dict[str, Any]
 ) -> None:
-    """A merge patch that removes what is not there would else be answered as if it had worked."""
+    """Otherwise a merge patch that removes an unknown field would be answered as if it had worked."""
     call("POST", "/v1/tasks", {**greeting, "id": "t"})
     read_problem(call("PATCH", "/v1/tasks/t", patch))
 
@@ -150,6 +150,6 @@ def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, gre
 
 
 def test_a_missing_field_is_named(call: Call) -> None:
-    """What is required is said, with the hint that it is."""
+    """The problem names the field, with the hint that it is required."""
     found = read_problem(call("POST", "/v1/tasks", {"owner": "ada", "handler": "greet"}))
     assert (found["field"], found["hint"]) == ("title", "It is required.")

@@ -83,7 +83,7 @@ def test_the_document_describes_each_operation_once(handlers: tuple[str, ...] | 
 
 
 def test_the_document_omits_the_scheduler_s_own_fields() -> None:
-    """What is kept for the scheduler alone is in no schema; handlers are named only where everybody may know them."""
+    """Fields for the scheduler are in no schema; handlers are named only where every caller may know them."""
     schemas = build_document(None)["components"]["schemas"]
     assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
     assert not INTERNAL & set(schemas["Task"]["properties"])

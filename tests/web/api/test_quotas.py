@@ -32,7 +32,7 @@ def task_counts() -> list[int]:
 
 @pytest.fixture
 def app(task_counts: list[int]) -> App:
-    """Work that takes a minute, and handlers that call it in each way that there is."""
+    """Work that takes a minute, and handlers that call it in every possible way."""
     app = App(Settings())
 
     @app.handler("work", access="users", tool=True)
@@ -129,7 +129,7 @@ def test_a_repeated_creation_is_answered_as_the_first_was(
 
 
 def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """The first tasks get the room; a repetition returns them, and creates more only where there is room by now."""
+    """The first tasks use up the quota; a repetition returns them, and creates more only if it has room."""
     roles = open_limited_api(max_active_tasks=LIMIT)
     body = {"tasks": [{**NEW, "title": str(number)} for number in range(20)]}
 
@@ -230,7 +230,7 @@ def test_the_reason_is_on_the_task_and_on_its_record(open_limited_api: Callable[
 def test_a_call_goes_on_when_another_task_makes_room(
     open_limited_api: Callable[..., RoleHarness], task_counts: list[int]
 ) -> None:
-    """Within ten minutes, although nobody tells the task; its own calls that go on are of no help."""
+    """It continues within ten minutes without a notification; its own resumed calls do not help."""
     roles, task_id, other = wait_for_room(open_limited_api)
     roles.sim.app.cancel(other)
     running = len(task_counts)
@@ -240,7 +240,7 @@ def test_a_call_goes_on_when_another_task_makes_room(
 
 
 def test_a_call_goes_on_at_once_when_another_of_its_task_ends(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """The end of a call tells its parent, which then makes the next one, although it awaits others, too."""
+    """The end of a call notifies its parent, which then makes the next one, even while it awaits others."""
     roles = open_limited_api(max_active_tasks=3)
     task_id = create(roles, handler="differ")
     roles.sim.run_until_idle(DAYS)

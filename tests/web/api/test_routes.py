@@ -1,4 +1,4 @@
-"""What each request of the API does, and how wrong ones are told so."""
+"""The effect of each request of the API, and the problems with which invalid ones are answered."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_bad_range_is_named(call: Call, greeting: dict[str, Any], body: dict[s
 
 @pytest.mark.parametrize("count", ["0", "-1", "1001", "1e3", "٣", "9" * 5000, "00000000019999999999", ""])
 def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any], count: str) -> None:
-    """No way of writing it asks for more than there may be."""
+    """No spelling of the number requests more than the maximum."""
     call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
     assert read_problem(call("GET", "/v1/tasks/t/upcoming", query_string={"count": count}))["field"] == "count"
     preview = {"schedule": DAILY, "count": count}
@@ -154,7 +154,7 @@ def _token(content: object) -> str:
     ],
 )
 def test_a_made_up_page_token_is_refused(call: Call, token: str) -> None:
-    """A token that was not given out for this list is a 400, whatever it holds."""
+    """A token that was not issued for this list is a 400, whatever its content."""
     assert read_problem(call("GET", "/v1/tasks", query_string={"pageToken": token}))["field"] == "pageToken"
 
 
@@ -211,12 +211,12 @@ def test_head_is_get_without_its_body(call: Call, greeting: dict[str, Any]) -> N
     ],
 )
 def test_an_unknown_path_is_not_found(call: Call, path: str) -> None:
-    """404 as a problem document, whatever the path is made of."""
+    """Any unknown path is a 404 with a problem document."""
     read_problem(call("GET", path), 404)
 
 
 def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
-    """The task is saved, its caller is told that its dispatch is deferred, and the sweep makes it good."""
+    """The task is saved, the response says that its dispatch is deferred, and the sweep sends it."""
     sim.queue.is_down = True
     made = call("POST", "/v1/tasks", {**greeting, "id": "t"})
     assert made.status_code == 201

@@ -1,4 +1,4 @@
-"""A schedule in plain words or as cron is read wherever the API takes one, and what is not clear is asked back."""
+"""A schedule in plain words or as cron is accepted wherever the API takes one; ambiguous words get a question back."""
 
 from __future__ import annotations
 

@@ -54,12 +54,12 @@ class WorkerRoleHarness:
         sim.advance(timedelta(minutes=5))
 
     def ask(self, who: str, path: str, body: object = None) -> TestResponse:
-        """POST as somebody."""
+        """POST with a caller's credential."""
         content: dict[str, Any] = {} if body is None else {"json": body}
         return self._client.post(path, headers={"X-Api-Key": self._keys[who]}, **content)
 
     def claims(self, who: str, queue: str) -> list[dict[str, Any]]:
-        """Claim all that a queue offers to somebody."""
+        """Claim everything that a queue offers to a caller."""
         answer = self.ask(who, f"/v1/queues/{queue}/claim", {"limit": 100})
         assert answer.status_code in {200, 403}, answer.text
         found: list[dict[str, Any]] = answer.get_json().get("claims", [])
@@ -74,7 +74,7 @@ def worker_roles(simulate: Callable[..., Simulation]) -> WorkerRoleHarness:
 
 
 def is_allowed(who: str, task_id: str) -> bool:
-    """Return whether somebody is to work on a task."""
+    """Return whether a worker may work on a task."""
     owner, queue = TASKS[task_id]
     _, own, queues = WORKERS[who]
     return own in {None, owner} and (not queues or queue in queues)
@@ -82,7 +82,7 @@ def is_allowed(who: str, task_id: str) -> bool:
 
 @pytest.mark.parametrize("who", WORKERS)
 def test_each_worker_is_offered_only_the_work_of_its_role(worker_roles: WorkerRoleHarness, who: str) -> None:
-    """All that is theirs, and nothing else, whatever queue they ask; a queue that is not a worker's is a 403."""
+    """Each gets all of its own work and nothing else, from any queue; a queue that is not a worker's is a 403."""
     had = {claim["task"]["id"] for queue in ("gpu", "render", "mail") for claim in worker_roles.claims(who, queue)}
     assert had == {task_id for task_id in TASKS if is_allowed(who, task_id)}
     queues = WORKERS[who][2]
@@ -121,7 +121,7 @@ def test_another_owner_s_work_does_not_exist_for_a_worker(worker_roles: WorkerRo
 
 
 def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> None:
-    """Who repeats the end of its work is told the task's state, and not what its owner has written into it since."""
+    """A repeated report returns the task's state, but not what its owner has changed since."""
     (claim,) = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
     told = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()

@@ -1,4 +1,4 @@
-"""Whatever a worker says wrongly is a 400 that names the field, and ends nothing; what is long is cut as in process."""
+"""Invalid input of a worker is a 400 that names the field, and ends nothing; long texts are cut as in process."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def claim(call: Call, sim: Simulation, greeting: dict[str, Any]) -> dict[str, An
 def test_an_invalid_claim_request_claims_nothing(
     call: Call, sim: Simulation, greeting: dict[str, Any], wish: object, field: str
 ) -> None:
-    """400 names what is wrong, and what was offered is still there."""
+    """400 names the invalid field, and the offer is still there."""
     call("POST", "/v1/tasks", {**greeting, "pull": "gpu"})
     sim.advance(timedelta(minutes=5))
     before = sim.counts.commits
@@ -131,7 +131,7 @@ def test_a_queues_name_is_checked(call: Call, queue: str) -> None:
 def test_an_invalid_report_ends_nothing(
     call: Call, sim: Simulation, claim: dict[str, Any], verb: str, words: dict[str, Any], field: str
 ) -> None:
-    """400 names what is wrong; the claim stands, and the run can be ended after that."""
+    """400 names the invalid field; the claim stays valid, and the run can be ended afterwards."""
     before = sim.counts.commits
     body = {"leaseToken": claim["leaseToken"], **words}
     found = read_problem(call("POST", f"{run_path(claim)}/{verb}", json.dumps(body).encode()))
@@ -157,7 +157,7 @@ def test_a_body_that_is_not_json_is_refused(
 def test_an_execution_that_is_not_there_is_a_lost_lease(
     call: Call, claim: dict[str, Any], verb: str, execution: str
 ) -> None:
-    """Whatever its name is, nobody has a claim on it."""
+    """An execution with any other id has no claim."""
     body = {"leaseToken": claim["leaseToken"], **({"error": ERROR} if verb == "fail" else {})}
     answer = call("POST", f"/v1/tasks/t/executions/{execution}/{verb}", body)
     assert read_problem(answer, 409)["type"].endswith("/lease-lost")

@@ -161,7 +161,7 @@ def test_a_lost_lease_cannot_end_a_run(call: Call, sim: Simulation, offer: Calla
 
 
 def test_a_heartbeat_reports_that_the_task_was_cancelled(call: Call, offer: Callable[..., str]) -> None:
-    """The next heartbeat says so; the worker ends it as CANCELLED, with its reason."""
+    """The next heartbeat reports it; the worker ends the run as CANCELLED, with its reason."""
     place = offer()
     (claim,) = claim_from_queue(call)
     token = {"leaseToken": claim["leaseToken"]}
@@ -228,7 +228,7 @@ def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, 
 def test_a_repeated_failure_report_does_not_return_a_later_record(
     call: Call, sim: Simulation, offer: Callable[..., str]
 ) -> None:
-    """Who repeats an earlier failure, and hears late that another one has followed, is told nothing of that one."""
+    """A worker that repeats a failure after a later one has been recorded does not receive the later record."""
     offer(retry={"maxRetries": 1, "firstDelay": 60})
     said = []
     for _ in range(2):
@@ -243,7 +243,7 @@ def test_a_repeated_failure_report_does_not_return_a_later_record(
 
 
 def test_a_final_failure_is_final(call: Call, offer: Callable[..., str]) -> None:
-    """With isFinal no attempt follows, whatever the policy says."""
+    """With isFinal no attempt follows, even if the policy allows one."""
     offer(retry={"maxRetries": 5})
     (claim,) = claim_from_queue(call)
     said = {"leaseToken": claim["leaseToken"], "error": {"type": "E", "message": "m"}, "isFinal": True}

@@ -81,7 +81,7 @@ def with_instants(claims: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_tokens_of_users_and_accounts_are_accepted(issuer: Issuer) -> None:
-    """What Google has signed for this project, or this API, proves who somebody is."""
+    """A token that Google signed for this project, or for this API, identifies its caller."""
     assert request_status(issuer.make_user_token()) == 200
     assert request_status(issuer.make_account_token(ROBOT)) == 200
     assert request_status(issuer.make_account_token(ROBOT, aud="https://b")) == 200
@@ -94,7 +94,7 @@ def test_an_admin_claim_sees_all(
     claim: object,
     sees: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """A user whose token says `admin: true` sees everybody's tasks; nothing that merely looks like it does."""
+    """A user whose token has `admin: true` sees all tasks; values that merely resemble true do not count."""
     sim = simulate(access=ACCESS)
     sim.app.create(owner="bob", title="T", handler="anything")
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
@@ -133,7 +133,7 @@ def test_keys_are_fetched_once(issuer: Issuer, issuer_requests: list[str]) -> No
     ids=range(14),
 )
 def test_a_user_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
-    """Expired, not yet made, of another project, of another issuer, of nobody: all are 401."""
+    """Expired, not yet valid, of another project, of another issuer, without a subject: all are 401."""
     assert request_status(issuer.make_user_token(**with_instants(claims))) == 401
 
 
@@ -154,12 +154,12 @@ def test_a_user_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[
     ids=range(10),
 )
 def test_an_account_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
-    """Expired, made for another service, of another account, with an address that nobody has verified: all are 401."""
+    """Expired, made for another service, of another account, with an unverified address: all are 401."""
     assert request_status(issuer.make_account_token(ROBOT, **with_instants(claims))) == 401
 
 
 def test_a_swapped_key_is_refused(issuer: Issuer) -> None:
-    """A key of one's own under the name of Google's, or under no known name, proves nothing."""
+    """A forged key under the id of Google's key, or under an unknown id, is not accepted."""
     assert request_status(Issuer(kid=issuer.kid).make_user_token()) == 401
     assert request_status(Issuer(kid="another").make_user_token()) == 401
     assert request_status(Issuer(kid=issuer.kid).make_account_token(ROBOT)) == 401
@@ -234,7 +234,7 @@ def test_the_emulators_tokens_need_the_emulator(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_emulator_is_refused_in_the_cloud() -> None:
-    """A function in the cloud that is told of the emulator does not start: anybody could make a token."""
+    """A function in the cloud that is configured for the emulator does not start: anyone could forge a token."""
     with pytest.raises(Misconfigured, match="FIREBASE_AUTH_EMULATOR_HOST"):
         Settings.from_environment({"FIREBASE_AUTH_EMULATOR_HOST": "localhost:9099", "K_SERVICE": "api"})
 
@@ -295,7 +295,7 @@ def test_the_sweep_accepts_only_its_own_account(issuer: Issuer, simulate: Callab
 
 
 def test_googles_keys_out_of_reach_are_not_the_callers_fault(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While Google's keys cannot be fetched nobody is let in, and the answer is 503, to be tried again."""
+    """While Google's keys cannot be fetched, no caller is admitted; the answer is 503, which is retried."""
     from requests.adapters import HTTPAdapter  # noqa: PLC0415 - only this test breaks it
     from requests.exceptions import ConnectionError as Unreachable  # noqa: PLC0415 - the same
 

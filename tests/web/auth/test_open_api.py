@@ -45,7 +45,7 @@ def request_status(
 
 
 def test_without_settings_the_api_is_closed_outside_the_cloud_too() -> None:
-    """A container or a VM for which nothing is set lets nobody in, not even from the same machine."""
+    """A container or a VM without settings admits no caller, not even from the same machine."""
     assert request_status(Access()) == 503
     assert request_status(Access(), "sweep") == 401
 
@@ -95,7 +95,7 @@ def test_the_description_names_handlers_only_where_the_api_is_open(sim: Simulati
 
 
 def test_the_local_stack_is_open() -> None:
-    """`cloudsched dev` says so by itself, and tells the processes that it starts."""
+    """`cloudsched dev` sets the option itself, and passes it to the processes that it starts."""
     with run_stack(App(), base=dataclasses.replace(Settings(), access=Access()), store="sqlite") as stack:
         assert stack.settings.access.open
         assert stack.to_environment()["CLOUDSCHED_OPEN"] == "on"

@@ -41,7 +41,7 @@ class RoleHarness:
         self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> TestResponse:
-        """Send a request as somebody, or as nobody."""
+        """Send a request with a caller's credential, or without one."""
         key = {} if who is None else {"X-Api-Key": self._keys[who]}
         content: dict[str, Any] = {} if body is None else {"json": body}
         return self._client.open(path, method=method, headers={**key, **headers}, **content)
@@ -127,7 +127,7 @@ def test_hiding_a_task_reads_as_much_as_finding_none(
 
 
 def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
-    """A user's own ids are kept apart from others', so that choosing one tells nothing and takes nothing."""
+    """Ids that users choose are kept apart, so that choosing one neither reveals nor takes another user's."""
     roles.task("ada", id="secret-project")
     answers = [roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
     assert [answer.status_code for answer in answers] == [201, 201]
@@ -154,7 +154,7 @@ def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, oper
 @pytest.mark.parametrize("who", ["reader", "viewer"])
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
-    """A reader and a viewer may look, and are told 403 for all else."""
+    """A reader and a viewer may read, and get 403 for everything else."""
     path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
     answer = roles.ask(who, operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.READ)
@@ -162,7 +162,7 @@ def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who:
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
-    """A worker is told 403 for all but claiming and ending work, also for what it could else only look at."""
+    """A worker gets 403 for everything but claiming and ending work, even for reading."""
     path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
     answer = roles.ask("worker", operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text
@@ -173,7 +173,7 @@ def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> Non
     "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
 )
 def test_every_claimant_may_finish_its_claim(roles: RoleHarness, operation: Operation, who: str) -> None:
-    """What an owner, an admin or a worker has claimed, they may keep, end and give back."""
+    """An owner, an admin or a worker may keep, end and release what they have claimed."""
     task_id = roles.task("ada", pull="q")
     roles.sim.advance(timedelta(minutes=5))
     (claim,) = roles.ask(who, "POST", "/v1/queues/q/claim").get_json()["claims"]
@@ -262,7 +262,7 @@ def test_a_broken_list_of_keys_is_refused(entry: str) -> None:
 
 @pytest.mark.parametrize("entry", ["a:{}:" + "0" * 64, "a:worker@{}:" + "0" * 64, "a:admin:{}", "{}:admin:0"])
 def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
-    """Whoever puts the key itself into the list is told that it is wrong, without it."""
+    """If the key itself is put into the list, the error says that the entry is invalid, without repeating it."""
     secret = "s" * 43 + "/"
     with pytest.raises(Misconfigured) as caught:
         ApiKeys([entry.format(secret)])

@@ -75,7 +75,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
 def test_a_user_is_refused_on_create_batch_and_edit(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
-    """However the same words arrive; a server may say them, as long as there is such a handler."""
+    """All forms of the request are refused alike; a server may send them, as long as the handler exists."""
     created = roles.ask("ada", "POST", "/v1/tasks", task(**fields))
     batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [task(**fields)]}).get_json()["results"][0]
     edited_task = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", handler="open"))
@@ -108,7 +108,7 @@ def test_a_user_may_use_handlers_that_the_app_allows(roles: RoleHarness, fields:
 
 
 def test_a_user_cannot_take_work_from_its_workers(roles: RoleHarness) -> None:
-    """A handler that workers run is not run by the executor because a user says so; null in an edit is the default."""
+    """A user cannot move a workers' handler to the executor; null in an edit restores the default."""
     refused = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull=None))
     assert (refused.status_code, refused.get_json()["field"]) == (400, "pull")
     created = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull="gpu")).get_json()
@@ -162,7 +162,7 @@ def test_a_users_edit_narrows_a_servers_script(roles: RoleHarness) -> None:
 
 
 def test_a_users_script_calls_tools_at_priorities_for_users(roles: RoleHarness) -> None:
-    """A tool whose users get LOW is called at LOW by a user's script, whatever the script's own priority is."""
+    """A tool whose users get LOW is called at LOW by a user's script, even if the script has a higher priority."""
     body = task(script={"source": SCRIPT.format("slow")}, priority="HIGH")
     created = {who: roles.ask(who, "POST", "/v1/tasks", body).get_json()["id"] for who in ("ada", "admin")}
     for who, expected in (("ada", "LOW"), ("admin", "HIGH")):
@@ -172,7 +172,7 @@ def test_a_users_script_calls_tools_at_priorities_for_users(roles: RoleHarness) 
 
 
 def test_an_open_api_allows_every_handler(sim: Simulation) -> None:
-    """On the local stack, where nobody authenticates, everybody is an admin."""
+    """On the local stack, where callers need no credential, every caller is an admin."""
     answer = RoleHarness(sim, {}).ask(None, "POST", "/v1/tasks", task(handler="closed", priority="CRITICAL"))
     assert answer.status_code == 201
 

@@ -1,4 +1,4 @@
-"""Lock keys that users name are their own: no user holds, waits for or learns of a lock of somebody else."""
+"""Lock keys that users name are their own: no user holds, waits for or learns of another user's lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRESS = {"lockKey": "press"}
 
 @pytest.fixture
 def app() -> App:
-    """Work for users that a worker holds until it says otherwise, and code that calls it with a lock of its own."""
+    """Work for users that a worker holds until it reports, and code that calls it with a lock of its own."""
     app = App(Settings())
     app.handler("work", access="users", pull="q")(lambda: None)
 
@@ -48,7 +48,7 @@ def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
 
 
 def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
-    """Create a task that is due at once, in the name of somebody, and return it."""
+    """Create a task that is due at once, with a caller's credential, and return it."""
     owner = {"owner": "ops"} if who == "admin" else {}
     due = {"schedule": {"at": (roles.sim.now + timedelta(minutes=1)).isoformat()}}
     answer = roles.ask(who, "POST", "/v1/tasks", {"title": who, "handler": "work", **owner, **due, **fields})
@@ -65,7 +65,7 @@ def hold_all(roles: RoleHarness) -> set[str]:
 
 
 def patch(roles: RoleHarness, who: str, task: dict[str, Any], **changes: Any) -> Any:  # noqa: ANN401 - a response
-    """Edit a task in somebody's name."""
+    """Edit a task with a caller's credential."""
     return roles.ask(who, "PATCH", f"/v1/tasks/{task['id']}", changes)
 
 
@@ -82,7 +82,7 @@ OTHERS = {
 @pytest.mark.parametrize("holder", OTHERS.values(), ids=OTHERS)
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
 def test_a_user_cannot_hold_the_lock_of_another(roles: RoleHarness, holder: dict[str, Any], is_first: bool) -> None:  # noqa: FBT001 - a case
-    """Whoever comes first: a user's task neither keeps others from their lock nor waits for it, so it tells nothing."""
+    """In either order, a user's task neither blocks another's lock nor waits for it, so it reveals nothing."""
     fields = {name: value for name, value in holder.items() if name != "who"}
     named = fields if fields.get("handler") == "flow" else {**PRESS, **fields}
     makers = [lambda: create(roles, "ada", **PRESS), lambda: create(roles, holder["who"], **named)]
@@ -127,7 +127,7 @@ SHARED = {
 def test_tasks_that_name_the_same_lock_take_turns(
     roles: RoleHarness, pair: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:
-    """A user's keys are one owner's, wherever they are named; those of servers and code are everybody's."""
+    """A user's keys belong to that owner in every field; those of servers and code are shared by all owners."""
     for number, fields in enumerate(pair):
         create(roles, **{**PRESS, **fields})
         assert len(hold_all(roles)) == (number == 0)
@@ -159,7 +159,7 @@ def test_a_user_may_not_use_the_global_scope(roles: RoleHarness, fields: dict[st
 
 
 def test_the_scope_is_stored_with_the_key(roles: RoleHarness) -> None:
-    """A task shows whose its key is; without a key there is no scope."""
+    """A task shows the scope of its key; without a key there is no scope."""
     assert create(roles, "ada", **PRESS)["lockScope"] == "owner"
     assert create(roles, "admin", **PRESS)["lockScope"] == "global"
     children = create(roles, "ada", handler=None, children=[{"handler": "work", **PRESS}, {"handler": "work"}])

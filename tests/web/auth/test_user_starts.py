@@ -54,7 +54,7 @@ def create(roles: RoleHarness, **fields: Any) -> str:
 
 
 def start(roles: RoleHarness, who: str, task_id: str, action: str) -> int:
-    """Let somebody start a task, and return the status of the answer."""
+    """Let a caller start a task, and return the status of the response."""
     return roles.ask(who, "POST", f"/v1/tasks/{task_id}/{action}", STARTS[action]).status_code
 
 
@@ -101,7 +101,7 @@ FOR_USERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("fields", FOR_USERS.values(), ids=FOR_USERS)
 @pytest.mark.parametrize("action", STARTS)
 def test_a_user_may_start_what_users_may_ask_for(roles: RoleHarness, fields: dict[str, Any], action: str) -> None:
-    """Whoever has written it, and whoever has paused it."""
+    """This holds for every author, and for everyone who may have paused the task."""
     task_id = create(roles, **fields)
     if action == "resume":
         roles.ask("admin", "POST", f"/v1/tasks/{task_id}/pause")
@@ -109,7 +109,7 @@ def test_a_user_may_start_what_users_may_ask_for(roles: RoleHarness, fields: dic
 
 
 def test_a_user_may_start_their_own_script(roles: RoleHarness) -> None:
-    """It calls only what is for users, although there are other tools."""
+    """It calls only tools for users, although other tools exist."""
     body = {"title": "Mine", "schedule": DAILY, "script": {"source": "return await tools.open({})"}}
     task_id = roles.ask("ada", "POST", "/v1/tasks", body).get_json()["id"]
     assert start(roles, "ada", task_id, "trigger") == 200

@@ -171,7 +171,7 @@ class _ListenThread(AbstractContextManager[None]):
                 self._request.add_target.ClearField("resume_token")
             lasted = timedelta(seconds=time.monotonic() - began_at)
             self._failures = 1 if lasted > MAX_BACKOFF else self._failures + 1
-            if self._failures > 1 and not self._is_current and not self._is_failing:  # that a stream ends is normal
+            if self._failures > 1 and not self._is_current and not self._is_failing:  # streams end regularly
                 self._is_failing = True
                 log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
             pause = reconnect_delay(self._failures).total_seconds()

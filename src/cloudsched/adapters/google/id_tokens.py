@@ -160,9 +160,7 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
         # Its message may repeat the token, so only the type is logged.
         log.info("token refused: %s", type(error).__name__, extra={"action": "token_rejected"})
         expired = "expired" in str(error).lower()
-        raise Unauthenticated(
-            "The token has expired." if expired else "The token is not one that this API accepts."
-        ) from None
+        raise Unauthenticated("The token has expired." if expired else "This API does not accept this token.") from None
 
 
 def _check_times(claims: Claims) -> None:

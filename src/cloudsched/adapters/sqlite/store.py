@@ -228,7 +228,7 @@ class SqliteStore:
         """Have the large results removed. A failure is logged and ignored: they only take up space."""
         try:
             self._on_removed(key)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
+        except Exception as error:  # noqa: BLE001 - no error here may keep the document
             about = {"action": "blob_delete_failed", "taskId": key}
             log.warning("results of %s not removed: %s", key, error, extra=about)
 

@@ -158,7 +158,7 @@ class Run(WireModel):
     due_at: Instant
     """When that attempt is to start."""
     lease: Lease | None = None
-    """The claim of whoever runs it; None while it waits."""
+    """The claim of the process that runs it; None while it waits."""
     waiting_for: WaitingFor | None = None
     """What it waits for, if it is due and its task is run by workers."""
     started_at: Instant | None = None

@@ -1,4 +1,4 @@
-"""Whose a lock key is: everybody's, or only its owner's.
+"""The scope of a lock key: shared by all owners, or of its owner alone.
 
 Locks are found by their key alone, so the scope becomes part of the key.
 """
@@ -13,7 +13,7 @@ class LockScope(StrEnum):
     """Which tasks share a lock key."""
 
     GLOBAL = "global"
-    """All tasks that name it in this scope, whoever owns them. Not for keys that users name."""
+    """All tasks that name the key in this scope, regardless of owner. Not for keys that users name."""
     OWNER = "owner"
     """Only tasks of the same owner that name it in this scope."""
 

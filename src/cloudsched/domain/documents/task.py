@@ -291,7 +291,7 @@ class Task(Document, TaskSpec):
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None
-    """USERS if a user paused it last; None if anybody or anything else did."""
+    """USERS if a user paused it last; None if a server or the scheduler itself did."""
     parent: Parent | None = None
     """The call that created this task; None if a caller created it directly."""
     has_children: bool = False

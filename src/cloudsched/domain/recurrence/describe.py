@@ -62,7 +62,7 @@ def describe(schedule: ScheduleFields) -> str:
 
 def _describe_once(at: datetime, timezone: str) -> str:
     local = at.astimezone(load_tzinfo(timezone))
-    if local.fold:  # the local time is repeated, and read back it would mean the first one
+    if local.fold:  # this local time occurs twice; parsed again, the text would mean the first
         local, timezone = at, "UTC"
     return f"once, on {_format_date_time(local)}, {timezone}"
 

@@ -145,7 +145,7 @@ class Grid:
         if not self._members:
             return frozenset()
         if DAY // every * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
-            return None  # so many different times of day that the search itself finds one, if there is one
+            return None  # with so many times of day, the search itself soon finds an allowed one, if any
         starts = (self._phase + number * self._periods.step for number in range(DAY // every))
         times = (start + member for start in starts for member in self._members)
         return frozenset(time // DAY % self._modulus for time in times if self._periods.allows_time(time % DAY))

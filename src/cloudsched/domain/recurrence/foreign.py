@@ -83,7 +83,7 @@ def _recognize_cron(text: str) -> Foreign:
 def _looks_like_cron(text: str) -> bool:
     """Return whether a text has the fields of a cron expression, but not five of them."""
     fields = text.split()
-    if not 4 <= len(fields) <= _MOST_FIELDS or len(fields) == _CRON_FIELDS:  # noqa: PLR2004 - four may have lost one
+    if not 4 <= len(fields) <= _MOST_FIELDS or len(fields) == _CRON_FIELDS:  # noqa: PLR2004 - one of five may be missing
         return False
     return all(map(_CRON_FIELD.match, fields)) and ("*" in text or "?" in text)
 

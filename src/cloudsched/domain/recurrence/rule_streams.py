@@ -137,7 +137,7 @@ class ElapsedPeriods(Stream):
         except InvalidSchedule:
             if self._can_fire_after(reached):
                 raise
-            self._until = reached - 1  # where this is asked for again, there is nothing to search
+            self._until = reached - 1  # a later call need not search this part again
             return None
 
     def _can_fire_after(self, instant: int) -> bool:

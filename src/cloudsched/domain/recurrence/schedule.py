@@ -71,7 +71,7 @@ def _to_utc(at: datetime) -> datetime:
     except ValueError:
         hint = f"{FIRST_YEAR} to {LAST_YEAR}, in UTC as well"
         raise InvalidSchedule("at", f"the year {at.year} is out of range", hint) from None
-    return UTC_EPOCH + (at - UTC_EPOCH)  # a plain datetime, whatever kind the store has read
+    return UTC_EPOCH + (at - UTC_EPOCH)  # a plain datetime, even if the store returns a subclass
 
 
 def _normalize_rules(value: object) -> object:

@@ -25,7 +25,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     ended = keep_schedule(end_plan(task, now, ExecutionStatus.SKIPPED, why), task.schedule)
     recorded_to = None if task.plan_from is None else task.plan_from - timedelta(microseconds=1)
     ends = [at for at in (ended.planned_to, recorded_to, task.earlier_planned_to) if at is not None]
-    # An occurrence that the new schedule has, too, is the same one, and not run again.
+    # An occurrence that is in both schedules is the same one, and is not run again.
     planned_to = max((at for at in ends if changed.schedule.occurs(at)), default=None)
     reset = {
         "runs": started,

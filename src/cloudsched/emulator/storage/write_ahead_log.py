@@ -151,12 +151,12 @@ class WriteAheadLog:
         return b"".join(_encode_record(record) for record in iter_snapshot(self._queues))
 
     def _compact_at_startup(self) -> None:
-        """Write the file anew; where there is no room for a second one, go on with the old one."""
+        """Write the file anew; if there is no room for a second one, continue with the old one."""
         snapshot = self._snapshot()
         try:
             self._size = _rewrite(self._path, snapshot)
         except OSError as error:
-            if not self._size:  # there is no old file to go on with
+            if not self._size:  # there is no old file to continue with
                 raise OSError(error.errno, error.strerror, str(self._path)) from None
             _log.warning("%s cannot be compacted and is used as it is: %s", self._path, error.strerror)
             os.truncate(self._path, self._size)  # a record that was cut short would hide all records after it
@@ -234,7 +234,7 @@ def _rewrite(path: Path, content: bytes) -> int:
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError:
-        fresh.unlink(missing_ok=True)  # half a copy only takes up room
+        fresh.unlink(missing_ok=True)  # an incomplete copy is useless
         raise
     _sync_folder(path)
     return len(_MAGIC) + len(content)

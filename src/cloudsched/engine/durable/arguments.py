@@ -40,7 +40,7 @@ def parse_wait(field: str, value: object) -> timedelta | datetime:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a year up to {LAST_YEAR}.")
     try:
         instant = value.astimezone(UTC)
-    except OverflowError:  # the first day of year 1, east of Greenwich
+    except OverflowError:  # such as the first day of year 1 in a zone east of Greenwich
         return datetime.min.replace(tzinfo=UTC)
     if instant.year > LAST_YEAR:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a year up to {LAST_YEAR}.")

@@ -58,7 +58,7 @@ MAX_TRACEBACK = 4_000
 def call_handler(registry: Registry, context: Context) -> AttemptReport:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
-    What is logged meanwhile carries the ids of the attempt.
+    Log lines of the call carry the ids of the attempt.
     """
     with log_context(context.task, context.execution_id, context.attempt):
         return _call_handler(registry, context)

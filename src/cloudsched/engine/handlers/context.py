@@ -97,7 +97,8 @@ class Context:
         durable_run: DurableRun,
     ) -> None:
         self.durable_run = durable_run
-        self.task = task.model_copy(update={"payload": deep_copy_json(task.payload)})  # the handler's own, to change it
+        # A copy, which the handler may change.
+        self.task = task.model_copy(update={"payload": deep_copy_json(task.payload)})
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt
@@ -313,7 +314,7 @@ class Context:
         require_not_timed_out()
         try:
             state = self._renew(self._progress)
-        except Unavailable as error:  # the lease still stands; the handler need not fail for this
+        except Unavailable as error:  # the lease is still valid; the handler need not fail for this
             log.warning(
                 "lease renewal failed: %s", error, extra={"action": "lease_renewal_failed", "taskId": self.task.id}
             )

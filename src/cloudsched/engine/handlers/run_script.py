@@ -118,7 +118,7 @@ class _ScriptHandler:
             task={"id": task.id, "owner": task.owner, "title": task.title},
             tools=sorted(
                 {*tools, *context.durable_run.called_handlers}
-            ),  # one that is none any more has answers to be replayed
+            ),  # a former tool may have recorded results to replay
             seed=context.random.getrandbits(32),
             now=now,
         )

@@ -1,8 +1,8 @@
 """The ids of tasks that follow from what their payloads are about, so that creating one again edits it.
 
 ``@app.handler("remind", task_id=lambda payload: f"remind-{payload.order}")``: a creation without an id of its own takes
-this one. If users may name the handler, the id begins with a hash of the owner, so that nobody can take the id of
-somebody else's task.
+this one. If users may name the handler, the id begins with a hash of the owner, so that no user can take the id of
+another user's task.
 """
 
 from __future__ import annotations

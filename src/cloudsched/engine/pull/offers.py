@@ -203,7 +203,7 @@ class WorkQueue:
                 return
             stored = tasks.get(offer.task_id)
             if stored is None:
-                continue  # it cannot be read, or is gone
+                continue  # it cannot be read, or was removed
             if stored.version.offer is None:
                 self._contention.record_loss()  # another worker claimed it after the offers were listed
                 continue

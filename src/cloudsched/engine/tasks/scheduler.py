@@ -229,7 +229,7 @@ class Scheduler:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
             if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
-                unset["lock_scope"] = None  # whose the new key is depends on who names it
+                unset["lock_scope"] = None  # the new key's scope depends on who sets it
             validated = self._validate(draft.model_copy(update=unset), authority)
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._lead), author)

@@ -167,7 +167,7 @@ class Sweeper:
         page = self._store.list_due_tasks(now - GRACE, since=since, limit=PAGE_SIZE)
         if is_full:
             self._full_at, self._front = now, None
-        if not page.unreadable:  # it is not known where an unreadable one stands
+        if not page.unreadable:  # the wake_at of an unreadable document is unknown
             first = page.items[0].wake_at if page.items else None
             self._front = first or now - GRACE
         return page

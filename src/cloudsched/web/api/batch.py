@@ -27,7 +27,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
 
     With an idempotency key, each task is safe to repeat: it is identified by the key and its index in the batch. If the
     caller's quota does not suffice, the first tasks are created. Once one has been refused, none of those after it is
-    created, and so none costs a count.
+    created: their refusal costs no counting query.
     """
     refusal: QuotaExceeded | None = None
 

@@ -54,12 +54,12 @@ _DURATION = TypeAdapter(timedelta)
 
 
 class _Schemas(GenerateJsonSchema):
-    """Durations as seconds, within their limits and with defaults in seconds; fields with their docstrings."""
+    """Generates schemas with durations, their limits and their defaults in seconds, and with fields' docstrings."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return a model's schema."""
         made = super().model_schema(schema)
-        made.pop("title", None)  # the component's name says it; generators would name two variants of a model alike
+        made.pop("title", None)  # the component's name is enough; two variants of a model would get the same title
         model: type[BaseModel] = schema["cls"]
         texts = read_field_docstrings(model)
         for name, field in model.model_fields.items():
@@ -112,7 +112,7 @@ class _Schemas(GenerateJsonSchema):
 
 
 def _correct_limits(schema: Json | None) -> None:
-    """Replace what pydantic writes of limits that follow a validator: ``"ge": "PT0S"`` is ``"minimum": 0``."""
+    """Correct how pydantic writes limits that follow a validator: ``"ge": "PT0S"`` is ``"minimum": 0``."""
     for kind in [] if schema is None else [schema, *schema.get("anyOf", ())]:
         for name, keyword in _LIMITS.items():
             if name in kind:
@@ -203,7 +203,7 @@ def _rename_references(schema: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _allow_schedule_text(schema: Json) -> None:
-    """Let a schedule be text, and its zone stand beside it; see `language.task_fields`."""
+    """Allow a schedule as text, with its time zone in a field beside it; see `language.task_fields`."""
     about = "A notation (RRULE, cron, an instant, a duration from now) or plain words, such as: every weekday at 9."
     given = schema["properties"]["schedule"]
     words: Json = {"type": "string", "description": about, "examples": ["every weekday at 9"]}

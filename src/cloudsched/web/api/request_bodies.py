@@ -32,7 +32,7 @@ _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 def _validate_digits(value: object) -> object:
     """Accept a number as text only if it is plain digits: not ``+5`` or ``5.0``."""
     if isinstance(value, bool | float):
-        raise ValueError("is not a whole number")  # noqa: TRY004 - pydantic's way to complain
+        raise ValueError("is not a whole number")  # noqa: TRY004 - pydantic's way to report it
     if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 9):  # noqa: PLR2004 - far above all limits
         raise ValueError("is not a whole number")
     return value
@@ -41,7 +41,7 @@ def _validate_digits(value: object) -> object:
 def _parse_rfc3339(value: object) -> object:
     """Accept an instant only as text, never as a number of seconds."""
     if not isinstance(value, str):
-        raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to complain
+        raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to report it
     try:
         at = datetime.fromisoformat(value)
     except ValueError:
@@ -268,4 +268,4 @@ class ReleaseRequest(HeartbeatRequest):
     reason: str | None = None
     """Why; truncated to 2,000 bytes of UTF-8."""
     after: Delay | None = None
-    """When the run is offered again; if omitted, at once and at its old place."""
+    """When the run is offered again; if omitted, at once and in its old position."""

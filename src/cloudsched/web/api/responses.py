@@ -47,7 +47,7 @@ INTERNAL = frozenset(
 
 
 OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
-"""The fields of a task that a worker gets with the claim, and then no more."""
+"""The fields of a task that a worker gets with the claim, but not in later responses."""
 
 
 def task_to_json(task: Task) -> dict[str, Any]:

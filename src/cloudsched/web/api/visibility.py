@@ -27,7 +27,7 @@ class Visibility:
 
     Args:
         caller: Who sent it.
-        precondition: What else must hold of the task, such as `If-Match`; it raises if that does not.
+        precondition: A further check of the task, such as `If-Match`; it raises if the task fails it.
         is_change: Whether the request changes the task.
     """
 

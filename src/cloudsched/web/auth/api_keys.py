@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"csk_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})")
 _OWNER = re.compile(r"[^/\s\x00-\x1f\x7f]{1,128}")
-"""An owner, without the characters that separate the keys of the list."""
+"""An owner, without the characters that separate the entries of the list."""
 _UNKNOWN_DIGEST = hashlib.sha256(b"nobody's key").hexdigest()
 
 
@@ -62,7 +62,9 @@ class ApiKey:
         if role in OWNER_ROLES and not owner:
             raise Misconfigured(f"API key {name}: the roles user and reader need an owner.")
         if owner and not _OWNER.fullmatch(owner):
-            raise Misconfigured(f"API key {name}: its owner has up to 128 characters; no slash, space or control.")
+            raise Misconfigured(
+                f"API key {name}: its owner must have at most 128 characters, and no slash, space or control."
+            )
         if owner and role not in {*OWNER_ROLES, Role.WORKER}:
             raise Misconfigured(f"API key {name}: only the roles user, reader and worker take an owner.")
         if role is Role.WORKER and colon and not owner:
@@ -94,7 +96,7 @@ class ApiKeys:
         keys = [ApiKey.parse(entry) for entry in entries]
         self._keys = {key.name: key for key in keys}
         if len(self._keys) < len(keys):
-            raise Misconfigured("CLOUDSCHED_API_KEYS has two keys of one name; a second key needs a name of its own.")
+            raise Misconfigured("CLOUDSCHED_API_KEYS has two keys with the same name; give each key a name of its own.")
 
     def authenticate(self, key: str) -> Caller:
         """Return the caller with this key. The time does not depend on how much of the key is correct.

@@ -1,9 +1,9 @@
 """Authentication of callers by API key, as Firebase users or as service accounts.
 
 A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
-both, the key counts: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that `Access`
-does not list are refused. Where no credentials are configured, `Access.open` admits requests from the same machine,
-judged one by one.
+both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that
+`Access` does not list are refused. Where no credentials are configured, `Access.open` admits requests from the same
+machine; each request is checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ADMIN_CLAIM = "admin"
 
 
 _FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
-"""Besides ``X-Forwarded-…``, the headers by which a proxy says that a request comes from elsewhere."""
+"""The headers, besides ``X-Forwarded-…``, in which a proxy says that it forwards a request from elsewhere."""
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
@@ -89,22 +89,22 @@ class Authenticator:
 
     def _authenticate_user(self, token: str) -> Caller:
         if not self._access.firebase_project:
-            raise Unauthenticated("The token is not one that this API accepts.")
+            raise Unauthenticated("This API does not accept this token.")
         claims = self._tokens.verify_firebase(token)
         own = str(claims["sub"])
         return Caller(f"user:{own}", Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER, own)
 
     def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
-            raise Unauthenticated("The token is not one that this API accepts.")
+            raise Unauthenticated("This API does not accept this token.")
         if token.endswith(REMOVED_SIGNATURE) and not self._access.trust_cloud_run:
             raise Unauthenticated(
-                "Cloud Run took the signature off the token. Give it one of its own in X-Serverless-Authorization, "
-                "or set CLOUDSCHED_TRUST_CLOUD_RUN."
+                "Cloud Run removed the token's signature. Send Cloud Run a token of its own in "
+                "X-Serverless-Authorization, or set CLOUDSCHED_TRUST_CLOUD_RUN."
             )
         email = self._tokens.verify_google(token)["email"]
         if email not in self._accounts:
-            raise Unauthenticated("The token is not one that this API accepts.")
+            raise Unauthenticated("This API does not accept this token.")
         role, queues = self._accounts[email]
         return Caller(f"account:{email}", role, None if role is Role.WORKER else email, queues)
 
@@ -132,8 +132,8 @@ def is_from_same_machine(request: Request) -> bool:
 def require_sweeper(settings: Settings, request: Request, *, is_private: bool = True) -> None:
     """Check that a request may sweep.
 
-    A sweeper that the settings name must prove itself. Without one, Cloud Run makes that check in the cloud if the
-    service is private; elsewhere only a machine on which the API is open may sweep.
+    If the settings name a sweeper, the request must carry its token. If they name none, Cloud Run has checked the
+    caller of a private service in the cloud; elsewhere only a machine on which the API is open may sweep.
 
     Raises:
         Unauthenticated: It may not.
@@ -152,7 +152,7 @@ def require_account(settings: Settings, request: Request, email: str) -> None:
     """
     authenticator = _cached_authenticator(settings.access)
     if authenticator._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
-        raise Unauthenticated("The token is not one that this endpoint takes.")
+        raise Unauthenticated("This endpoint does not accept this token.")
 
 
 def read_bearer_token(request: Request) -> str:

@@ -5,8 +5,8 @@ role        sees               changes     works on
 =========== ================== =========== ========================
 ``user``    their own tasks    their own   their own
 ``reader``  their own tasks    nothing     nothing
-``viewer``  everybody's tasks  nothing     nothing
-``admin``   everybody's tasks  everybody's everybody's
+``viewer``  all tasks          nothing     nothing
+``admin``   all tasks          all tasks   all tasks
 ``worker``  nothing            nothing     its queues' and owner's
 =========== ================== =========== ========================
 
@@ -68,8 +68,8 @@ class Caller:
     Attributes:
         subject: The caller's name in the log: ``user:…``, ``account:…`` or ``key:…``.
         role: The caller's role.
-        owner: The owner that the caller is, or, for a worker, the only owner whose tasks it works on. None for a server
-            without an owner.
+        owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
+            server without an owner.
         queues: The queues that a worker works on; all of them if empty.
     """
 
@@ -85,12 +85,12 @@ class Caller:
 
     @property
     def authority(self) -> Authority:
-        """Whose request theirs is, as the handlers' `access` has it."""
+        """Whether the caller counts as a user or as a server for the `access` of handlers."""
         return Authority.SERVERS if self.role is Role.ADMIN else Authority.USERS
 
     @property
     def sender(self) -> EventSender:
-        """Who they are as the sender of an event."""
+        """The caller as the sender of an event."""
         return EventSender(role=_SENDER_ROLES[self.role], subject=self.subject)
 
     def require(self, right: Right) -> None:
@@ -134,7 +134,7 @@ class Caller:
         if requested is None:
             return self.owner
         if self.visible_owner is not None and requested != self.visible_owner:
-            raise Forbidden("The owner is you; leave it out, or give your own.")
+            raise Forbidden("You can name only yourself as the owner; omit it, or give your own id.")
         return requested
 
     def require_inbox(self, owner: str) -> None:
@@ -166,7 +166,7 @@ def parse_role(text: str) -> tuple[Role, frozenset[str]]:
     """
     name, has_queues, listed = text.partition("@")
     if name not in set(Role):
-        raise ValueError(f"its role is none of {', '.join(Role)}")
+        raise ValueError(f"its role must be one of {', '.join(Role)}")
     role, queues = Role(name), listed.split("+") if has_queues else []
     if queues and role is not Role.WORKER:
         raise ValueError("only a worker has queues")

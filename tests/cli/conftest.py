@@ -40,7 +40,7 @@ def greet(ctx: Context, payload: Name) -> str:
 
 @app.handler("look-up", retry=0)
 def look_up(ctx: Context) -> str:
-    """Fail as code does, as long as it is broken; then wait for a word."""
+    """Fail while the test has broken it; then wait for an event."""
     if "look-up" in broken:
         raise KeyError("x")
     try:
@@ -84,7 +84,7 @@ def url(sim: Simulation) -> Iterator[str]:
 
 
 class CommandResult:
-    """What a command has said, and how it ended."""
+    """The output and the exit code of a command."""
 
     def __init__(self, code: object, out: str, err: str) -> None:
         self.code = code

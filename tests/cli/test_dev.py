@@ -1,4 +1,4 @@
-"""``cloudsched dev`` as people type it: what it refuses before it starts anything, and what its log says."""
+"""``cloudsched dev`` on the command line: what it refuses before it starts anything, and what its log shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_unknown_option_is_refused_at_once(
 
 
 def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its line is about no execution, and the log looks for none: the answer stays the problem document."""
+    """The log line belongs to no execution, and the formatter expects none: the response stays the problem document."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("ours")

@@ -120,7 +120,7 @@ def test_no_color_is_respected(
 def test_libraries_are_quiet_outside_handlers(
     listen: Callable[[io.StringIO], io.StringIO],
 ) -> None:
-    """What a library reports at INFO while no handler runs is left out; its warnings are not."""
+    """Lines that a library logs at INFO outside handlers are left out; its warnings are not."""
     heard = listen(io.StringIO())
     logging.getLogger("some.library").info("connected")
     logging.getLogger("some.library").warning("slow")

@@ -25,7 +25,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_marks_occurrences_shifted_out_of_a_gap() -> None:
-    """Only what was shifted: not the 03:00 that was always 03:00."""
+    """Only shifted occurrences are marked, and not one that is always at 03:00."""
     before = datetime(2027, 3, 27, 12, tzinfo=UTC)
     shifted = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", **PARIS)
     assert clock_changes(shifted, before, 2) == ["shifted", None]
@@ -122,7 +122,7 @@ def test_words_are_read_and_what_was_assumed_is_printed() -> None:
 
 
 def test_ambiguous_words_are_answered_with_a_question() -> None:
-    """Five words look like cron, and are not taken for it."""
+    """Five words have as many fields as cron, and are still read as words."""
     asked = run("every second Tuesday at 9")
     assert asked.exit_code == 2
     assert "every month on the 2nd Tuesday" in asked.output

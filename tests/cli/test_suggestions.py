@@ -1,4 +1,4 @@
-"""Mistyped commands, misplaced options and an API that is not there: each refusal says what was probably meant."""
+"""Mistyped commands, misplaced options and an unreachable API: each error suggests what was probably meant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def test_a_mistyped_word_is_answered_with_what_was_meant(
     words: tuple[str, ...], meant: str, run_command: Tasks
 ) -> None:
-    """Exit code 2, the word as it was typed, and the command or the option that is closest to it."""
+    """Exit code 2, the word as it was typed, and the closest command or option."""
     said = run_command(*words)
     assert said.code == 2
     _, suggests, suggestion = said.err.partition("Did you mean ")

@@ -114,7 +114,7 @@ def test_past_occurrences_can_be_run_again(tasks: Tasks, sim: Simulation) -> Non
 
 @pytest.mark.parametrize("status", ["active", "Active", "ACTIVE"])
 def test_a_status_may_be_typed_in_any_case(status: str, tasks: Tasks) -> None:
-    """Another word is refused with those that there are."""
+    """An unknown word is refused with a list of the valid ones."""
     tasks(*GREET)
     assert " ACTIVE " in tasks("list", "--status", status).out
     assert tasks("list", "--status", "paused").out == "No tasks.\n"

@@ -1,4 +1,4 @@
-"""``cloudsched tasks`` as people type it: what it says of mistakes, and what it shows."""
+"""``cloudsched tasks`` on the command line: its errors and its output."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: 
     ],
 )
 def test_an_invalid_field_is_explained_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
-    """What was written is quoted as it was, and no pattern or class of a library's is named."""
+    """The input is quoted as it was typed, and no pattern or class of a library is named."""
     said = tasks("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', *words)
     assert said.code == 2
     assert said.err.startswith(f"cloudsched: {says}")

@@ -1,4 +1,4 @@
-"""``cloudsched worker`` as people type it: what it refuses, and what it says at first."""
+"""``cloudsched worker`` on the command line: what it refuses, and its first lines of output."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _allow_slow_last_poll() -> Iterator[None]:
-    """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
+    """Give a busy machine a minute, and not five seconds, to answer a client's last poll."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
         yield
@@ -52,7 +52,7 @@ def url(flaky: Flaky) -> Iterator[str]:
 
 @pytest.fixture(params=["blocking", "asynchronous"])
 def client(url: str, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client of it; the asynchronous one is awaited by what looks like the blocking one."""
+    """A client of the API; the asynchronous one is awaited through a wrapper that looks like the blocking one."""
     if request.param == "blocking":
         with Client(url) as made:
             yield made

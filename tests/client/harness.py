@@ -1,4 +1,4 @@
-"""What the tests of the client share: a request, and a network that loses answers."""
+"""What the tests of the client share: a request, and a network that loses responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
 
 
 class Flaky:
-    """Stands before an API, and may fail for it; keeps what was asked for."""
+    """A proxy before an API, which may fail in its place; it records the requests."""
 
     def __init__(self, sim: Simulation) -> None:
         self.sim = sim

@@ -80,7 +80,7 @@ def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
 
 
 def test_every_failure_raises_an_error_of_the_library(client: Client) -> None:
-    """Each problem is the class that the library itself would raise, with its words and what it knows."""
+    """Each problem becomes the class that the library itself would raise, with the same message and attributes."""
     task = client.create(**GREET, id="t", schedule=DAILY)
     seen = client.create(**GREET, idempotency_key="k")
     expected: list[tuple[type[CloudschedError], Callable[[], object], str]] = [

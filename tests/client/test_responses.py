@@ -1,4 +1,4 @@
-"""What the client makes of answers that are not the API's, do not end, or ask for too much."""
+"""How the client treats responses that are not the API's, do not end, or request too long a wait."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> N
 
 
 def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation) -> None:
-    """What comes again after it was done writes nothing, and its one dispatch is refused as known."""
+    """A delivery after the end of its run writes nothing, and its one dispatch is refused as a duplicate."""
     make(sim)
     sent = sim.queue.deliveries[-1]
     before, known = sim.counts.copy(), len(sim.queue.deliveries)

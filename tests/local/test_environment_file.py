@@ -49,7 +49,7 @@ def test_nobody_else_can_read_it(folder: Path) -> None:
 
 
 def test_it_is_there_only_while_the_stack_runs(folder: Path) -> None:
-    """Without a stack the error says how to start one, or which port has one; what a killed one left is removed."""
+    """Without a stack the error says how to start one, or which port has one; the file of a killed stack is removed."""
     with pytest.raises(Misconfigured, match=r"Start it in another terminal: cloudsched dev\."):
         read_environment(8080)
     with (

@@ -1,4 +1,4 @@
-"""Handlers whose files change while the local stack runs: loaded again, or said to be old; never half of each."""
+"""Handlers whose files change while the local stack runs are reloaded or reported as outdated, never in part."""
 
 from __future__ import annotations
 

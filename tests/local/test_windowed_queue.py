@@ -14,7 +14,7 @@ NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 
 class Recorder:
-    """A queue that remembers what it was given."""
+    """A queue that records the dispatches it was given."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()

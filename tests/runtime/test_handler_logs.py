@@ -90,7 +90,7 @@ def execution_lines(lines: list[dict[str, Any]], *names: str) -> list[dict[str, 
 
 
 def test_each_line_of_a_handler_names_its_attempt(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """Its task, execution, handler, attempt, owner and trace: also in steps, in their threads, and in what it calls."""
+    """Task, execution, handler, attempt, owner and trace: also in steps, in their threads and in called functions."""
     task = run(sim, "durable")
     told = [line for line in lines if line["logger"] == own.name]
     assert {line["message"] for line in told} == {
@@ -192,7 +192,7 @@ def test_a_shortened_traceback_is_still_recognised_as_a_traceback(cut: int) -> N
 def test_the_app_s_hook_is_called_for_every_handler(
     app: App, sim: Simulation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`App.on_failure`: once for each final failure, after the handler's own hook; what it raises changes nothing."""
+    """`App.on_failure` runs once for each final failure, after the handler's hook; its exceptions change nothing."""
     told: list[tuple[str, str]] = []
 
     @app.handler("hooked", retry=False, on_failure=lambda task, _: told.append(("own", task.handler)))

@@ -1,4 +1,4 @@
-"""What an operator sees: JSON lines with an action and a trace, spans from the API to the handler, and metrics."""
+"""Telemetry for operators: JSON lines with an action and a trace, spans from the API to the handler, and metrics."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
 
 
 def test_metrics_match_the_log(sim: Simulation) -> None:
-    """Created, started, ended by status, lateness, backlog, and what was lost and repaired."""
+    """Created, started, ended by status, lateness, backlog, lost and repaired."""
     reader = InMemoryMetricReader()
     meter = Meter(MeterProvider([reader]))
     log = logging.getLogger("cloudsched")
@@ -230,7 +230,7 @@ def test_metrics_match_the_log(sim: Simulation) -> None:
 def test_a_deployed_function_writes_no_line_below_its_level(
     level: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """INFO is the default. What is not written is still logged, so that metrics see each change of state."""
+    """INFO is the default. Lines that are not written are still logged, so that metrics see each change of state."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)

@@ -111,7 +111,7 @@ def _make_draft(world: World, task_id: str) -> TaskDraft:
 
 
 def _handler(world: World, task_id: str) -> dict[str, Any]:
-    """Return what a task runs: always the same, since a replay cannot follow a change of its handler."""
+    """Return a task's handler or script: always the same, since a replay cannot follow a change of its handler."""
     kind = world.kinds[task_id]
     return child_fields(Random(f"{world.seed} {task_id}"), world) if kind == "children" else {"handler": kind}  # noqa: S311
 

@@ -108,7 +108,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
 
 
 class ClaimedTask:
-    """What a worker does with one claim."""
+    """The actions of a worker on one claim."""
 
     def __init__(self, world: World, app: App, claim: WorkerClaim) -> None:
         self._world = world

@@ -1,8 +1,8 @@
-"""The rules of what came due and was not started: it waits, runs, or has one record, whatever happens to its task.
+"""The invariants of occurrences that came due and were not started: each waits, runs, or has one record.
 
-B1  What is due when a task is changed is claimed, recorded, decided, or still part of the plan.
-B2  What was put by when a task was paused is so as well.
-B3  What was decided gets the record that was decided, once; the sweep has written all of them in the end.
+B1  When a task is changed, each due occurrence is claimed, recorded, decided, or still part of the plan.
+B2  The same holds for each occurrence that was saved for later when its task was paused.
+B3  Each decided occurrence gets the decided record, once; in the end the sweep has written all of these records.
 """
 
 from __future__ import annotations

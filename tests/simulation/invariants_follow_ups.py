@@ -1,10 +1,10 @@
 """F1 to F3: follow-ups are created with the success that they belong to, or not at all.
 
-* F1: the commit that records a success holds all follow-ups that its handler gave and that did not exist yet.
-* F2: no follow-up comes into the world in any other commit.
-* F3: whatever was committed has a future and is run in time, which `RunInvariants` checks as for any other task.
+* F1: the commit that records a success creates all follow-ups that its handler returned and that did not exist yet.
+* F2: no other commit creates a follow-up.
+* F3: each committed follow-up is run in time, which `RunInvariants` checks as for any other task.
 
-What a handler gives depends only on its execution, so every attempt and every replay gives the same.
+A handler's follow-ups depend only on its execution, so every attempt and every replay returns the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREFIX = "then-"
 
 
 class FollowUpInvariants:
-    """Watches what handlers give, and what the commits of their successes create and edit."""
+    """Checks the follow-ups that handlers return against what the commits of their successes create and edit."""
 
     def __init__(self, world: World) -> None:
         self._world = world

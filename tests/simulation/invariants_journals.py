@@ -40,7 +40,7 @@ Key = tuple[str, datetime, str]
 
 @dataclass(eq=False)
 class KnownExecution:
-    """What is known of one execution."""
+    """The facts known of one execution."""
 
     entries: dict[int, StepRecord] = field(default_factory=dict)
     """Its journal as it was committed."""
@@ -103,13 +103,13 @@ class JournalInvariants:
             self._fail(f"J4: {where}, where {told!r} is recorded")
 
     def check_random_value(self, ctx: Context, place: int, draw: str) -> None:
-        """Compare what a handler drew with what it drew at that place before."""
+        """Compare a handler's random draw with the earlier draw at the same position."""
         before = self._known_execution(_context_key(ctx)).draws.setdefault(place, draw)
         if before != draw:
             self._fail(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
 
     def check_mismatch(self, ctx: Context, error: Exception) -> None:
-        """Note what a handler met when it asked for something."""
+        """Note the outcome that a handler received from an operation."""
         if isinstance(error, JournalMismatch):
             self._fail(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
 
@@ -263,7 +263,7 @@ class JournalInvariants:
             known.record = execution
 
     def _check_closed_call(self, task: Task, execution: Execution, old: StepRecord | None, step: StepRecord) -> None:
-        """Look at what a record says of a call that its journal had not seen the end of."""
+        """Check a record's entry for a call whose end the journal had not recorded."""
         fixed = ("kind", "name", "started_at", "child", "attempts", "is_made")
         if old is not None and any(getattr(old, name) != getattr(step, name) for name in fixed):
             self._fail(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")

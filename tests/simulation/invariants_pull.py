@@ -186,7 +186,7 @@ class PullInvariants:
         self._check_order(process.name, wanted, lying, now)
 
     def _check_order(self, name: str, wanted: WorkerFilter, taken: ClaimableRun, now: datetime) -> None:
-        """Unless something fails, nothing that had been there before the worker looked comes before what it takes."""
+        """Unless something fails, no work offered before the poll has precedence over what the worker claims."""
         if self._world.fault_profile.fault or self._world.fault_profile.kill or taken.since > self._came[name]:
             return
         for other in self._lying_before.values():
@@ -263,7 +263,7 @@ class PullInvariants:
             self._in_a_crowd.add(process.name)
 
     def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[WorkerClaim]) -> None:
-        """Check what a worker received that asked for up to `limit` claims."""
+        """Check the response to a worker that requested up to `limit` claims."""
         process = self._world.current
         assert process
         if len(claims) > limit:

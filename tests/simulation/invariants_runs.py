@@ -60,7 +60,7 @@ class RunInvariants:
         raise InvariantViolated(rule)
 
     def current_verb(self) -> str:
-        """What the current process wants of a task, if it is a client's."""
+        """The operation of the current process, if it is a client's; else an empty text."""
         return self._verbs.get(self._world.current.name, "") if self._world.current else ""
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +125,7 @@ class RunInvariants:
         self._check_nothing_lost(before, after, executions)
 
     def _check_run_count(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
-        """A task's count is of what was run by its schedule, or waits for a worker; the plan never comes back."""
+        """A task's count covers runs of its schedule that started or wait for a worker; the plan never moves back."""
         counted = self._counted.setdefault((after.id, after.created_at), set())
         if before and before.schedule != after.schedule:
             unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}

@@ -19,7 +19,7 @@ _idle: list[_Runner] = []
 
 
 class Baton:
-    """What a thread waits for until another hands it over."""
+    """The switch on which a thread waits until another hands over to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -201,7 +201,7 @@ class World:
         self._has_changed = True
 
     def on_commit(self, task: Task, entries: Sequence[JournalEntry]) -> None:
-        """Remember what was ever committed, to look for it at the end."""
+        """Remember a committed task, to check it at the end."""
         self._task_ids.add(task.id)
         self._journal_keys.update((task.id, each.execution_id) for each in entries)
 

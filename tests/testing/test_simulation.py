@@ -1,4 +1,4 @@
-"""The simulation refuses what the cloud refuses, and runs everything in the order of its time."""
+"""The simulation refuses what the cloud refuses, and runs everything in order of time."""
 
 from __future__ import annotations
 

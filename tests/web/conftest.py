@@ -27,7 +27,7 @@ class Call(Protocol):
 
 @pytest.fixture(autouse=True)
 def _allow_slow_last_poll() -> Iterator[None]:
-    """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
+    """Give a busy machine a minute, and not five seconds, to answer a client's last poll."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
         yield
@@ -53,5 +53,5 @@ def call(sim: Simulation) -> Call:
 
 @pytest.fixture
 def greeting() -> dict[str, Any]:
-    """Return what a caller must say to create a task."""
+    """Return the smallest request that creates a task."""
     return {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}

@@ -1,4 +1,4 @@
-"""A function pays only for what it uses: heavy libraries stay out of its way until they are needed."""
+"""A function imports only what it uses: heavy libraries are not imported before they are needed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ assert client.get("/v1/inboxes/x/messages", headers={"X-Api-Key": key}).status_c
     ids=["functions", "cli", "with a key"],
 )
 def test_nothing_heavy_is_imported(script: str) -> None:
-    """Verifying tokens, telemetry, fetching and tables are imported by those who use them."""
+    """The libraries for tokens, telemetry, fetching and tables are imported on their first use."""
     report = f"{script}\nimport sys; print(sorted(set(sys.modules) & {HEAVY!r}))"
     done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout.strip() == "[]"

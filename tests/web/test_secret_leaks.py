@@ -1,4 +1,4 @@
-"""Nothing secret is anywhere but where it belongs: every place is read after a full run."""
+"""No secret is anywhere but where it belongs: every place is read after a full run."""
 
 from __future__ import annotations
 

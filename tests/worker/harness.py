@@ -1,4 +1,4 @@
-"""What the tests of workers share: a world with a queue of work, and a desk of either kind that leads to it."""
+"""What the tests of workers share: a world with a queue of work, and a source of either kind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WorkerHarness:
         return task
 
     def source(self, *skills: str, queue: str = "gpu", owner: str | None = None) -> StoreSource | ApiSource:
-        """Return a desk where this app's handlers are wanted."""
+        """Return a source whose worker has this app's handlers."""
         names = frozenset(handler.name for handler in self.app.registry)
         wanted = WorkerFilter(queue, skills, names, owner, "box-1")
         if self.kind == "store":

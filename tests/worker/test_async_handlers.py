@@ -1,4 +1,4 @@
-"""A worker runs async handlers side by side on one event loop, whatever its source."""
+"""A worker runs async handlers side by side on one event loop, with either source."""
 
 from __future__ import annotations
 

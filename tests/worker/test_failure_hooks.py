@@ -1,4 +1,4 @@
-"""Who calls a handler's `on_failure` where workers run it: exactly one of those who have it."""
+"""A handler's `on_failure` is called exactly once, by the worker or by the API."""
 
 from __future__ import annotations
 

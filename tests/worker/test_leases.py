@@ -72,7 +72,7 @@ def test_heartbeats_are_sent_for_a_silent_handler(harness: WorkerHarness, silent
 
 @pytest.mark.parametrize("edited", [1, 60, 1200])
 def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarness, app: App, edited: int) -> None:
-    """The heartbeats go by what the lease has become, no lease ends earlier than was said, and no clock is moved."""
+    """Heartbeats follow the lease's new duration, no lease ends earlier than promised, and no clock is moved."""
 
     @app.handler("act", expected_duration=timedelta(minutes=5))
     def act() -> None: ...

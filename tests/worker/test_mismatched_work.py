@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def ran(app: App) -> list[str]:
-    """The handlers of these tests, and what they have run."""
+def calls(app: App) -> list[str]:
+    """Register the handlers of these tests, and return the list of those that have run."""
     done: list[str] = []
 
     @app.handler("act")
@@ -52,7 +52,7 @@ WRONG = [
 
 
 class Wrong:
-    """A desk that gives out what another worker wants, as a server would that is wrong or worse."""
+    """A source that assigns work meant for another worker, as a faulty or hostile server would."""
 
     def __init__(self, harness: WorkerHarness, queue: str) -> None:
         self._desk = harness.source("fpga", queue=queue)
@@ -66,13 +66,13 @@ class Wrong:
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG[:4], ids=str)
 def test_mismatched_work_is_released(
-    harness: WorkerHarness, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, calls: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A task of another queue, skill, handler or owner is never run: it is released, offered as before, and logged."""
     task = harness.offer(**{"handler": "act", **wrong})
     harness.worker(Wrong(harness, "cpu" if "cpu" in why else "gpu")).run(once=True)
     (run,) = harness.app.get(task.id).runs
-    assert (ran, run.lease, run.attempt, run.attempts) == ([], None, 1, ())
+    assert (calls, run.lease, run.attempt, run.attempts) == ([], None, 1, ())
     assert why in caplog.text
 
 
@@ -86,14 +86,14 @@ def test_matching_work_is_accepted(harness: WorkerHarness, wrong: tuple[dict[str
     assert why in found if found else wrong is None
 
 
-def test_work_beyond_the_limit_is_released(harness: WorkerHarness, ran: list[str]) -> None:
+def test_work_beyond_the_limit_is_released(harness: WorkerHarness, calls: list[str]) -> None:
     """A source that returns more than the limit does not make a worker hold more than it can run."""
     tasks = [harness.offer("act") for _ in range(3)]
     desk: Any = harness.source()
     claim = desk.claim
     desk.claim = lambda _limit: claim(3)
     harness.worker(desk).run(once=True)
-    assert ran == ["act"] * 3
+    assert calls == ["act"] * 3
     assert [len(harness.record(task).attempts) for task in tasks] == [1] * 3
 
 
@@ -123,14 +123,14 @@ def test_work_that_cannot_be_parsed_is_released(
 
 
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_unknown_fields_of_a_newer_api_are_ignored(harness: WorkerHarness, ran: list[str]) -> None:
+def test_unknown_fields_of_a_newer_api_are_ignored(harness: WorkerHarness, calls: list[str]) -> None:
     """Fields that this version does not know do not keep it from running a task."""
     task = {**harness.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
     desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
     harness.worker(desk).run(once=True)
-    assert (ran, client.complete.call_count) == (["act"], 1)
+    assert (calls, client.complete.call_count) == (["act"], 1)
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
@@ -182,7 +182,7 @@ def _task() -> dict[str, Any]:
 
 @pytest.mark.parametrize(("off", "said"), [(-600, "600 s behind"), (600, "600 s ahead of"), (-9, ""), (9, "")])
 def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulation, off: int, said: str) -> None:
-    """Its leases would look ended to all others, or never end. Once it is set right, it works."""
+    """Its leases would look expired to all others, or never expire. Once its clock is right, it works."""
     there = sim.now - timedelta(seconds=off)
     clocked = Mock(wraps=sim.app.store, check=lambda: there)
     sim.app.create(owner="ada", title="x", handler="act", pull="gpu", schedule=Schedule.once(sim.now))

@@ -1,4 +1,4 @@
-"""What a handler can do with its attempt, and what becomes of it: the same at the store and through the API."""
+"""What a handler can do with its attempt, with the same effect at the store and through the API."""
 
 from __future__ import annotations
 

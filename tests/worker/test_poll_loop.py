@@ -55,7 +55,7 @@ def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> 
 
 
 def test_the_same_threads_call_all_handlers(harness: WorkerHarness, app: App) -> None:
-    """What a library stores per thread is still there for the next task."""
+    """Thread-local state of a library is still there for the next task."""
     threads = set[int]()
 
     @app.handler("act")
@@ -140,7 +140,7 @@ def test_once_returns_when_no_work_is_left(harness: WorkerHarness, app: App) -> 
 
 
 class FailingSource:
-    """A desk that cannot be reached, as often as the test says."""
+    """A source that is unreachable as often as the test says."""
 
     def __init__(self, harness: WorkerHarness, *errors: Exception) -> None:
         self._desk = harness.source()

@@ -83,7 +83,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _folder() -> Path:
-    """Return this user's folder; nobody else can read it, or have put anything into it."""
+    """Return this user's folder; no other user can read it, or have put anything into it."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"cloudsched-dev-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)

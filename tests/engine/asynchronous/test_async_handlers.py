@@ -1,4 +1,4 @@
-"""Handlers, steps and hooks written with ``async def`` do what the others do, on one event loop of the process."""
+"""Handlers, steps and hooks with ``async def`` behave like plain ones, on one event loop of the process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_all_handlers_share_one_loop_that_stays(app: App) -> None:
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) -> None:
-    """Each operation gives what it gives a plain handler, is done once, and is the same in a replay."""
+    """Each operation has the same result as in a plain handler, is done once, and is the same in a replay."""
     done = list[str]()
 
     async def fetch(n: int) -> Row:
@@ -111,7 +111,7 @@ def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) ->
 
 
 def test_a_plain_handler_may_have_async_steps(app: App) -> None:
-    """They run on the loop, also where only what the function returns is asynchronous."""
+    """They run on the loop, even if only the object that the function returns is asynchronous."""
 
     async def fetch() -> str:
         await pause()
@@ -202,7 +202,7 @@ def test_nothing_that_a_handler_raises_ends_the_loop(app: App, error: BaseExcept
 
 
 def test_a_task_that_exits_does_not_end_the_loop(app: App, caplog: pytest.LogCaptureFixture) -> None:
-    """Asyncio lets SystemExit in a task of the handler's own out of the loop; the loop goes on."""
+    """Asyncio lets SystemExit in a task of the handler escape from the loop; the loop continues."""
 
     @app.handler("work", retry=False)
     async def work() -> str:
@@ -220,7 +220,7 @@ def test_a_task_that_exits_does_not_end_the_loop(app: App, caplog: pytest.LogCap
 
 @pytest.mark.parametrize("outcome", [Done("x"), Snooze(DAY, "later"), Retry("again")])
 def test_outcomes_count_as_usual(app: App, outcome: Done | Snooze | Retry) -> None:
-    """What a coroutine returns is read like what a function returns."""
+    """The result of a coroutine is read like the result of a function."""
     outcomes = [outcome, Done("x")]
 
     @app.handler("work", retry=1)

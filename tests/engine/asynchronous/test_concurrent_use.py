@@ -1,4 +1,4 @@
-"""The order of a handler's operations is the journal's key: an async handler that leaves it to chance is told so."""
+"""The order of a handler's operations is the journal's key: an async handler that leaves it to chance gets an error."""
 
 from __future__ import annotations
 

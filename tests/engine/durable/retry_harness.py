@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RetryHarness:
-    """An app whose handlers record what they do, and fail where the test says."""
+    """An app whose handlers record their effects, and fail where the test says."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -43,7 +43,7 @@ class RetryHarness:
             raise KeyError("the code")
 
     def run_fix_and_retry(self, call: Callable[[Context], Any], **fields: Any) -> tuple[Execution, list[str]]:
-        """Run a handler, mend all that is broken when it has failed, and retry; return what was done after that."""
+        """Run a handler until it fails, fix everything, and retry; return the effects since the failure."""
         register_work_handler(self.app, call)
         with Simulation(self.app) as sim:
             task = create(self.app, **{"retry": {"maxRetries": 0}, **fields})

@@ -77,7 +77,7 @@ class Report(IntEnum):
 
 
 def test_a_version_may_be_an_enum_member(app: App) -> None:
-    """It is kept as the number that it is."""
+    """It is stored as a number."""
     versions = list[int]()
 
     def call(ctx: Context) -> None:
@@ -159,7 +159,7 @@ def test_a_sleep_of_centuries_is_possible_and_can_be_cancelled(
 
 
 def test_a_replay_uses_the_recorded_instant(app: App) -> None:
-    """An instant in another zone is kept in UTC; what the replay says of it is not looked at."""
+    """An instant in another zone is stored in UTC; a replay ignores its own argument."""
     waits = iter([datetime(2027, 1, 2, tzinfo=_WEST), START + 900 * DAY])
     register_work_handler(app, lambda ctx: ctx.sleep(next(waits)))
     execution = run(app)

@@ -1,4 +1,4 @@
-"""Results that lie beside the store go with what they belong to."""
+"""Results in the blob store are removed together with their task or execution."""
 
 from __future__ import annotations
 

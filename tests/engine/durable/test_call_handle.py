@@ -1,4 +1,4 @@
-"""A call that is used as if it were what it returns."""
+"""A call handle that is used as if it were the call's result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MISUSES: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("misuse", MISUSES)
 def test_misusing_a_call_as_its_result_names_the_result_method(app: App, sim: Simulation, misuse: str) -> None:
-    """Whatever is done with it, the error names `result`; returned in place of its result it still stands for it."""
+    """Every misuse raises an error that names `result`; as a handler's return value it stands for the result."""
 
     @app.handler("one")
     def one() -> int:
@@ -52,7 +52,7 @@ def test_misusing_a_call_as_its_result_names_the_result_method(app: App, sim: Si
 
 
 def test_calls_are_distinct_and_hashable(app: App, sim: Simulation) -> None:
-    """As any objects: in lists, sets and dicts; and who looks at one in a debugger sees which it is."""
+    """They can be put into lists, sets and dicts, and their repr in a debugger identifies the call."""
 
     @app.handler("one")
     def one() -> int:

@@ -1,4 +1,4 @@
-"""What a durable handler may rely on when it calls others."""
+"""What a durable handler may rely on when it calls other handlers."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def test_a_call_accepts_retries_in_the_same_forms_as_a_handler(
     ],
 )
 def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, Any]) -> None:
-    """It is its caller's, begins at once, and its id is made from its place: nothing else is dropped in silence."""
+    """Owner, schedule and id of a call are fixed; other fields are not dropped silently."""
     app.handler("fine")(lambda: 1)
     refused = list[str]()
 

@@ -63,7 +63,7 @@ def call_under_two_finished_calls(ctx: Context) -> None:
 def test_all_open_descendants_are_cancelled(
     app: App, sim: Simulation, create: Callable[..., Task], call: Callable[[Context], None], verb: str
 ) -> None:
-    """Also what was called by an execution, or by a call, that has ended."""
+    """This includes calls made by an execution, or by a call, that has ended."""
     register_work_handler(app, call)
     task = create(schedule=MONTHLY)
     sim.advance(DAY)
@@ -78,7 +78,7 @@ def test_all_open_descendants_are_cancelled(
 
 
 def remove_call_marks(store: SqliteStore, *task_ids: str) -> None:
-    """Make documents what an earlier version has written: they do not say whether they have made calls."""
+    """Make documents look like an earlier version's, which did not store whether tasks had made calls."""
     for task_id in task_ids:
         stored = store.load(task_id)
         assert stored

@@ -1,4 +1,4 @@
-"""What a durable handler does between two commits is bounded, so that each of them fits into one request."""
+"""The work of a durable handler between two commits is bounded, so that each commit fits into one request."""
 
 from __future__ import annotations
 
@@ -182,9 +182,9 @@ def test_steps_too_large_for_their_record_are_loaded_with_it(
 
 
 def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
-    """Counted as the functions that Python enters meanwhile, generators each time that they go on.
+    """The cost is the number of functions that Python enters; each resumption of a generator counts.
 
-    What the garbage of other tests enters at its end is not counted.
+    Finalizers of other tests' garbage are not counted.
     """
 
     @app.handler("fine")

@@ -93,7 +93,7 @@ class Fault:
 
 
 class Workflow:
-    """A handler of every kind of step, and what it did outside."""
+    """A handler with every kind of step, and its external effects."""
 
     def __init__(self) -> None:
         self.effects: list[str] = []
@@ -142,7 +142,7 @@ def simulate_workflow(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
 
 
 def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], dict[str, Any]]:
-    """Run the workflow to its end, with one fault; return what it left behind."""
+    """Run the workflow to its end, with one fault; return the final state."""
     fault, workflow = Fault(at, way), Workflow()
     app = workflow.app
     with simulate_workflow(workflow, fault) as sim:
@@ -164,7 +164,7 @@ def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Exec
 
 
 def comparable_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return what must be the same; the ids of calls may differ between attempts."""
+    """Return the facts that must be equal; the ids of calls may differ between attempts."""
     return {**facts, "children": [status for _, status in facts["children"]]}
 
 

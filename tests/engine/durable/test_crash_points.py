@@ -1,4 +1,4 @@
-"""What a durable handler may rely on if something happens at one particular moment: a death, a conflict, a cancel."""
+"""What a durable handler may rely on if a death, a conflict or a cancel happens at one particular moment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
 def test_a_journal_that_was_never_written_is_only_in_the_record(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """The handler fails for good before anything made it write what it has asked for."""
+    """The handler fails for good before any of its operations was committed."""
     register_work_handler(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
     task = create()
     sim.run_until_idle()
@@ -88,7 +88,7 @@ def test_an_event_is_not_consumed_under_an_expired_lease(
 def test_an_event_whose_commit_conflicts_with_itself_is_stored_once(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
-    """Whether or not it is still there when its sender looks again."""
+    """This holds whether or not the event is still there when the sender reads the task again."""
     register_work_handler(app, lambda ctx: ctx.wait_for("more"))
     task = create()
     sim.advance(MINUTE)
@@ -208,7 +208,7 @@ def test_an_interrupted_deletion_still_cancels_descendants(
 def test_a_handler_whose_journal_is_gone_repeats_nothing(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """Its task was deleted between its claim and its first look at the journal."""
+    """Its task was deleted between its claim and its first read of the journal."""
     done = list[object]()
 
     def call(ctx: Context) -> None:

@@ -110,7 +110,7 @@ def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, cr
 def test_events_that_do_not_count_shut_out_none_that_does(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """An owner who fills the task with events of the right name cannot keep the admin's from being taken."""
+    """An owner who fills the task with events of the right name cannot prevent the admin's from being consumed."""
     task = create(handler="admins")
     sim.advance(timedelta(minutes=1))
     for _ in range(MAX_EVENTS):

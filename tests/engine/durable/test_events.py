@@ -75,7 +75,7 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
 def test_an_event_for_one_execution_reaches_no_other(
     app: App, sim: Simulation, create: Callable[..., Task], answers: list[str], *, is_named: bool
 ) -> None:
-    """Who clicks twice in January approves of January, and not of February as well, if the click says which it is."""
+    """A second click on January's approval does not approve February, if the event names its execution."""
     task = create(schedule=MONTHLY, maxRuns=2)
     sim.advance(MINUTE)
     (run,) = app.get(task.id).runs

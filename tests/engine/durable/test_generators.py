@@ -1,4 +1,4 @@
-"""What a step or a handler returns that does its work only when it is read: it is read where it belongs."""
+"""Lazy results of a step or a handler do their work when they are read: within that step or handler."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
 def test_the_items_of_a_generator_belong_to_its_step(
     app: App, kind: str, timeout: timedelta | None, *, replay: bool
 ) -> None:
-    """It is tried again if reading it fails, what it asks is not recorded beside the step, and its cost is counted."""
+    """If reading it fails, the step is retried; its operations leave no other entries, and its usage is counted."""
     tries = list[int]()
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - as the step returns it

@@ -72,7 +72,7 @@ def test_durable_operations_are_refused_inside_a_step(
 
 @pytest.mark.parametrize("ask", INSIDE)
 def test_a_suspended_handler_gets_no_more_results(app: App, ask: str) -> None:
-    """Not by its finally, either: what that asks for would stand in the place of what comes next."""
+    """Its finally block gets none either: its operations would take the position of the next ones in the journal."""
     began = list[object]()
 
     @app.handler("fine")

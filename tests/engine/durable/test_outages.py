@@ -1,4 +1,4 @@
-"""While the store, the queue or the place for large results is away, a durable handler waits: it has not failed."""
+"""While the store, the queue or the blob store is away, a durable handler waits and does not fail."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OutageWorkflow:
         return 2 * payload["n"]
 
     def _work(self, ctx: Context) -> list[Any]:
-        """What comes first is what reads the journal in a replay."""
+        """The first operation is the one that reads the journal in a replay."""
         asks: dict[str, Callable[[], object]] = {
             "now": ctx.now,
             "version": lambda: ctx.version("v", 2),
@@ -129,7 +129,7 @@ def test_an_outage_while_a_handler_runs_is_not_its_failure(first: str) -> None:
 def test_a_large_step_result_survives_an_outage_of_the_blob_storage(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes into its own document, which has the room; what has none is done again, and costs no attempt."""
+    """It goes into its journal entry if it fits there; otherwise the step is repeated, and costs no attempt."""
     done = list[str]()
     is_away = iter([True] * 8)
 
@@ -202,7 +202,7 @@ def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
 def test_archiving_steps_is_tried_three_times(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So what no more than blinks holds up no end."""
+    """So a brief outage does not delay the end of an execution."""
     blinks, stored = [True] * 2, FileBlobs.put
 
     def put(blobs: FileBlobs, key: str, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a durable handler says besides its result is kept once, however often it is replayed."""
+"""What a durable handler reports besides its result is recorded once, however often it is replayed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def message_texts(execution: Execution) -> list[str]:
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_progress_is_recorded_once_and_costs_a_replay_nothing(app: App, *, replay: bool) -> None:
-    """Also what a step says, the same text in each round, and what an attempt says that fails further on."""
+    """This includes progress from steps, repeated texts, and progress of an attempt that fails later."""
     failed = list[object]()
 
     def inside(ctx: Context) -> None:

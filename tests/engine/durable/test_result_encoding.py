@@ -1,4 +1,4 @@
-"""In which form a step's result is kept, so that it comes back as what its function says it returns."""
+"""The stored form of a step's result, so that it comes back as the type that the function's annotation names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Count(BaseModel):
 
 
 class Lenient(BaseModel):
-    """What is not found under its alias has a default: nothing fails, and the value would be another one."""
+    """A field not found under its alias has a default: nothing fails, but the value would differ."""
 
     total: int = Field(default=0, validation_alias="grandTotal")
 
@@ -61,7 +61,7 @@ class Outer(BaseModel):
 
 
 class OneWay(BaseModel):
-    """Nothing brings back what it says of itself."""
+    """A model whose serialized form cannot be parsed as the model."""
 
     total: int
 

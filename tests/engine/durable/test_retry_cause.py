@@ -137,7 +137,7 @@ def gather_twice(bench: RetryHarness, ctx: Context) -> object:
 def test_a_failure_seen_twice_is_retried_from_the_first_time(
     bench: RetryHarness, call: Callable[[RetryHarness, Context], object]
 ) -> None:
-    """What it did in between followed from the failure."""
+    """The operations in between followed from the failure."""
     execution, again = bench.run_fix_and_retry(lambda ctx: call(bench, ctx))
     assert (execution.content, again) == (1, ["charge 1"]), execution.error
 

@@ -1,4 +1,4 @@
-"""What a retry by hand of a durable execution does again: what made it fail, and nothing that had succeeded."""
+"""A manual retry of a durable execution repeats what made it fail, and nothing that had succeeded."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_failed_call_is_repeated_without_the_calls_after_it(
 def test_a_call_that_was_retried_itself_is_not_made_again(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task], mended: set[int], *, is_waited_for: bool
 ) -> None:
-    """It has succeeded since, or runs; what else had failed is called anew."""
+    """It has succeeded since, or is running; the other failed calls are made again."""
     bench.broken |= {"charge 1", "charge 3"}
     register_work_handler(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
     task = create()
@@ -223,7 +223,7 @@ def raise_from(error: Exception) -> None:
 def test_a_failure_that_is_raised_again_is_the_cause_of_the_execution_failure(
     bench: RetryHarness, left: Callable[[Exception], None]
 ) -> None:
-    """What the handler has done for it is left out with it, or the replay would ask for something else."""
+    """Operations that followed it are dropped with it, or the replay would diverge."""
     bench.broken.add("pay")
 
     def call(ctx: Context) -> str:
@@ -324,7 +324,7 @@ def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
 def test_an_execution_whose_steps_are_gone_is_not_retried(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were too many for its record, and what they were kept in was removed: nothing is done again for that."""
+    """They were too many for the record, and their blob was removed: the retry does not run them again."""
     monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_INLINE_STEPS_BYTES", 100)
 
     def call(ctx: Context) -> None:

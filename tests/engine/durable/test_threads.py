@@ -86,7 +86,7 @@ def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> N
 
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
 def test_threads_of_a_step_may_use_what_the_step_may_use(app: App, timeout: timedelta | None) -> None:
-    """It is not recorded there. What it may not ask for is refused to them, too."""
+    """Nothing is recorded there, and operations refused in the step are refused in its threads, too."""
 
     def inside(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         for ask in ("now", "ctx.uuid()", "ctx.random"):

@@ -41,7 +41,7 @@ def make_circular_list() -> list[Any]:
     ("error", "text"), [(Speechless, "(its text cannot be read)"), (Surrogate, r"half \ud800 way")]
 )
 def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], text: str) -> None:
-    """It is tried as often as its policy says, and what the handler catches is the same in a replay."""
+    """It is tried as often as its policy says, and the exception that the handler catches is the same in a replay."""
     done, caught = list[object](), list[str]()
 
     def pay() -> None:
@@ -101,7 +101,7 @@ class Fussy(BaseModel):
 
 
 def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App) -> None:
-    """It has its place in the journal, so that what follows keeps its own."""
+    """The refusal has a position in the journal, so that later operations keep theirs."""
     messages = list[str]()
 
     @app.handler("fussy")

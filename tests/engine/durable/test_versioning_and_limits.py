@@ -1,4 +1,4 @@
-"""What a durable handler may rely on when its code changes, when it asks for too much, and beside other policies."""
+"""What a durable handler may rely on when its code changes, at its limits, and with other policies."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_results_of_calls_are_retained_until_their_parent_reads_them(
 def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     app: App, sim: Simulation, create: Callable[..., Task], retention: timedelta | None
 ) -> None:
-    """Its executions are to be kept for a day; its parent asks after three, and then it is removed with them."""
+    """Its executions are kept for a day; its parent reads them after three, and then they are removed with it."""
 
     @app.handler("fine")
     def fine() -> str:

@@ -36,7 +36,7 @@ class SkewedClock(SystemClock):
 
 
 class TimedStore(SqliteStore):
-    """A store that tells its own time with what it reads, as Firestore does."""
+    """A store that returns its own time with each read, as Firestore does."""
 
     def load(self, task_id: str) -> VersionedTask | None:
         found = super().load(task_id)
@@ -44,7 +44,7 @@ class TimedStore(SqliteStore):
 
 
 class Outbox:
-    """A queue that only keeps what is sent."""
+    """A queue that only stores what is sent."""
 
     def __init__(self) -> None:
         self.sent: list[QueueMessage] = []

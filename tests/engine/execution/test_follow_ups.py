@@ -36,7 +36,7 @@ def draft(**fields: Any) -> TaskDraft:
 
 @pytest.fixture
 def notes(app: App) -> list[str]:
-    """What the handler of the follow-ups was called with."""
+    """The texts with which the follow-ups' handler was called."""
     found = list[str]()
 
     @app.handler("note")
@@ -241,7 +241,7 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
 
 
 def test_follow_ups_cost_a_document_and_a_dispatch_each(app: App, notes: list[str]) -> None:
-    """They are in the same commit; without any, an occurrence costs what it always did."""
+    """They are in the same commit; an occurrence without follow-ups costs no more than before."""
     register_follow_ups(app, draft(schedule=START + DAY), draft(id="n2", schedule=START + DAY))
     with Simulation(app) as sim:
         create(app)

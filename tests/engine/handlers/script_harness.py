@@ -22,13 +22,13 @@ DAY = 86_400
 
 
 class Query(BaseModel):
-    """What the tool `lookup` takes."""
+    """The arguments of the tool `lookup`."""
 
     id: int
 
 
 class Found(BaseModel):
-    """What the tool `lookup` returns."""
+    """The result of the tool `lookup`."""
 
     name: str
     owner: str

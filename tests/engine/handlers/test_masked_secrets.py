@@ -28,7 +28,7 @@ class Deep(BaseModel):
 
 
 class Shown(BaseModel):
-    """Who says what a secret is has decided so."""
+    """A custom serializer decides for itself how the secret is written."""
 
     pw: SecretStr
 

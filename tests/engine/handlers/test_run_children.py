@@ -34,7 +34,7 @@ def return_always(result: object) -> Callable[[], object]:
 
 
 class Given(BaseModel):
-    """What one of them takes."""
+    """The payload of one of them."""
 
     given: list[int]
 
@@ -258,7 +258,7 @@ def test_the_invalid_field_is_named_at_creation(app: App, fields: dict[str, Any]
 
 
 class Strict(BaseModel):
-    """It refuses what it does not know."""
+    """The payload model refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Tasks with a script of their own: what it can do, that its calls are tasks, and that it is replayed."""
+"""Tasks with a script: what it can do, that its calls are tasks, and that it is replayed."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_no_number_changes_on_its_way_through_a_script(
 
 
 class Longer(Found):
-    """More than what a tool says that it returns."""
+    """A result with more fields than the tool's annotation has."""
 
     more: bool
 
@@ -192,7 +192,7 @@ def test_a_call_that_is_not_awaited_is_made(tools: ToolApp) -> None:
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_call_started_before_an_exception_is_made(tools: ToolApp, *, replay: bool) -> None:
-    """The log is kept as well: how a script ends does not undo what it did before."""
+    """The log is kept as well: the way a script ends does not undo what it did before."""
     source = "await tools.lookup({id: 4}); tools.lookup({id: 5}); log('soon over'); throw new Error('over')"
     with script_task(tools, source, replay=replay) as (sim, task):
         sim.run_until_idle()

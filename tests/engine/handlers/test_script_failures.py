@@ -114,7 +114,7 @@ def test_no_failure_shows_the_service_s_code_to_the_author(tools: ToolApp, what:
 
 
 def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
-    """A tool is the developer's own code, who needs the traceback to find the fault."""
+    """A tool is the developer's own code, and the developer needs the traceback to find the fault."""
     with script_task(tools, "await tools.broken()") as (sim, task):
         sim.run_until_idle()
         (call,) = tools.app.tree(task.id).children
@@ -133,7 +133,7 @@ def fix_and_retry(tools: ToolApp, sim: Simulation, task: Task, source: str) -> E
 
 
 def test_a_failed_script_continues_after_it_is_fixed(tools: ToolApp) -> None:
-    """After an edit, a retry replays what was done and continues from there."""
+    """After an edit, a retry replays the recorded calls and continues from there."""
     source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
@@ -236,13 +236,13 @@ def test_a_sleeping_script_continues_after_an_edit_that_keeps_its_past(
 
 
 class Known(BaseModel):
-    """What a tool takes at first."""
+    """The tool's arguments at first."""
 
     id: int
 
 
 class Stricter(Known):
-    """What it takes after a deployment."""
+    """The tool's arguments after a deployment."""
 
     country: str
 

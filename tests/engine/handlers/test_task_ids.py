@@ -51,7 +51,7 @@ def test_an_id_from_the_caller_takes_precedence(sim: Simulation) -> None:
 
 
 def test_an_edit_keeps_the_id(sim: Simulation) -> None:
-    """What the task is about may change, its id does not."""
+    """An edit may change the subject of the task, but not its id."""
     task = sim.app.create(owner="ada", title="R", handler="remind", payload={"order": "7"})
     assert sim.app.update(task.id, payload={"order": "9"}).id == "remind-7"
 

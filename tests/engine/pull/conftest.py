@@ -24,6 +24,6 @@ def app(app_and_runs: tuple[App, list[str]]) -> App:
 
 
 @pytest.fixture
-def ran(app_and_runs: tuple[App, list[str]]) -> list[str]:
+def run_ids(app_and_runs: tuple[App, list[str]]) -> list[str]:
     """The ids of the tasks that the handler ``work`` of `app` has run."""
     return app_and_runs[1]

@@ -30,14 +30,14 @@ FAILED = AttemptReport(Retry("no"), ExecutionError(type="ValueError", message="n
 def work_app() -> tuple[App, list[str]]:
     """Return an app whose handler ``work`` is for the queue ``gpu``, and the list of the tasks that it has run."""
     app = App(Settings())
-    ran: list[str] = []
+    run_ids: list[str] = []
 
     @app.handler("work", pull="gpu")
     def work(ctx: Context) -> str:
-        ran.append(ctx.task.id)
+        run_ids.append(ctx.task.id)
         return ctx.task.title
 
-    return app, ran
+    return app, run_ids
 
 
 def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
@@ -60,7 +60,7 @@ def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
 
 
 def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
-    """Return what a remote worker knows of its claim: the ids of task and execution, and the lease token."""
+    """Return what identifies a claim for a remote worker: the ids of task and execution, and the lease token."""
     return found.stored.task.id, found.run.execution_id, found.lease_token
 
 

@@ -1,4 +1,4 @@
-"""Tasks of workers combined with locks, durable handlers and the event log, and what they cost."""
+"""Tasks of workers combined with locks, durable handlers and the event log, and their operations."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def test_tasks_of_one_lock_key_are_offered_one_after_the_other(sim: Simulation) 
 def test_a_worker_s_run_waits_for_a_lock_that_an_executor_holds() -> None:
     """Workers and executors share the lock, so two runs of its key never overlap."""
     app = App(Settings())
-    ran: list[str] = []
+    run_ids: list[str] = []
     world: list[Simulation] = []
 
     @app.handler("inside")
     def inside(ctx: Context) -> None:
-        ran.append("executor")
+        run_ids.append("executor")
         assert claim(world[0]) is None
         world[0].clock.advance(MINUTE)
         ctx.heartbeat()
 
-    app.handler("work", pull="gpu")(lambda: ran.append("worker"))
+    app.handler("work", pull="gpu")(lambda: run_ids.append("worker"))
     with Simulation(app) as sim:
         world.append(sim)
         offer(sim, "a", lock_key="door")
@@ -67,7 +67,7 @@ def test_a_worker_s_run_waits_for_a_lock_that_an_executor_holds() -> None:
         sim.advance(2 * SECOND)
         sim.add_worker("gpu")
         sim.advance(MINUTE)
-        assert ran == ["executor", "worker"]
+        assert run_ids == ["executor", "worker"]
 
 
 def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:

@@ -28,27 +28,27 @@ from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 
 
-def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App, ran: list[str]) -> None:
+def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App, run_ids: list[str]) -> None:
     """The run waits in the store for any time; only a worker of its queue runs it."""
     offer(sim, "a")
     sim.add_worker("press")
     sim.advance(timedelta(days=100))
-    assert not ran
+    assert not run_ids
     sim.add_worker("gpu")
     sim.advance(SECOND)
-    assert ran == ["a"]
+    assert run_ids == ["a"]
     (record,) = sim.executions("a")
     assert (record.status, record.content, record.attempts[0].worker) == ("SUCCEEDED", "a", "worker-2")
     assert app.get("a").status is TaskStatus.COMPLETED
 
 
-def test_workers_run_each_occurrence_of_a_recurring_task(sim: Simulation, ran: list[str]) -> None:
+def test_workers_run_each_occurrence_of_a_recurring_task(sim: Simulation, run_ids: list[str]) -> None:
     """The plan is the same as with an executor: over a year each occurrence runs once, on time."""
     sim.add_worker("gpu")
     offer(sim, "a", schedule=Schedule(rrule="FREQ=WEEKLY", dtstart="2027-01-04T09:00:00", timezone="Europe/Paris"))
     sim.advance(timedelta(days=365))
     found = sim.executions("a")
-    assert len(ran) == len(found) == 52
+    assert len(run_ids) == len(found) == 52
     assert {one.status.value for one in found} == {"SUCCEEDED"}
     assert all(one.started_at == one.scheduled_for for one in found)
 
@@ -57,7 +57,7 @@ def test_workers_run_each_occurrence_of_a_recurring_task(sim: Simulation, ran: l
 @given(st.lists(st.tuples(st.sampled_from(Priority), st.integers(1, 5)), min_size=1, max_size=8))
 def test_claims_go_by_priority_and_then_by_due_time(tasks: list[tuple[Priority, int]]) -> None:
     """The order of creation does not matter."""
-    app, ran = work_app()
+    app, run_ids = work_app()
     with Simulation(app) as sim:
         for number, (priority, due) in enumerate(tasks):
             offer(sim, f"t{number}", priority=priority, schedule=Schedule.once(sim.now + due * SECOND))
@@ -65,7 +65,7 @@ def test_claims_go_by_priority_and_then_by_due_time(tasks: list[tuple[Priority, 
         sim.add_worker("gpu")
         sim.work()
         expected = sorted(range(len(tasks)), key=lambda number: (tasks[number][0].rank, tasks[number][1], number))
-        assert ran == [f"t{number}" for number in expected]
+        assert run_ids == [f"t{number}" for number in expected]
 
 
 def test_a_task_with_a_skill_goes_only_to_workers_that_have_it(sim: Simulation) -> None:
@@ -154,8 +154,8 @@ def test_a_cancelled_or_deleted_task_is_no_longer_offered(sim: Simulation) -> No
 
 def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     """It moves at once to another queue, to another position, to the executor or to workers, and runs once."""
-    ran: list[str] = []
-    app.handler("anywhere")(lambda: ran.append("c"))
+    run_ids: list[str] = []
+    app.handler("anywhere")(lambda: run_ids.append("c"))
     for name in ("a", "b"):
         offer(sim, name, pull="press")
     sim.advance(MINUTE)
@@ -165,10 +165,10 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     assert [each.stored.task.id for each in app.worker_claims.claim(WorkerFilter("gpu"), 1)] == ["b"]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)
-    assert not ran
+    assert not run_ids
     app.update("c", pull=None)
     sim.advance(SECOND)
-    assert ran == ["c"]
+    assert run_ids == ["c"]
 
 
 def test_a_waiting_retry_is_offered_after_an_edit_that_names_a_queue(app: App, sim: Simulation) -> None:

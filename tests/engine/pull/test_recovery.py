@@ -1,4 +1,4 @@
-"""Work that is fetched, where something comes in between: nothing is lost, mistaken, or done without end."""
+"""Work of workers with crashes, edits and outages in between: no run is lost, confused or repeated without end."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ DAILY = Schedule.every(DAY, start=START + 9 * HOUR)
 def executor_app() -> tuple[App, list[str]]:
     """Return the app of `work_app` with a handler that the executor runs."""
     app = App(Settings())
-    ran: list[str] = []
+    run_ids: list[str] = []
 
     @app.handler("work")
     def work(ctx: Context) -> None:
-        ran.append(ctx.task.id)
+        run_ids.append(ctx.task.id)
 
-    return app, ran
+    return app, run_ids
 
 
 def put(app: App, schedule: Schedule) -> Task:
@@ -61,7 +61,7 @@ def put(app: App, schedule: Schedule) -> Task:
 @pytest.mark.parametrize("how", ["edit", "put", "edit with another queue"])
 @pytest.mark.parametrize("where", ["offered", "given back", "at its lock", "paused"])
 def test_a_waiting_run_is_dropped_with_its_schedule(
-    sim: Simulation, app: App, ran: list[str], where: str, how: str
+    sim: Simulation, app: App, run_ids: list[str], where: str, how: str
 ) -> None:
     """A run that has not started is not run any more, neither now nor beside the new schedule; a record says why."""
     if where == "at its lock":
@@ -92,9 +92,9 @@ def test_a_waiting_run_is_dropped_with_its_schedule(
     sim.add_worker("gpu")
     sim.add_worker("gpu2")
     sim.advance(HOUR)
-    assert ran == []
+    assert run_ids == []
     sim.advance(3 * DAY)
-    assert (ran, statuses(sim, "a")) == (["a"], ["SKIPPED", "SUCCEEDED"])
+    assert (run_ids, statuses(sim, "a")) == (["a"], ["SKIPPED", "SUCCEEDED"])
     assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
 
 
@@ -234,14 +234,14 @@ def test_an_edit_at_the_instant_of_an_occurrence_does_not_repeat_it(
     make: Callable[[], tuple[App, list[str]]], max_runs: int | None, change: Callable[[App], object]
 ) -> None:
     """The plan has passed the occurrence and does not return to it."""
-    app, ran = make()
+    app, run_ids = make()
     with Simulation(app) as sim:
         sim.add_worker("gpu")
         offer(sim, "a", schedule=HOURLY, max_runs=max_runs)
         sim.advance(HOUR)
         change(app)
         sim.advance(MINUTE)
-        assert (ran, statuses(sim, "a")) == (["a"], ["SUCCEEDED"])
+        assert (run_ids, statuses(sim, "a")) == (["a"], ["SUCCEEDED"])
 
 
 # ── What counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -250,7 +250,7 @@ def test_an_edit_at_the_instant_of_an_occurrence_does_not_repeat_it(
 @pytest.mark.parametrize("make", [work_app, executor_app])
 def test_an_expired_occurrence_does_not_count_as_a_run(make: Callable[[], tuple[App, list[str]]]) -> None:
     """`maxRuns` counts runs only, whether a worker or the executor was away."""
-    app, ran = make()
+    app, run_ids = make()
     with Simulation(app) as sim:
         offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
         if make is work_app:
@@ -259,7 +259,7 @@ def test_an_expired_occurrence_does_not_count_as_a_run(make: Callable[[], tuple[
             sim.clock.advance(DAY + 12 * HOUR)
         sim.add_worker("gpu")
         sim.advance(5 * DAY)
-        assert (ran, statuses(sim, "a")) == (["a"], ["EXPIRED", "EXPIRED", "SUCCEEDED"])
+        assert (run_ids, statuses(sim, "a")) == (["a"], ["EXPIRED", "EXPIRED", "SUCCEEDED"])
         assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
 
 

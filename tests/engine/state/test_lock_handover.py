@@ -26,7 +26,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def grants(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """For each dispatch that grants the lock ``k``: who was stored as notified when it was created."""
+    """For each dispatch that grants the lock ``k``, the waiters that were stored as notified when it was created."""
     found: list[list[str]] = []
     create: Callable[[QueueMessage], None] = sim.queue.create
 

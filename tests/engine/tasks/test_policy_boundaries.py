@@ -26,7 +26,7 @@ HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 
 @pytest.fixture
 def script() -> list[Callable[[Context], object]]:
-    """What the handler does, run by run; then it succeeds."""
+    """The handler's behaviour, run by run; after that it succeeds."""
     return []
 
 

@@ -16,19 +16,19 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def ran() -> list[str]:
+def run_ids() -> list[str]:
     """Return the tasks that have run."""
     return []
 
 
 @pytest.fixture
-def app(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
+def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 3)
     app = App(Settings())
 
     @app.handler("work")
     def work(ctx: Context) -> None:
-        ran.append(ctx.task.id)
+        run_ids.append(ctx.task.id)
 
     return app
 
@@ -38,7 +38,7 @@ def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
     sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=at)
 
 
-def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, ran: list[str]) -> None:
+def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Simulation, run_ids: list[str]) -> None:
     """It reads several pages; later, paused and cancelled tasks are not sent, and revisions do not change."""
     for n in range(8):
         create(sim, f"soon-{n}", timedelta(minutes=n + 1))
@@ -52,10 +52,10 @@ def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Si
     assert sim.app.sweeper.resend(sim.now + timedelta(hours=1)) == 8
     assert {task.id: task for task in sim.app.tasks().items} == before
     sim.advance(timedelta(minutes=10))
-    assert ran == [f"soon-{n}" for n in range(8)]
+    assert run_ids == [f"soon-{n}" for n in range(8)]
 
 
-def test_sending_again_duplicates_nothing(sim: Simulation, ran: list[str]) -> None:
+def test_sending_again_duplicates_nothing(sim: Simulation, run_ids: list[str]) -> None:
     """The queue has those dispatches already, so each task runs once however often they are sent."""
     create(sim, "soon", timedelta(minutes=1))
     for _ in range(3):
@@ -63,4 +63,4 @@ def test_sending_again_duplicates_nothing(sim: Simulation, ran: list[str]) -> No
     sim.advance(timedelta(minutes=2))
     sim.app.sweeper.resend(sim.now + DAY)
     sim.advance(timedelta(minutes=2))
-    assert ran == ["soon"]
+    assert run_ids == ["soon"]

@@ -38,7 +38,7 @@ def sim(app: App) -> Iterator[Simulation]:
 
 
 @pytest.fixture
-def asked(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | None]:
+def sweep_starts(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | None]:
     """Where each sweep began."""
     starts: list[datetime | None] = []
     ask: Callable[..., Page[Task]] = sim.app.store.list_due_tasks
@@ -52,40 +52,40 @@ def asked(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | N
 
 
 def test_a_sweep_begins_a_margin_before_the_first_task_that_the_last_one_found(
-    sim: Simulation, asked: list[datetime | None]
+    sim: Simulation, sweep_starts: list[datetime | None]
 ) -> None:
     """Firestore has to skip every index entry that was deleted since about an hour before."""
     began = sim.now
     sim.app.sweeper.sweep()
     sim.clock.move_to(began + 3 * MINUTE)
     sim.app.sweeper.sweep()
-    assert asked == [None, began - GRACE - COMMIT_MARGIN]
+    assert sweep_starts == [None, began - GRACE - COMMIT_MARGIN]
 
 
-def test_a_task_that_stays_overdue_holds_the_front_back(sim: Simulation, asked: list[datetime | None]) -> None:
+def test_a_task_that_stays_overdue_holds_the_front_back(sim: Simulation, sweep_starts: list[datetime | None]) -> None:
     """As long as its dispatch cannot be sent, every sweep finds it."""
     task = sim.app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now + MINUTE))
     sim.queue.purge()
     for minutes in (5, 8, 11):
         sim.clock.move_to(task.created_at + minutes * MINUTE)
         assert sim.app.sweeper.sweep().examined == 1
-    assert asked == [None, *[task.created_at + MINUTE - COMMIT_MARGIN] * 2]
+    assert sweep_starts == [None, *[task.created_at + MINUTE - COMMIT_MARGIN] * 2]
 
 
 @pytest.mark.parametrize("change", ["an interval later", "after the clock was set back"])
 def test_a_full_sweep_follows_now_and_then(
-    sim: Simulation, asked: list[datetime | None], monkeypatch: pytest.MonkeyPatch, change: str
+    sim: Simulation, sweep_starts: list[datetime | None], monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """Whatever put a task behind the front, it is found within `FULL_SWEEP_INTERVAL`."""
     sim.app.sweeper.sweep()
     at = sim.now + (FULL_SWEEP_INTERVAL if change == "an interval later" else -MINUTE)
     monkeypatch.setattr(sim.clock, "now", lambda: at)
     sim.app.sweeper.sweep()
-    assert asked == [None, None]
+    assert sweep_starts == [None, None]
 
 
 def test_what_is_overdue_when_it_is_committed_is_found_by_the_next_sweep(
-    sim: Simulation, asked: list[datetime | None]
+    sim: Simulation, sweep_starts: list[datetime | None]
 ) -> None:
     """An overdue task that is edited stands at its edit, where no sweep has been, and not at its past instant."""
     task = sim.app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now + MINUTE))
@@ -96,4 +96,4 @@ def test_what_is_overdue_when_it_is_committed_is_found_by_the_next_sweep(
     assert edited.wake_at == sim.now
     sim.clock.move_to(sim.now + MINUTE)
     assert sim.app.sweeper.sweep().dispatched == 1
-    assert asked[-1] is not None
+    assert sweep_starts[-1] is not None

@@ -1,4 +1,4 @@
-"""In which order the sweep does what it does, and what it checks again before it removes anything."""
+"""The order in which the sweep works, and what it checks again before it removes anything."""
 
 from __future__ import annotations
 

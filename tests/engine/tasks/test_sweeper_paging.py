@@ -18,20 +18,20 @@ LIMIT = 20
 
 
 @pytest.fixture
-def ran() -> list[str]:
+def run_ids() -> list[str]:
     """Return the tasks that have run."""
     return []
 
 
 @pytest.fixture
-def app(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
+def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setattr("cloudsched.engine.tasks.sweeper.MAX_EXAMINED", LIMIT)
     monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 5)
     app = App(Settings())
 
     @app.handler("work")
     def work(ctx: Context) -> None:
-        ran.append(ctx.task.id)
+        run_ids.append(ctx.task.id)
 
     return app
 
@@ -42,7 +42,7 @@ def make(sim: Simulation, task_id: str, **more: Any) -> None:
 
 @pytest.mark.parametrize("waiting", [19, 20, 25, 70])
 def test_tasks_waiting_for_a_lock_do_not_hide_others_from_the_sweep(
-    sim: Simulation, ran: list[str], waiting: int
+    sim: Simulation, run_ids: list[str], waiting: int
 ) -> None:
     """`waiting` tasks wait for hours; a task behind them whose dispatch was lost runs within the sweeps needed."""
     claim_lock_holder(sim)
@@ -51,13 +51,13 @@ def test_tasks_waiting_for_a_lock_do_not_hide_others_from_the_sweep(
     sim.advance(timedelta(seconds=1))
     for _ in range(3):
         sim.advance(10 * MINUTE)
-        make(sim, f"lost-{len(ran)}")
+        make(sim, f"lost-{len(run_ids)}")
         sim.queue.purge()
         sim.advance((waiting // LIMIT + 2) * MINUTE)
-    assert ran == ["lost-0", "lost-1", "lost-2"]
+    assert run_ids == ["lost-0", "lost-1", "lost-2"]
 
 
-def test_the_sweep_starts_again_from_the_first_task(sim: Simulation, ran: list[str]) -> None:
+def test_the_sweep_starts_again_from_the_first_task(sim: Simulation, run_ids: list[str]) -> None:
     """All dispatches are lost, more than one sweep examines, and after its retries they are lost again."""
     for n in range(3 * LIMIT + 3):
         make(sim, f"{n}")
@@ -67,4 +67,4 @@ def test_the_sweep_starts_again_from_the_first_task(sim: Simulation, ran: list[s
         sim.app.sweep()
     sim.queue.purge()
     sim.advance(HOUR)
-    assert len(ran) == 3 * LIMIT + 3
+    assert len(run_ids) == 3 * LIMIT + 3

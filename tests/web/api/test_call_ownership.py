@@ -1,4 +1,4 @@
-"""Calls belong to the task that made them: their owner may look at them, but not change them or forge their results."""
+"""Calls belong to the task that made them: their owner may read them, but not change them or forge their results."""
 
 from __future__ import annotations
 

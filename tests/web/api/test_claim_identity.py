@@ -1,4 +1,4 @@
-"""Who may renew, release and end a claim, and that nothing which a task's owner can read lets them do it."""
+"""Which callers may renew, release and end a claim; nothing that a task's owner can read permits it."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
 
 @pytest.mark.parametrize("who", KEYS)
 def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
-    """A worker at the store holds its token, and not even an admin who has it may use it through the API."""
+    """A worker at the store holds its token, and not even an admin who knows it may use it through the API."""
     world.offer("a")
     (claim,) = world.sim.app.worker_claims.claim(WorkerFilter("gpu"))
     run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
@@ -186,7 +186,7 @@ def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None
 
 
 def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, int]]:
-    """Use a string as everything that a request proves something with; yield what it was used as, and the answer."""
+    """Use a string as every kind of credential of a request; yield the kind, and the response."""
     tasks = world.sim.app.store.list_tasks(TaskQuery(), limit=100).items
     runs = [f"/v1/tasks/{task.id}/executions/{run.execution_id}" for task in tasks for run in task.runs if run.lease]
     assert len(runs) == 3, "the executor's, and two workers'"

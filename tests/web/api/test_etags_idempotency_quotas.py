@@ -74,7 +74,7 @@ def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, 
 
 
 def test_a_creation_with_a_key_is_safe_to_repeat(call: Call, greeting: dict[str, Any]) -> None:
-    """The same key and request make one task, however often, and do not undo what was done to it since."""
+    """The same key and request create one task, however often, and do not undo later changes."""
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     made = call("POST", "/v1/tasks", greeting, headers=headers)
     again = call("POST", "/v1/tasks", dict(reversed(greeting.items())), headers=headers)
@@ -216,7 +216,7 @@ def _client(sim: Simulation) -> LocalClient:
 
 
 def test_cross_origin_requests_are_refused() -> None:
-    """CORS is closed by default, also for what a browser sends without asking; an origin that is listed may call."""
+    """CORS is closed by default, even for requests without a preflight; a listed origin may call."""
     page = {"Origin": "https://page.example"}
     asking = {**page, "Access-Control-Request-Method": "PATCH"}
     for origins, is_allowed in (((), False), (("https://other.example",), False), (("https://page.example",), True)):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
-    """Created (201, with its place), read, listed, run, and its execution read under that place."""
+    """It is created (201, with its location), read, listed and run, and its execution is read below that location."""
     made = call("POST", "/v1/tasks", {**greeting, "deliveryChannels": ["WEB"]})
     assert made.status_code == 201
     place = made.headers["Location"]
@@ -39,7 +39,7 @@ def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, gr
 
 
 def test_the_scheduler_s_own_fields_are_not_shown(call: Call, greeting: dict[str, Any]) -> None:
-    """What a task keeps for the scheduler alone (leases above all) is no caller's to see."""
+    """Fields that only the scheduler uses (leases above all) are not visible to any caller."""
     made = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
     shown = made.keys() | call("POST", "/v1/tasks/t/trigger").get_json().keys()
     assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastManualRequest"}
@@ -77,7 +77,7 @@ def test_immutable_fields_cannot_be_edited(call: Call, greeting: dict[str, Any],
 
 @pytest.mark.parametrize("first", ["pause", "cancel"])
 def test_a_change_of_status_that_is_not_allowed_conflicts(call: Call, greeting: dict[str, Any], first: str) -> None:
-    """409 says what the task is; nothing is changed."""
+    """409 names the task's status; nothing is changed."""
     call("POST", "/v1/tasks", {**greeting, "id": "t"})
     assert call("POST", f"/v1/tasks/t/{first}").status_code == 200
     before = call("GET", "/v1/tasks/t").get_json()

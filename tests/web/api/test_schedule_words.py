@@ -60,7 +60,7 @@ def test_a_question_comes_back_with_its_readings(call: Call) -> None:
 
 
 def test_an_edit_in_words_changes_the_schedule_and_nothing_else(call: Call) -> None:
-    """What the words do not speak of stays, the title and the zone included."""
+    """Fields that the words do not mention stay, including the title and the zone."""
     task = create(call, **WEEKDAYS)
     answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "make it 10:00 instead"})
     assert answer.status_code == 200, answer.text
@@ -98,7 +98,7 @@ def test_a_preview_says_what_it_assumed(call: Call) -> None:
 
 
 def test_a_creation_that_is_repeated_is_the_same_task(call: Call) -> None:
-    """The words may be read at another moment: the idempotency key stands for what was sent."""
+    """The words may be read at another moment: the idempotency key belongs to the request as it was sent."""
     sent = {**TASK, "schedule": "in 20 minutes"}
     first, second = (call("POST", "/v1/tasks", sent, headers={"Idempotency-Key": "k"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 200)

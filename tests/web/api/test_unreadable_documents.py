@@ -1,4 +1,4 @@
-"""What the API answers about documents that it cannot read."""
+"""How the API answers requests for documents that it cannot read."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_each_worker_is_offered_only_the_work_of_its_role(worker_roles: WorkerRo
 
 @pytest.mark.parametrize("who", WORKERS)
 def test_only_permitted_workers_may_claim_for_one_owner(worker_roles: WorkerRoleHarness, who: str) -> None:
-    """By those who may work for that owner; for all others it is refused, and nothing is claimed."""
+    """Workers for that owner may; all others are refused, and nothing is claimed."""
     answer = worker_roles.ask(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
     if WORKERS[who][1] == "ada":
         assert answer.status_code == 403

@@ -49,7 +49,7 @@ def worker_api() -> Iterator[tuple[Simulation, str, str, Client]]:
 
 @pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")
 def test_the_example_worker_of_the_page_runs(worker_api: tuple[Simulation, str, str, Client]) -> None:
-    """With nothing there it does nothing; with a task there, that is kept, said to be half done, and completed."""
+    """Without work it does nothing; with a task, it renews the lease, reports progress, and completes the run."""
     sim, url, key, client = worker_api
 
     path = ":".join({str(Path(shutil.which(tool) or "").parent) for tool in TOOLS})

@@ -164,7 +164,7 @@ def test_an_execution_that_is_not_there_is_a_lost_lease(
 
 
 def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any]) -> None:
-    """Progress, titles, errors and reasons keep what a handler's in process would; the end of a traceback stays."""
+    """Progress, titles, errors and reasons are cut as for a handler in process; the end of a traceback is kept."""
     token = {"leaseToken": claim["leaseToken"]}
     steps = [{"text": f"{number}" + "x" * 300} for number in range(MAX_PROGRESS_NOTES + 10)]
     assert call("POST", f"{run_path(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200

@@ -43,7 +43,7 @@ def offer(call: Call, sim: Simulation, greeting: dict[str, Any]) -> Callable[...
 
 
 def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[dict[str, Any]]:
-    """Claim what a queue offers."""
+    """Claim runs of a queue."""
     answer = call("POST", f"/v1/queues/{queue}/claim", wanted or None)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Cache-Control"] == "no-store"
@@ -57,7 +57,7 @@ def run_path(claim: dict[str, Any]) -> str:
 
 
 def test_a_worker_s_whole_life(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
-    """Nothing there; then claimed, kept with heartbeats past its first lease, completed; and the owner has it all."""
+    """It polls in vain, claims, renews past the first lease, and completes; and the owner sees the result."""
     assert claim_from_queue(call) == []
     place = offer(deliveryChannels=["WEB"])
     offered = call("GET", place).get_json()
@@ -253,7 +253,7 @@ def test_a_final_failure_is_final(call: Call, offer: Callable[..., str]) -> None
 def test_a_released_run_keeps_its_place_and_costs_no_attempt(
     call: Call, sim: Simulation, offer: Callable[..., str]
 ) -> None:
-    """The next to claim has it before what came due later, as the same attempt, with what was said so far."""
+    """The next claim returns it before work that came due later, as the same attempt, with the progress so far."""
     offer(id="first", retry={"maxRetries": 0})
     offer(id="second")
     sim.advance(timedelta(minutes=1))

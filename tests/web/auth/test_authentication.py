@@ -47,7 +47,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture(autouse=True)
 def issuer_requests(issuer: Issuer) -> Iterator[list[str]]:
-    """What Google's libraries have asked for; each test begins with nothing kept."""
+    """The requests of Google's libraries; each test starts with an empty cache."""
     clear_authenticators()
     with publish_keys(issuer) as issuer_requests:
         yield issuer_requests
@@ -55,7 +55,7 @@ def issuer_requests(issuer: Issuer) -> Iterator[list[str]]:
 
 
 def request_status(token: str, access: Access = ACCESS, **headers: str) -> int:
-    """Return what a list request with this token is answered."""
+    """Return the status of the response to a list request with this token."""
     with Simulation(app, access=access) as sim:
         client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {token}", **headers})
@@ -214,7 +214,7 @@ def test_a_token_cut_short_or_changed_is_refused(issuer: Issuer) -> None:
 
 
 def test_a_token_of_a_kind_that_is_not_configured_is_refused(issuer: Issuer) -> None:
-    """Users come in only where a Firebase project is named, accounts only where they are."""
+    """Users are admitted only if a Firebase project is set, and accounts only if they are listed."""
     only_accounts = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences)
     assert request_status(issuer.make_user_token(), only_accounts) == 401
     assert request_status(issuer.make_account_token(ROBOT), Access(firebase_project=PROJECT)) == 401

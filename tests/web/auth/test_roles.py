@@ -1,4 +1,4 @@
-"""Who may do what: everything is denied unless allowed, and a stranger learns nothing."""
+"""The rights of each role: everything is denied unless allowed, and a stranger learns nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RoleHarness:
 
 @pytest.fixture
 def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """Ada and Bob, who are users; a reader of Ada's; two servers; and a worker of all queues."""
+    """The users Ada and Bob; a reader of Ada's tasks; two servers; and a worker of all queues."""
     made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
     made |= {name: create_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
@@ -144,7 +144,7 @@ def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
     "operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], ids=lambda e: e.name
 )
 def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, operation: Operation, who: str) -> None:
-    """What a stranger is refused, the owner and an admin may do; nothing has run yet that could be retried."""
+    """The owner and an admin may do what a stranger is refused; nothing has run yet that could be retried."""
     schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
     path = operation.path.format(taskId=roles.task("ada", schedule=schedule), event="e")
     answer = roles.ask(who, operation.method, path, body_for(operation))
@@ -231,7 +231,7 @@ def test_a_wrong_key_is_refused(roles: RoleHarness, key: str) -> None:
 
 
 def test_a_key_is_kept_as_a_hash() -> None:
-    """What is kept of a key does not contain it, and no other key is taken for it; a key is shown by its name alone."""
+    """The stored entry does not contain the key, and no other key matches it; a key is shown by its name alone."""
     key, kept = create_key("billing", Role.ADMIN)
     secret = key.removeprefix("csk_billing_")
     assert len(secret) == 43

@@ -147,7 +147,7 @@ def test_a_users_script_calls_only_tools_for_users(roles: RoleHarness) -> None:
 
 
 def test_an_admin_edit_does_not_widen_a_users_script(roles: RoleHarness) -> None:
-    """An admin who corrects the title of a user's task does not vouch for its script."""
+    """An admin who edits the title of a user's task does not extend the rights of its script."""
     created = roles.ask("ada", "POST", "/v1/tasks", task(script={"source": SCRIPT.format("closed")})).get_json()
     assert roles.ask("admin", "PATCH", f"/v1/tasks/{created['id']}", {"title": "Corrected"}).status_code == 200
     assert run_script(roles, created["id"])[0] == "FAILED"

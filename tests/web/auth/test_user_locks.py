@@ -39,7 +39,7 @@ def app() -> App:
 
 @pytest.fixture
 def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
-    """Ada and Bob, who are users, and a server."""
+    """The users Ada and Bob, and a server."""
     made = {name: create_key(name, Role.USER, name) for name in ("ada", "bob")} | {
         "admin": create_key("admin", Role.ADMIN)
     }
@@ -170,7 +170,7 @@ def test_the_scope_is_stored_with_the_key(roles: RoleHarness) -> None:
 
 
 def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarness) -> None:
-    """An admin who corrects a title neither frees nor takes over a user's key; a key that an admin names is global."""
+    """An admin who edits a title does not change the scope of a user's key; a key that an admin names is global."""
     mine = create(roles, "ada", **PRESS)
     assert patch(roles, "admin", mine, title="Corrected").get_json()["lockScope"] == "owner"
     assert patch(roles, "admin", mine, lockKey="other").get_json()["lockScope"] == "global"

@@ -34,7 +34,7 @@ GOOGLE_CERTS = "https://www.googleapis.com/oauth2/v1/certs"
 
 @dataclass
 class Issuer:
-    """Somebody who signs tokens, and publishes the certificates of their keys."""
+    """An issuer that signs tokens, and publishes the certificates of its keys."""
 
     kid: str = "key-1"
     key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
@@ -65,7 +65,7 @@ class Issuer:
 
 
 def user_claims(uid: str) -> dict[str, Any]:
-    """Return what an ID token of Firebase says."""
+    """Return the claims of a Firebase ID token."""
     now = int(time.time())
     return {
         "iss": f"https://securetoken.google.com/{PROJECT}",
@@ -80,7 +80,7 @@ def user_claims(uid: str) -> dict[str, Any]:
 
 
 def account_claims(email: str) -> dict[str, Any]:
-    """Return what an OIDC token of a service account says."""
+    """Return the claims of a service account's OIDC token."""
     now = int(time.time())
     return {
         "iss": "https://accounts.google.com",

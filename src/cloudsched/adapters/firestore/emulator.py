@@ -219,7 +219,7 @@ def _find_firebase_jar(folder: Path) -> Path | None:
 
 @contextmanager
 def _reserve_port() -> Iterator[int]:
-    """Reserve a free port for a server that is about to start: nobody else gets it as an ephemeral port meanwhile.
+    """Reserve a free port for a server that is about to start: until then no process gets it as an ephemeral port.
 
     On Linux the server can still listen on it, since both sockets set SO_REUSEADDR and this one does not listen
     (socket(7)). Other systems refuse a second bind, so there the port is released at once and only probably stays free.

@@ -172,7 +172,7 @@ class FirestoreStore:
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals in batches, then the task.
 
-        Each commit expects the task as it was read. If somebody changes or recreates it meanwhile, the next commit
+        Each commit expects the task as it was read. If another caller changes or recreates it, the next commit
         removes nothing and the purge stops; a later call continues it.
         """
         name = self._document_name("tasks", task_id)

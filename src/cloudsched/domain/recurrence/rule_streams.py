@@ -159,7 +159,7 @@ class ElapsedPeriods(Stream):
         return False
 
     def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
-        """Search up to the next clock change; return what was found, or else from where to go on, if anywhere."""
+        """Search up to the next clock change; return what was found, or else where to continue, if at all."""
         table = self._zone.table_for(instant)
         at = bisect_right(table.changes, instant)
         end = table.changes[at] if at < len(table.changes) else table.end

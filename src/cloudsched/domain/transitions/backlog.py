@@ -119,20 +119,20 @@ def apply_decision(task: Task, decided: Iterable[PendingRecords]) -> Task:
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
     outcome = {"outcome": last.status, "outcome_execution_id": execution_id(last.until)} if task.is_one_time else {}
-    # The new ones are written first: so of several decisions only those that are large leave anything for the sweep.
+    # The new records are written first, so of several decisions only large ones leave records for the sweep.
     pending = (*decided, *task.pending_records)
     return task.model_copy(update={"planned_to": planned_to, "pending_records": pending, **outcome})
 
 
 def stop_plan(task: Task, now: datetime) -> Task:
-    """Return an ACTIVE task with its due occurrences decided, and those that are still to run put by."""
+    """Return an ACTIVE task with its due occurrences decided, and those that must still run saved in its backlog."""
     decision = decide_backlog(task, now)
     stopped = {"next_execution_time": None, "backlog": decision.kept}
     return apply_decision(task, decision.decided).model_copy(update=stopped)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
-    """Return a PAUSED task with the plan that it resumes: first what was put by, then what comes from now on."""
+    """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
     resumed = task.model_copy(update={"plan_from": plan_from})
     first = task.backlog[0].next_at if task.backlog else plan_from
@@ -168,7 +168,7 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> T
     decided = _decide(dropped, _S.SKIPPED, message)
     if not kept:
         return apply_decision(shorter, decided).model_copy(update={"backlog": ()})
-    past = decided[-1].until + _TICK  # the plan goes on from here, once those before it have run
+    past = decided[-1].until + _TICK  # the plan continues from here, once those before it have run
     plan_from = past if shorter.plan_from is None else max(past, shorter.plan_from)
     pending = (*decided, *shorter.pending_records)
     return shorter.model_copy(update={"pending_records": pending, "backlog": tuple(kept), "plan_from": plan_from})

@@ -48,7 +48,7 @@ def next_poll(since: datetime, now: datetime) -> datetime:
 
 
 def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
-    """Return the run without its lease, waiting; for nothing if what it waits for has come meanwhile."""
+    """Return the run without its lease, waiting; for nothing if what it waits for has already arrived."""
     has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
     )

@@ -323,7 +323,7 @@ class JournalCursor:
         for number in sorted(self._pending_calls):
             try:
                 is_new = self._surroundings.make_call(self._pending_calls[number])
-            except QuotaExceeded as refusal:  # this call and those after it wait; the handler goes on meanwhile
+            except QuotaExceeded as refusal:  # this call and those after it wait; the handler continues
                 self._quota_refusal = refusal
                 return
             if is_new:

@@ -72,7 +72,7 @@ class ClaimedRun:
         self.granted = Grants()
         """The waiters at its lock to notify, once the run has been finished or released."""
         self.has_calls_in_progress = False
-        """Whether it was suspended for calls of which one had ended meanwhile, and others were still in progress."""
+        """Whether it was suspended for several calls, of which one had already ended and others were in progress."""
         self.follow_ups: tuple[TaskWrite, ...] = ()
         """The follow-ups that its success has created or edited."""
 

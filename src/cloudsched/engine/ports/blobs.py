@@ -30,7 +30,7 @@ class Blobs(Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Delete the content of a key and of all keys below it, which nobody needs any more. Safe to repeat.
+        """Delete the content of a key and of all keys below it, which is no longer needed. Safe to repeat.
 
         An adapter whose storage expires old content itself (a bucket, by its lifecycle rule) does nothing.
 

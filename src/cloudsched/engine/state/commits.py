@@ -1,6 +1,6 @@
 """Commit a transition atomically, and archive the journal of every execution that it finishes.
 
-A journal is archived when its execution finishes, whatever finishes it (its handler, an expired lease, a cancel by its
+A journal is archived when its execution finishes, by whatever means (its handler, an expired lease, a cancel by its
 owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
 outlives its execution.
 """

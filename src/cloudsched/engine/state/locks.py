@@ -165,7 +165,7 @@ class Locks:
     def cancel_wait(self, key: str, task_id: str, execution_id: str, now: datetime) -> None:
         """Remove a run that will not ask any more from the lock, and notify the next waiters.
 
-        A running attempt keeps the lock, whoever runs it: the task is read after the lock, so a claim committed in
+        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
         between makes this commit conflict.
         """
 

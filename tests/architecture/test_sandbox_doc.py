@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from werkzeug.wrappers import Request
 
 from cloudsched.cli.main import cloudsched
-from cloudsched.config.sandbox import VARIABLES, Sandbox
+from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer
@@ -61,12 +61,12 @@ def test_the_limits_are_those_of_the_settings() -> None:
 
 def test_what_is_set_is_read_and_written_again() -> None:
     """From the environment and back, as the other settings; what makes no sense is refused by its name."""
-    env = dict(zip(VARIABLES.values(), ("32", "0.5", "8", "7", "best-effort"), strict=True))
+    env = dict(zip(Sandbox().to_variables(), ("32", "0.5", "8", "7", "best-effort"), strict=True))
     settings = Settings.from_environment(env)
     assert settings.sandbox.memory == 32 * 2**20
     assert not settings.sandbox.requires_filter
     assert Settings.from_environment(settings.to_environment()) == settings
-    for variable in VARIABLES.values():
+    for variable in Sandbox().to_variables():
         for wrong in ("0", "-1", "x", "1e9", "nan", "٣", "9" * 30):
             with pytest.raises(Misconfigured, match=variable):
                 Settings.from_environment({variable: wrong})

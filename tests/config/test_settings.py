@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
+from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.setting import render_table
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack
 
@@ -97,3 +101,17 @@ def test_scripts_need_the_filter_unless_a_machine_outside_the_cloud_accepts_less
     assert not Settings.from_environment(accepting.to_environment()).sandbox.requires_filter
     with pytest.raises(Misconfigured, match="CLOUDSCHED_SANDBOX_FILTER=best-effort"):
         Settings.from_environment({**variables, "K_SERVICE": "execute"})
+
+
+def test_the_page_of_settings_is_made_of_the_declarations() -> None:
+    """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
+    assert sorted(rows) == sorted(render_table(Settings, Access, Sandbox))
+
+
+def test_every_setting_survives_the_way_through_the_environment() -> None:
+    """What is written to variables is read back as it was, defaults and other values alike."""
+    assert Settings.from_environment(Settings().to_environment()) == Settings()
+    changed = Settings(retention=None, fallback=True, default_lead=timedelta(seconds=1.5), access=Access(open=True))
+    assert Settings.from_environment(changed.to_environment()) == changed

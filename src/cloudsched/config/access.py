@@ -6,49 +6,100 @@ machine, and only outside the cloud. Nothing here is secret: API keys are stored
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from ipaddress import ip_network
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from cloudsched.config.setting import NETWORKS, SWITCH, WORDS, read_settings, setting, whole_number, write_settings
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Who may use the API, from where, and how much.
 
-    Attributes:
-        firebase_project: The Firebase project whose users authenticate with ID tokens; None for none.
-        firebase_emulator: ``host:port`` of the Firebase Auth emulator, whose unsigned tokens are then accepted.
-        audiences: The accepted audiences of service accounts' Google OIDC tokens: this API's addresses.
-        service_accounts: Each service account's role, as ``email=role``.
-        trust_cloud_run: Whether Cloud Run verifies the tokens first (the service is not public). It removes the
-            signature from a token that it has verified; such a token is then accepted.
-        api_keys: The API keys, as ``name:role:hash`` or ``name:role:hash:owner``; see `web.auth.api_keys`.
-        sweeper: The service account that Cloud Scheduler calls the sweep with; None leaves the check to Cloud Run.
-        origins: The web origins whose pages may call the API (CORS); ``*`` for all, none by default.
-        reachable: The networks besides the public internet from which handlers may fetch users' URLs; none by default.
-        open: Whether requests from the same machine need no credentials while none are configured. ``cloudsched dev``
-            sets it; in the cloud it is refused.
-        max_active_tasks: The most unfinished tasks of one user; None for no limit.
-        max_creations: The most tasks that one user may create per minute; None for no limit.
+    The documentation of each field stands beside it, and in ``docs/configuration.md``. ``docs/security.md`` explains
+    them.
     """
 
-    firebase_project: str | None = None
-    firebase_emulator: str | None = None
-    audiences: tuple[str, ...] = ()
-    service_accounts: tuple[str, ...] = ()
-    trust_cloud_run: bool = False
-    api_keys: tuple[str, ...] = field(default=(), repr=False)
-    sweeper: str | None = None
-    origins: tuple[str, ...] = ()
-    reachable: tuple[str, ...] = ()
-    open: bool = False
-    max_active_tasks: int | None = None
-    max_creations: int | None = None
+    firebase_project: str | None = setting(
+        "CLOUDSCHED_FIREBASE_PROJECT",
+        "the Firebase project whose users may use the API ([security.md](security.md) explains this and "
+        "the following settings)",
+        default=None,
+    )
+    firebase_emulator: str | None = setting(
+        "FIREBASE_AUTH_EMULATOR_HOST",
+        "`host:port` of the Firebase Auth emulator, whose unsigned tokens are then accepted; refused in the cloud",
+        default=None,
+    )
+    audiences: tuple[str, ...] = setting(
+        "CLOUDSCHED_AUDIENCES",
+        "the audiences that their tokens must be issued for: the API's addresses",
+        WORDS,
+        default=(),
+    )
+    service_accounts: tuple[str, ...] = setting(
+        "CLOUDSCHED_SERVICE_ACCOUNTS",
+        "the service accounts that may use the API, with their roles: `a@p.iam.gserviceaccount.com=admin …`",
+        WORDS,
+        default=(),
+    )
+    trust_cloud_run: bool = setting(
+        "CLOUDSCHED_TRUST_CLOUD_RUN",
+        "`on`: Cloud Run checks tokens before the API does (the service is private)",
+        SWITCH,
+        default=False,
+    )
+    api_keys: tuple[str, ...] = setting(
+        "CLOUDSCHED_API_KEYS",
+        "the API keys of servers, as hashes: `name:role:hash …`, `name:worker@queue+queue:hash …`; see "
+        "`cloudsched keys new`",
+        WORDS,
+        default=(),
+        is_secret=True,
+    )
+    sweeper: str | None = setting(
+        "CLOUDSCHED_SWEEPER",
+        "the service account that Cloud Scheduler uses; without one, the check is left to Cloud Run",
+        default=None,
+    )
+    origins: tuple[str, ...] = setting(
+        "CLOUDSCHED_CORS_ORIGINS",
+        "the web origins whose pages may call the API; `*` for all",
+        WORDS,
+        default=(),
+    )
+    reachable: tuple[str, ...] = setting(
+        "CLOUDSCHED_REACHABLE",
+        "the networks that handlers may reach for users' URLs, in addition to the public internet: `10.1.0.0/16 …`",
+        NETWORKS,
+        default=(),
+    )
+    open: bool = setting(
+        "CLOUDSCHED_OPEN",
+        "`on`: while no credential is configured, requests from the same machine need none; `cloudsched "
+        "dev` sets it; refused in the cloud",
+        SWITCH,
+        default=False,
+    )
+    max_active_tasks: int | None = setting(
+        "CLOUDSCHED_MAX_ACTIVE_TASKS",
+        "how many tasks that have not ended one user may have, calls included; set it for executors and "
+        "workers at the store, too",
+        whole_number(),
+        default=None,
+        shown_default="any number",
+    )
+    max_creations: int | None = setting(
+        "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
+        "how many tasks one user may create per minute, calls included; the same",
+        whole_number(),
+        default=None,
+        shown_default="any number",
+    )
 
     def __post_init__(self) -> None:
         """Refuse contradictions.
@@ -73,22 +124,7 @@ class Access:
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
         """
-        values: dict[str, object] = {}
-        for name, variable in VARIABLES.items():
-            text = env.get(variable, "").strip()
-            if not text:
-                continue
-            if name in _LISTS:
-                values[name] = tuple(text.split())
-                if name == "reachable":
-                    _require_networks(variable, text.split())
-            elif name in _NUMBERS:
-                values[name] = _parse_number(variable, text)
-            elif name in _SWITCHES:
-                values[name] = _parse_switch(variable, text)
-            else:
-                values[name] = text
-        access = cls(**values)  # type: ignore[arg-type]  # each parsed by its type above
+        access = cls(**read_settings(cls, env))
         if access.firebase_emulator and "K_SERVICE" in env:
             raise Misconfigured(
                 "FIREBASE_AUTH_EMULATOR_HOST is set in the cloud, where anyone could then forge a token. Remove it."
@@ -99,53 +135,4 @@ class Access:
 
     def to_variables(self) -> dict[str, str | None]:
         """Return the variables from which `from_environment` reads the same settings."""
-        return {VARIABLES[each.name]: _format_value(getattr(self, each.name)) for each in fields(self)}
-
-
-VARIABLES: Final[Mapping[str, str]] = {
-    "firebase_project": "CLOUDSCHED_FIREBASE_PROJECT",
-    "firebase_emulator": "FIREBASE_AUTH_EMULATOR_HOST",
-    "audiences": "CLOUDSCHED_AUDIENCES",
-    "service_accounts": "CLOUDSCHED_SERVICE_ACCOUNTS",
-    "trust_cloud_run": "CLOUDSCHED_TRUST_CLOUD_RUN",
-    "api_keys": "CLOUDSCHED_API_KEYS",
-    "sweeper": "CLOUDSCHED_SWEEPER",
-    "origins": "CLOUDSCHED_CORS_ORIGINS",
-    "reachable": "CLOUDSCHED_REACHABLE",
-    "open": "CLOUDSCHED_OPEN",
-    "max_active_tasks": "CLOUDSCHED_MAX_ACTIVE_TASKS",
-    "max_creations": "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
-}
-_LISTS = {"audiences", "service_accounts", "api_keys", "origins", "reachable"}
-_SWITCHES = {"trust_cloud_run", "open"}
-_NUMBERS = {"max_active_tasks", "max_creations"}
-
-
-def _parse_number(variable: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 on.")
-    return int(text)
-
-
-def _require_networks(variable: str, texts: Iterable[str]) -> None:
-    for text in texts:
-        try:
-            ip_network(text)
-        except ValueError as error:
-            raise Misconfigured(
-                f"{variable} has {text!r}; each must be a network such as 10.1.0.0/16 ({error})."
-            ) from None
-
-
-def _parse_switch(variable: str, text: str) -> bool:
-    if text not in {"on", "off"}:
-        raise Misconfigured(f"{variable} is {text!r}; it must be on or off.")
-    return text == "on"
-
-
-def _format_value(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "on" if value else None
-    if isinstance(value, tuple):
-        return " ".join(value)
-    return None if value is None else str(value)
+        return write_settings(self)

@@ -6,24 +6,35 @@ This is the only module that reads the environment. Every variable is listed in 
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.setting import (
+    ADDRESS,
+    DAYS,
+    PATH,
+    POSITIVE_SECONDS,
+    SECONDS,
+    SWITCH,
+    TIME_OF_DAY,
+    choice_of,
+    read_settings,
+    setting,
+    write_settings,
+)
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 EXECUTE_PATH = "/v1/tasks/execute"
 """The executor's path below its function's address."""
 
 
-_DAY = timedelta(days=1)
 _DEMO_PROJECT = "demo-cloudsched"
 StoreKind = Literal["firestore", "sqlite"]
 _NO_STORE = (
@@ -43,30 +54,11 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 class Settings:
     """How one app reaches its store, its queue and its users.
 
+    The documentation of each field stands beside it, and in ``docs/configuration.md``. `store` None is Firestore in the
+    cloud and where its emulator is named, and else no store at all, so that nothing reaches production by accident; see
+    `require_store`.
+
     Attributes:
-        project: The Google Cloud project of the store and the queue.
-        location: The queue's region.
-        queue: The queue's short id.
-        executor_url: The executor function's address, without a path.
-        secret: The key that signs dispatches.
-        previous_secret: The previous key, still accepted.
-        store: ``firestore`` or ``sqlite``; None is Firestore in the cloud and where its emulator is named, and else no
-            store at all, so that nothing reaches production by accident; see `require_store`.
-        database: The Firestore database.
-        data: The SQLite file; None keeps everything in memory.
-        tasks_emulator: ``host:port`` of a local Cloud Tasks, whose clock the app then follows.
-        firestore_emulator: ``host:port`` of Google's Firestore emulator.
-        invoker: The service account that the queue authenticates to Cloud Run with (OIDC); None for none.
-        default_lead: How long from now a task runs if its caller gives no time.
-        minimum_lead: The least time between a task's creation and its first run.
-        default_time: The time of day of a schedule in plain words that names a day and no time.
-        fallback: Whether the sweep delivers due dispatches to the executor itself while the queue cannot be reached.
-        retention: How long finished tasks are kept if their callers do not say; None for ever.
-        bucket: The Cloud Storage bucket for results too large for a document; None keeps them in local files.
-        time_limit: How long the executor function may run; a durable handler is suspended before that.
-        replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
-            same.
-        log_level: The lowest severity of the lines that a deployed function logs; metrics count the others, too.
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
@@ -74,27 +66,133 @@ class Settings:
         service_version: The version of that service.
     """
 
-    project: str = _DEMO_PROJECT
-    location: str = "us-central1"
-    queue: str = "cloudsched"
-    executor_url: str = ""
-    secret: str = field(default="", repr=False)
-    previous_secret: str | None = field(default=None, repr=False)
-    store: StoreKind | None = None
-    database: str = "(default)"
-    data: Path | None = None
-    tasks_emulator: str | None = None
-    firestore_emulator: str | None = None
-    invoker: str | None = None
-    default_lead: timedelta = timedelta(minutes=5)
-    minimum_lead: timedelta = timedelta(0)
-    default_time: time = time(9)
-    fallback: bool = False
-    retention: timedelta | None = timedelta(days=7)
-    bucket: str | None = None
-    time_limit: timedelta = timedelta(minutes=9)
-    replays_each_step: bool = False
-    log_level: LogLevel = "INFO"
+    project: str = setting(
+        "GOOGLE_CLOUD_PROJECT",
+        "the project of the store and the queue",
+        default=_DEMO_PROJECT,
+    )
+    location: str = setting(
+        "CLOUDSCHED_LOCATION",
+        "the queue's region",
+        default="us-central1",
+    )
+    queue: str = setting(
+        "CLOUDSCHED_QUEUE",
+        "the queue's id",
+        default="cloudsched",
+    )
+    executor_url: str = setting(
+        "CLOUDSCHED_EXECUTOR_URL",
+        "the address of the `execute` function, without a path",
+        ADDRESS,
+        default="",
+        shown_default="**required**",
+    )
+    secret: str = setting(
+        "CLOUDSCHED_SECRET",
+        "the secret that signs dispatches; at least 16 characters",
+        default="",
+        is_secret=True,
+        shown_default="**required**",
+    )
+    previous_secret: str | None = setting(
+        "CLOUDSCHED_PREVIOUS_SECRET",
+        "the previous secret, still accepted during a rotation",
+        default=None,
+        is_secret=True,
+    )
+    store: StoreKind | None = setting(
+        "CLOUDSCHED_STORE",
+        "`firestore` or `sqlite`",
+        choice_of(*get_args(StoreKind)),
+        default=None,
+        shown_default="`firestore` in the cloud, and where its emulator is named; else none",
+    )
+    database: str = setting(
+        "CLOUDSCHED_DATABASE",
+        "the Firestore database",
+        default="(default)",
+    )
+    data: Path | None = setting(
+        "CLOUDSCHED_DATA",
+        "the SQLite file; without one, everything is kept in memory",
+        PATH,
+        default=None,
+    )
+    tasks_emulator: str | None = setting(
+        "CLOUD_TASKS_EMULATOR_HOST",
+        "`host:port` of a local Cloud Tasks, whose clock is then used",
+        default=None,
+    )
+    firestore_emulator: str | None = setting(
+        "FIRESTORE_EMULATOR_HOST",
+        "`host:port` of Google's Firestore emulator",
+        default=None,
+    )
+    invoker: str | None = setting(
+        "CLOUDSCHED_INVOKER",
+        "the service account with which the queue authenticates to Cloud Run (OIDC)",
+        default=None,
+    )
+    default_lead: timedelta = setting(
+        "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
+        "how long from now a task runs if its caller gives no time",
+        SECONDS,
+        default=timedelta(minutes=5),
+    )
+    minimum_lead: timedelta = setting(
+        "CLOUDSCHED_MINIMUM_LEAD_SECONDS",
+        "the shortest time between a creation and its first run",
+        SECONDS,
+        default=timedelta(0),
+    )
+    default_time: time = setting(
+        "CLOUDSCHED_DEFAULT_TIME",
+        'the time of day of a schedule in [plain words](language.md) that names a day and no time ("every '
+        'Monday"), as `08:30`',
+        TIME_OF_DAY,
+        default=time(9),
+    )
+    fallback: bool = setting(
+        "CLOUDSCHED_FALLBACK",
+        "`on`: while the queue cannot be reached, the sweep hands due dispatches to the executor itself. "
+        "Give the sweep function the time that your handlers need",
+        SWITCH,
+        default=False,
+    )
+    retention: timedelta | None = setting(
+        "CLOUDSCHED_RETENTION_DAYS",
+        "how long an ended task is kept with its executions; a number, or `never`",
+        DAYS,
+        default=timedelta(days=7),
+    )
+    bucket: str | None = setting(
+        "CLOUDSCHED_BUCKET",
+        "the Cloud Storage bucket for results that are too large for a document; without one, they are "
+        "stored as files beside the SQLite store",
+        default=None,
+    )
+    time_limit: timedelta = setting(
+        "CLOUDSCHED_TIME_LIMIT_SECONDS",
+        "how long the executor function may run, greater than 0; a durable handler continues in another "
+        "call of the function before that",
+        POSITIVE_SECONDS,
+        default=timedelta(minutes=9),
+    )
+    replays_each_step: bool = setting(
+        "CLOUDSCHED_REPLAYS_EACH_STEP",
+        "`on` replays durable handlers at every durable point, for testing",
+        SWITCH,
+        default=False,
+    )
+    log_level: LogLevel = setting(
+        "CLOUDSCHED_LOG_LEVEL",
+        "the lowest severity of the lines that a deployed function writes: `DEBUG`, `INFO`, `WARNING`, "
+        "`ERROR` or `CRITICAL`. `WARNING` leaves out the lines of an occurrence that succeeds, and [some "
+        "alerts need those](operations.md#costs); OpenTelemetry metrics stay complete",
+        choice_of(*get_args(LogLevel)),
+        default="INFO",
+    )
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
     is_deployed: bool = False
@@ -111,37 +209,13 @@ class Settings:
             Misconfigured: A variable cannot be understood. The message names it.
         """
         env = os.environ if environment is None else environment
-        defaults = defaults or cls()
-        store = env.get("CLOUDSCHED_STORE") or None
-        if store not in {"firestore", "sqlite", None}:
-            raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it must be firestore or sqlite.")
-        data = env.get("CLOUDSCHED_DATA")
-        return cls(
-            project=env.get("GOOGLE_CLOUD_PROJECT") or defaults.project,
-            location=env.get("CLOUDSCHED_LOCATION", defaults.location),
-            queue=env.get("CLOUDSCHED_QUEUE", defaults.queue),
-            executor_url=env.get("CLOUDSCHED_EXECUTOR_URL", "").rstrip("/"),
-            secret=env.get("CLOUDSCHED_SECRET", "").strip(),
-            previous_secret=env.get("CLOUDSCHED_PREVIOUS_SECRET", "").strip() or None,
-            store=cast("StoreKind | None", store),
-            database=env.get("CLOUDSCHED_DATABASE", defaults.database),
-            data=Path(data) if data else None,
-            tasks_emulator=env.get("CLOUD_TASKS_EMULATOR_HOST") or None,
-            firestore_emulator=env.get("FIRESTORE_EMULATOR_HOST") or None,
-            invoker=env.get("CLOUDSCHED_INVOKER") or None,
-            default_lead=_parse_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
-            minimum_lead=_parse_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
-            default_time=_parse_time(env, "CLOUDSCHED_DEFAULT_TIME", defaults.default_time),
-            fallback=_parse_switch(env, "CLOUDSCHED_FALLBACK"),
-            retention=_parse_retention(env, defaults.retention),
-            bucket=env.get("CLOUDSCHED_BUCKET") or None,
-            time_limit=_parse_time_limit(env, defaults.time_limit),
-            replays_each_step=_parse_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
-            log_level=_parse_log_level(env, defaults.log_level),
+        return replace(
+            defaults or cls(),
+            **read_settings(cls, env),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
             is_deployed="K_SERVICE" in env,
-            service=env.get("K_SERVICE") or defaults.service,
+            service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
         )
 
@@ -177,27 +251,7 @@ class Settings:
 
     def _to_variables(self) -> dict[str, str | None]:
         return {
-            "GOOGLE_CLOUD_PROJECT": self.project,
-            "CLOUDSCHED_LOCATION": self.location,
-            "CLOUDSCHED_QUEUE": self.queue,
-            "CLOUDSCHED_EXECUTOR_URL": self.executor_url,
-            "CLOUDSCHED_SECRET": self.secret,
-            "CLOUDSCHED_PREVIOUS_SECRET": self.previous_secret,
-            "CLOUDSCHED_STORE": self.store,
-            "CLOUDSCHED_DATABASE": self.database,
-            "CLOUDSCHED_DATA": str(self.data) if self.data else None,
-            "CLOUD_TASKS_EMULATOR_HOST": self.tasks_emulator,
-            "FIRESTORE_EMULATOR_HOST": self.firestore_emulator,
-            "CLOUDSCHED_INVOKER": self.invoker,
-            "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
-            "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
-            "CLOUDSCHED_DEFAULT_TIME": f"{self.default_time:%H:%M}",
-            "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
-            "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
-            "CLOUDSCHED_BUCKET": self.bucket,
-            "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
-            "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
-            "CLOUDSCHED_LOG_LEVEL": self.log_level,
+            **write_settings(self),
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
@@ -208,63 +262,3 @@ class Settings:
 def is_firebase_emulated() -> bool:
     """Return whether Google's library, which reads this variable itself, accepts unsigned tokens in this process."""
     return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
-
-
-def _parse_switch(env: Mapping[str, str], name: str) -> bool:
-    text = env.get(name, "off")
-    if text not in {"on", "off", ""}:
-        raise Misconfigured(f"{name} is {text!r}; it must be on or off.")
-    return text == "on"
-
-
-def _parse_log_level(env: Mapping[str, str], default: LogLevel) -> LogLevel:
-    text = env.get("CLOUDSCHED_LOG_LEVEL") or default
-    for level in get_args(LogLevel):
-        if text == level:
-            return cast("LogLevel", level)
-    raise Misconfigured(f"CLOUDSCHED_LOG_LEVEL is {text!r}; it must be one of {', '.join(get_args(LogLevel))}.")
-
-
-def _parse_retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:
-    text = env.get("CLOUDSCHED_RETENTION_DAYS")
-    if text is None:
-        return default
-    if text == "never":
-        return None
-    try:
-        days = float(text) * _DAY
-    except (ValueError, OverflowError):
-        days = timedelta(0)
-    if days <= timedelta(0):
-        raise Misconfigured(f"CLOUDSCHED_RETENTION_DAYS is {text!r}; it must be a number of days above 0, or never.")
-    return days
-
-
-def _parse_time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
-    limit = _parse_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
-    if not limit:
-        raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above 0, or no handler could run.")
-    return limit
-
-
-def _parse_time(env: Mapping[str, str], name: str, default: time) -> time:
-    text = env.get(name)
-    if text is None:
-        return default
-    found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text)
-    if found is None:
-        raise Misconfigured(f"{name} is {text!r}; it must be a time of day from 00:00 to 23:59.")
-    return time(int(found.group(1)), int(found.group(2)))
-
-
-def _parse_seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
-    text = env.get(name)
-    if text is None:
-        return default
-    try:
-        value = timedelta(seconds=float(text))
-    except (ValueError, OverflowError):
-        raise Misconfigured(f"{name} is {text!r}; it must be a number of seconds.") from None
-    if value < timedelta(0):
-        raise Misconfigured(f"{name} is {text!r}; it must not be negative.")
-    return value

@@ -1,0 +1,223 @@
+"""One setting: the variable it is read from, its type, its default, and what it means.
+
+The fields of `Settings`, `Access` and `Sandbox` are declared with `setting`. These declarations are the one table from
+which variables are read and written again; a test holds ``docs/configuration.md`` against it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import time, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+_SETTING = "setting"
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a variable's text is parsed and formatted."""
+
+    parse: Callable[[str], T]
+    """Raises ValueError, whose message ends the sentence "VARIABLE is TEXT; it must ..."."""
+    format: Callable[[T], str] = str
+    none: str | None = None
+    """The text that means None, if there is one; else None cannot be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a field besides its name and default."""
+
+    variable: str
+    about: str
+    """What it means, in Markdown, as ``docs/configuration.md`` says it."""
+    kind: Kind[Any]
+    shown_default: str | None
+    """The default as the documentation shows it; None shows the variable's text."""
+
+
+class _Section(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+def setting(
+    variable: str,
+    about: str,
+    kind: Kind[Any] | None = None,
+    *,
+    default: Any,  # noqa: ANN401 - a value of the field's type
+    is_secret: bool = False,
+    shown_default: str | None = None,
+) -> Any:  # noqa: ANN401 - like `dataclasses.field`
+    """Declare a field that is read from a variable; see `Setting`. A secret is left out of `repr`."""
+    about_field = Setting(variable, about, kind or TEXT, shown_default)
+    return field(default=default, repr=not is_secret, metadata={_SETTING: about_field})
+
+
+def list_settings(section: type[_Section]) -> dict[str, Setting]:
+    """Return the settings of a class by the names of its fields."""
+    return {each.name: each.metadata[_SETTING] for each in fields(section) if _SETTING in each.metadata}
+
+
+def read_settings(section: type[_Section], env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a class that variables set; one that is missing or empty sets none.
+
+    Raises:
+        Misconfigured: A variable cannot be understood. The message names it.
+    """
+    values: dict[str, Any] = {}
+    for name, each in list_settings(section).items():
+        if text := env.get(each.variable, "").strip():
+            try:
+                values[name] = None if text == each.kind.none else each.kind.parse(text)
+            except ValueError as error:
+                raise Misconfigured(f"{each.variable} {error}") from None
+    return values
+
+
+def write_settings(section: Any) -> dict[str, str | None]:  # noqa: ANN401 - an instance of any of the three classes
+    """Return the variables from which `read_settings` reads the same values; None for one that must not be set."""
+    written: dict[str, str | None] = {}
+    for name, each in list_settings(type(section)).items():
+        value = getattr(section, name)
+        written[each.variable] = each.kind.none if value is None else each.kind.format(value) or None
+    return written
+
+
+def render_table(*sections: type[_Section]) -> list[str]:
+    """Return the rows of the documentation's table: variable, meaning, default."""
+    return [
+        f"| `{about.variable}` | {about.about} | {_render_default(section.__dataclass_fields__[name], about)} |"
+        for section in sections
+        for name, about in list_settings(section).items()
+    ]
+
+
+def _render_default(each: Field[Any], about: Setting) -> str:
+    if about.shown_default is not None:
+        return about.shown_default
+    assert each.default is not MISSING  # noqa: S101 - `setting` takes no factory
+    text = "" if each.default is None else about.kind.format(each.default)
+    if isinstance(each.default, bool) and not text:
+        text = "off"
+    return f"`{text}`" if text else "—"
+
+
+def _refuse(text: str, must: str) -> ValueError:
+    return ValueError(f"is {text!r}; it must {must}.")
+
+
+def choice_of(*choices: str) -> Kind[str]:
+    """Return the kind of one of several words."""
+    several = f"one of {', '.join(choices)}" if len(choices) > 2 else " or ".join(choices)  # noqa: PLR2004
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise _refuse(text, f"be {several}")
+        return text
+
+    return Kind(parse)
+
+
+def whole_number(maximum: int | None = None, *, unit: int = 1) -> Kind[int]:
+    """Return the kind of a whole number from 1 on, of so many bytes each, say."""
+    must = "be a whole number from 1 on" if maximum is None else f"be a whole number from 1 to {maximum}"
+
+    def parse(text: str) -> int:
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(maximum or 10**18))
+        if not is_number or not 1 <= int(text) <= (maximum or 10**18):
+            raise _refuse(text, must)
+        return int(text) * unit
+
+    return Kind(parse, lambda value: str(value // unit))
+
+
+def seconds_between(least: float, most: float) -> Kind[timedelta]:
+    """Return the kind of a duration between two numbers of seconds."""
+
+    def parse(text: str) -> timedelta:
+        try:
+            value = float(text) if text.isascii() else math.nan
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise _refuse(text, f"be a number of seconds from {least:g} to {most:g}")
+        return timedelta(seconds=value)
+
+    return Kind(parse, _format_seconds)
+
+
+def _parse_switch(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise _refuse(text, "be on or off")
+    return text == "on"
+
+
+def _parse_seconds(text: str) -> timedelta:
+    try:
+        value = timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise _refuse(text, "be a number of seconds") from None
+    if value < timedelta(0):
+        raise _refuse(text, "not be negative")
+    return value
+
+
+def _parse_positive_seconds(text: str) -> timedelta:
+    if not (value := _parse_seconds(text)):
+        raise ValueError("is 0; it must be above 0, or no handler could run.")
+    return value
+
+
+def _parse_days(text: str) -> timedelta:
+    try:
+        days = float(text) * _DAY
+    except (ValueError, OverflowError):
+        days = timedelta(0)
+    if days <= timedelta(0):
+        raise _refuse(text, "be a number of days above 0, or never")
+    return days
+
+
+def _parse_time(text: str) -> time:
+    match = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text)
+    if match is None:
+        raise _refuse(text, "be a time of day from 00:00 to 23:59")
+    return time(int(match.group(1)), int(match.group(2)))
+
+
+def _parse_networks(text: str) -> tuple[str, ...]:
+    for network in text.split():
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise ValueError(f"has {network!r}; each must be a network such as 10.1.0.0/16 ({error}).") from None
+    return tuple(text.split())
+
+
+def _format_seconds(value: timedelta) -> str:
+    return f"{value.total_seconds():g}"
+
+
+TEXT: Kind[str] = Kind(str)
+ADDRESS: Kind[str] = Kind(lambda text: text.rstrip("/"))
+PATH: Kind[Path] = Kind(Path)
+SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")
+SECONDS: Kind[timedelta] = Kind(_parse_seconds, _format_seconds)
+POSITIVE_SECONDS: Kind[timedelta] = Kind(_parse_positive_seconds, _format_seconds)
+DAYS: Kind[timedelta] = Kind(_parse_days, lambda value: f"{value / _DAY:g}", none="never")
+TIME_OF_DAY: Kind[time] = Kind(_parse_time, lambda value: f"{value:%H:%M}")
+WORDS: Kind[tuple[str, ...]] = Kind(lambda text: tuple(text.split()), " ".join)
+NETWORKS: Kind[tuple[str, ...]] = Kind(_parse_networks, " ".join)

@@ -12,7 +12,7 @@ from tests.harness import ROOT
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
-from cloudsched.config.setting import render_table
+from cloudsched.config.variables import render_table
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.config.setting import NETWORKS, SWITCH, WORDS, read_settings, setting, whole_number, write_settings
+from cloudsched.config.variables import NETWORKS, SWITCH, WORDS, read_settings, setting, whole_number, write_settings
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.config.setting import Kind, read_settings, seconds_between, setting, whole_number, write_settings
+from cloudsched.config.variables import Kind, read_settings, seconds_between, setting, whole_number, write_settings
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

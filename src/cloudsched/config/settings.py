@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
-from cloudsched.config.setting import (
+from cloudsched.config.variables import (
     ADDRESS,
     DAYS,
     PATH,

@@ -1,13 +1,38 @@
-"""Which fields a payload may have, according to the pydantic schema of its annotation."""
+"""Which fields a payload may have, according to the pydantic schema of its annotation.
+
+A model that says nothing about unknown fields ignores them at a run, so that an older task still runs after a field was
+removed. When a task is created or edited, an unknown field is a mistake: it is found here. A model that says how it
+treats them (``extra=``), or that has a validator that runs before its fields, is left to itself.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import difflib
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pydantic_core import CoreSchema
+
+Schema = dict[str, Any]
+
+_TRANSPARENT = {"default", "nullable", "function-after"}
+"""The kinds of schema that take what the schema inside takes."""
+_MOST_SHOWN = 20
+
+
+class UnknownField(NamedTuple):
+    """A field that a payload has and its model does not know."""
+
+    path: str
+    model: str
+    hint: str
+    """The nearest field, or all of them."""
 
 
 def accepts_field(schema: CoreSchema, field: str) -> bool:
@@ -15,22 +40,166 @@ def accepts_field(schema: CoreSchema, field: str) -> bool:
 
     True for a model with a validator that runs before its fields: it may accept anything.
     """
-    kind: Mapping[str, Any] = schema
-    if kind["type"] == "definitions":  # a recursive model
-        named = {each.get("ref"): each for each in kind["definitions"]}
-        kind = named.get(kind["schema"].get("schema_ref"), kind["schema"])
-    if kind["type"] != "model" or kind.get("root_model") or kind["schema"]["type"] != "model-fields":
-        return True
+    named = _definitions(schema)
+    fields = _fields_of(_unwrap(dict(schema), named), named)
+    return fields is None or fields.takes_any or field in fields.by_name
+
+
+def find_unknown_field(schema: CoreSchema, value: object) -> UnknownField | None:
+    """Return the first field of a payload that its model, or a model within it, does not know."""
+    return _find(dict(schema), _definitions(schema), value, "")
+
+
+def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | None:
+    """Return the fields of the model at a path, with their types; None if there is no model."""
+    named = _definitions(schema)
+    kind = _unwrap(dict(schema), named)
+    for step in path:
+        if isinstance(step, int):
+            inner = kind.get("items_schema") if isinstance(kind.get("items_schema"), dict) else None
+        elif (fields := _fields_of(kind, named)) is not None:
+            inner = fields.by_name.get(step)
+        else:
+            inner = kind.get("values_schema")
+        if inner is None:
+            return None
+        kind = _unwrap(inner, named)
+    described = _fields_of(kind, named)
+    return None if described is None else described.describe()
+
+
+def find_secret_field(annotation: object, path: str = "") -> str | None:
+    """Return the path of a field that pydantic would write out as stars; None if an annotation has none.
+
+    A field that its model writes out with a serializer of its own is no secret to the model's author.
+    """
+    return _find_secret(annotation, path, set())
+
+
+def _find_secret(annotation: Any, path: str, seen: set[int]) -> str | None:  # noqa: ANN401 - any annotation
+    if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes | Secret):
+        return path.removeprefix(".") or annotation.__name__
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if id(annotation) in seen:
+            return None
+        seen.add(id(annotation))
+        written = {
+            name for each in annotation.__pydantic_decorators__.field_serializers.values() for name in each.info.fields
+        }
+        inside = [
+            (each.annotation, f"{path}.{name}")
+            for name, each in annotation.model_fields.items()
+            if name not in written and "*" not in written
+        ]
+    else:
+        inside = [(each, path) for each in get_args(annotation)]
+    return next((found for kind, where in inside if (found := _find_secret(kind, where, seen)) is not None), None)
+
+
+class _Fields(NamedTuple):
+    model: type[Any]
+    by_name: dict[str, Schema]
+    """The schema of each field, by each of its names in JSON."""
+    shown: dict[str, str]
+    """The first name in JSON of each field, by its name in Python."""
+    required: frozenset[str]
+    takes_any: bool
+    is_explicit: bool
+    """Whether the model says how it treats unknown fields."""
+
+    def describe(self) -> str:
+        annotations = {name: each.annotation for name, each in getattr(self.model, "model_fields", {}).items()}
+        shown = []
+        for own, name in list(self.shown.items())[:_MOST_SHOWN]:
+            text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", inspect.formatannotation(annotations.get(own, Any)))
+            shown.append(f"{name}: {text}" + ("" if name in self.required else " (optional)"))
+        rest = ", …" if len(self.shown) > _MOST_SHOWN else ""
+        return (
+            f"{self.model.__name__} has {', '.join(shown)}{rest}" if shown else f"{self.model.__name__} has no fields"
+        )
+
+
+def _definitions(schema: CoreSchema) -> dict[str, Schema]:
+    """Return the schemas that others refer to by name, as in recursive models."""
+    outer: Mapping[str, Any] = schema
+    return {str(each.get("ref")): each for each in outer["definitions"]} if outer["type"] == "definitions" else {}
+
+
+def _unwrap(kind: Schema, named: dict[str, Schema]) -> Schema:
+    for _ in range(50):  # more than any annotation nests
+        if kind["type"] == "definitions":
+            kind = kind["schema"]
+        elif kind["type"] == "definition-ref":
+            found = named.get(kind["schema_ref"])
+            if found is None:
+                return kind
+            kind = found
+        elif kind["type"] in _TRANSPARENT:
+            kind = kind["schema"]
+        else:
+            break
+    return kind
+
+
+def _fields_of(kind: Schema, named: dict[str, Schema]) -> _Fields | None:
+    """Return the fields of a model; None for anything else, and for a model that may accept anything."""
+    if kind["type"] != "model" or kind.get("root_model"):
+        return None
+    inner = _unwrap(kind["schema"], named)
+    if inner["type"] != "model-fields":
+        return None
     config = kind["cls"].model_config
-    return config.get("extra") == "allow" or field in _iter_accepted_names(kind["schema"]["fields"], config)
+    by_name, shown, required = dict[str, Schema](), dict[str, str](), set[str]()
+    for name, field in inner["fields"].items():
+        for accepted in _iter_names(name, field, config):
+            by_name[accepted] = field["schema"]
+            shown.setdefault(name, accepted)
+            if field["schema"]["type"] != "default":
+                required.add(accepted)
+    extra = config.get("extra")
+    return _Fields(kind["cls"], by_name, shown, frozenset(required), extra == "allow", extra is not None)
 
 
-def _iter_accepted_names(fields: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    for name, field in fields.items():
-        alias = field.get("validation_alias")
-        if alias is None or config.get("populate_by_name") or config.get("validate_by_name"):
-            yield name
-        if isinstance(alias, str):
-            yield alias
-        elif alias is not None:  # a path, or several of them
-            yield from (str(path[0]) for path in ([alias] if isinstance(alias[0], str) else alias))
+def _iter_names(name: str, field: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    alias = field.get("validation_alias")
+    if isinstance(alias, str):
+        yield alias
+    elif alias is not None:  # a path, or several of them
+        yield from (str(path[0]) for path in ([alias] if isinstance(alias[0], str) else alias))
+    if alias is None or config.get("populate_by_name") or config.get("validate_by_name"):
+        yield name
+
+
+def _find(kind: Schema, named: dict[str, Schema], value: object, path: str) -> UnknownField | None:
+    kind = _unwrap(kind, named)
+    if kind["type"] in {"union", "tagged-union"}:
+        return _find_in_union(kind, named, value, path)
+    if isinstance(value, list | tuple) and isinstance(items := kind.get("items_schema"), dict):
+        inside = [(items, item, f"{path}.{number}") for number, item in enumerate(value)]
+    elif isinstance(value, dict) and kind["type"] == "dict" and isinstance(values := kind.get("values_schema"), dict):
+        inside = [(values, item, f"{path}.{name}") for name, item in value.items()]
+    elif isinstance(value, dict) and (fields := _fields_of(kind, named)) is not None:
+        for name in value if not fields.is_explicit else ():
+            if name not in fields.by_name:
+                return UnknownField(f"{path}.{name}", fields.model.__name__, _hint(name, fields))
+        known = ((fields.by_name.get(name), name, item) for name, item in value.items())
+        inside = [(field, item, f"{path}.{name}") for field, name, item in known if field is not None]
+    else:
+        return None
+    return next((found for each in inside if (found := _find(each[0], named, each[1], each[2]))), None)
+
+
+def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: str) -> UnknownField | None:
+    """Return an unknown field only if every member of the union has one."""
+    choices = kind["choices"].values() if isinstance(kind["choices"], dict) else kind["choices"]
+    found = [
+        _find(each[0] if isinstance(each, tuple) else each, named, value, path)
+        for each in choices
+        if isinstance(each, tuple | dict)
+    ]
+    return None if None in found else next(iter(found), None)
+
+
+def _hint(name: object, fields: _Fields) -> str:
+    near = difflib.get_close_matches(str(name), list(fields.shown.values()), n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}? {fields.describe()}." if near else f"{fields.describe()}."

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -17,25 +16,30 @@ from pydantic import ValidationError
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import Priority, to_retry_policy
-from cloudsched.domain.documents.pull import Pull
-from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.drafts import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.handlers.payload_fields import accepts_field
+from cloudsched.engine.handlers.handler_options import (
+    validate_access,
+    validate_options,
+    validate_pull,
+)
+from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.engine.handlers.task_ids import derive_task_id, validate_task_id
-from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import timedelta
     from typing import Self
 
     from pydantic import TypeAdapter
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
@@ -114,13 +118,32 @@ class Handler:
         try:
             return self.payload.validate_python(payload)
         except ValidationError as error:
-            raise to_invalid_input(error, "payload", InvalidPayload) from error
+            raise self._explain(error) from error
         except BaseException as error:  # a model's validators are user code
             if isinstance(error, Exception) or not is_handler_failure(error):
                 raise
             raise InvalidPayload(
                 "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
             ) from error
+
+    def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
+        """Return the payload of a task that is created or edited, as the type that the handler takes.
+
+        Raises:
+            InvalidPayload: It does not match, or has a field that its model does not know and says nothing about.
+        """
+        unknown = find_unknown_field(self.payload.core_schema, payload) if self.payload and refuses_unknown else None
+        if unknown is not None:
+            raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
+        return self.parse_payload(payload)
+
+    def _explain(self, error: ValidationError) -> InvalidInput:
+        invalid = to_invalid_input(error, "payload", InvalidPayload)
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        if first["type"] != "missing" or self.payload is None:
+            return invalid
+        fields = describe_fields(self.payload.core_schema, first["loc"][:-1])
+        return invalid if fields is None else InvalidPayload(invalid.field, invalid.problem, f"{fields}.")
 
     def derive_id(self, payload: object, owner: str) -> str | None:
         """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
@@ -203,9 +226,9 @@ class Registry:
             raise Misconfigured(
                 f"Names that begin with {_BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."
             )
-        policy = _validate_options(name, retry, retry_on, expected_duration)
-        workers = _validate_pull(name, pull)
-        user_options = _validate_access(name, access, user_max_priority, user_queues)
+        policy = validate_options(name, retry, retry_on, expected_duration)
+        workers = validate_pull(name, pull)
+        user_options = validate_access(name, access, user_max_priority, user_queues)
         id_of = validate_task_id(name, task_id)
 
         def decorate(function: F) -> F:
@@ -287,60 +310,3 @@ _CHILDREN = Handler(
     pull=None,
     on_failure=None,
 )
-
-
-def _validate_options(
-    name: object,
-    retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - True, 3 or a policy
-    retry_on: type[Exception] | tuple[type[Exception], ...],
-    expected_duration: timedelta | None,
-) -> RetryPolicy | None:
-    """Return the retry policy from a handler's options; reject options with which its tasks could not be stored."""
-    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
-        raise Misconfigured(
-            f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
-            f"{name!r} is not a valid name."
-        )
-    kinds: tuple[object, ...] = retry_on if isinstance(retry_on, tuple) else (retry_on,)
-    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
-        raise Misconfigured(f"Handler {name!r}: retry_on is {retry_on!r}; give exception classes.")
-    if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
-        raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
-    try:
-        return None if retry is None else to_retry_policy(retry)
-    except ValidationError as error:
-        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from error
-
-
-def _validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
-    try:
-        return None if pull is None else Pull.model_validate(pull)
-    except ValidationError as error:
-        raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
-
-
-def _validate_access(
-    name: str, access: str, user_max_priority: str | None, user_queues: Iterable[str]
-) -> dict[str, Any]:
-    """Return a handler's options for users; reject such options if users may not name the handler."""
-    if access not in set(Authority):
-        raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
-    if user_max_priority is not None and user_max_priority not in set(Priority):
-        raise Misconfigured(
-            f"Handler {name!r}: user_max_priority is {user_max_priority!r}; give one of {', '.join(Priority)}."
-        )
-    try:
-        queues = None if isinstance(user_queues, str) else [Pull.model_validate(each).queue for each in user_queues]
-    except (TypeError, ValidationError):
-        queues = None
-    if queues is None:
-        raise Misconfigured(f'Handler {name!r}: user_queues is {user_queues!r}; give names, as in ("render", "gpu").')
-    if access != Authority.USERS and (user_max_priority is not None or queues):
-        raise Misconfigured(
-            f'Handler {name!r}: user_max_priority and user_queues are for handlers with access="users".'
-        )
-    return {
-        "access": Authority(access),
-        "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
-        "user_queues": frozenset(queues),
-    }

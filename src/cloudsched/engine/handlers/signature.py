@@ -13,6 +13,7 @@ from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.dependencies import Depends, find_marker, read_dependencies
+from cloudsched.engine.handlers.payload_fields import find_secret_field
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -82,7 +83,16 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
         raise Misconfigured(
             f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
         )
+    annotation = hints[rest[0].name]
     try:
-        return Signature(takes_context, TypeAdapter(hints[rest[0].name]), is_asynchronous, dependencies)
+        adapter = TypeAdapter[Any](annotation)
     except (PydanticUserError, NameError) as error:
-        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error
+        reason = error.message if isinstance(error, PydanticUserError) else error
+        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {reason}") from error
+    secret = find_secret_field(annotation)
+    if secret is not None:
+        raise Misconfigured(
+            f"Handler {name!r}: the payload's {secret} is a secret, and payloads are stored and shown. Take the "
+            "secret's name instead, and read the secret in the handler."
+        )
+    return Signature(takes_context, adapter, is_asynchronous, dependencies)

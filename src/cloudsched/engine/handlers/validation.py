@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def validate_draft(
-    draft: TaskDraft, registry: Registry, retention: timedelta | None, authority: Authority = Authority.SERVERS
+    draft: TaskDraft,
+    registry: Registry,
+    retention: timedelta | None,
+    authority: Authority = Authority.SERVERS,
+    *,
+    is_payload_new: bool = True,
 ) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
 
@@ -32,6 +37,8 @@ def validate_draft(
         registry: All handlers.
         retention: How long the task is kept if the draft does not set it.
         authority: The authority of the request: users may name only some handlers, with limited priorities and queues.
+        is_payload_new: Whether a payload may be wrong in a new way: fields that a model does not know are refused then.
+            Those of an older task stay, if an edit does not concern them.
 
     Raises:
         InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
@@ -41,13 +48,13 @@ def validate_draft(
     handler = _find_handler(draft, registry)
     task_id = draft.id
     if handler is not None:
-        payload = handler.parse_payload(draft.payload)
+        payload = handler.check_payload(draft.payload, refuses_unknown=is_payload_new)
         task_id = draft.id or handler.derive_id(payload, draft.owner)
     if draft.pull is not None and draft.children:
         raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
     if draft.pull is not None and draft.script:
         raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
-    _check_children(draft, registry)
+    _check_children(draft, registry, is_payload_new=is_payload_new)
     if handler is not None and handler.check is not None:
         handler.check(draft, authority)
     require_storable("payload", draft.payload, MAX_PAYLOAD)
@@ -107,7 +114,7 @@ def _lock_scope(key: str | None, scope: LockScope | None, authority: Authority, 
     return LockScope.OWNER
 
 
-def _check_children(draft: TaskDraft, registry: Registry) -> None:
+def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
     """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
@@ -123,7 +130,7 @@ def _check_children(draft: TaskDraft, registry: Registry) -> None:
                 hint = "Name a handler of your app."
                 raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
             if child.results_as is None:
-                handler.parse_payload(child.payload)
+                handler.check_payload(child.payload, refuses_unknown=is_payload_new)
             elif not handler.accepts_field(child.results_as):
                 hint = "Give the JSON name of the payload field that takes the results."
                 raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)  # noqa: TRY301

@@ -222,6 +222,7 @@ class Scheduler:
         """
         require_mutable(patch)
         require_known(patch)
+        is_payload_new = not patch.keys().isdisjoint(("handler", "payload", "children"))
 
         def decide(task: Task, now: datetime) -> Transition:
             draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
@@ -230,7 +231,7 @@ class Scheduler:
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
             if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
                 unset["lock_scope"] = None  # the new key's scope depends on who sets it
-            validated = self._validate(draft.model_copy(update=unset), authority)
+            validated = self._validate(draft.model_copy(update=unset), authority, is_payload_new=is_payload_new)
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._lead), author)
 
@@ -389,8 +390,8 @@ class Scheduler:
             return marked
         return task
 
-    def _validate(self, draft: TaskDraft, authority: Authority) -> TaskDraft:
-        return validate_draft(draft, self._registry, self._retention, authority)
+    def _validate(self, draft: TaskDraft, authority: Authority, *, is_payload_new: bool = True) -> TaskDraft:
+        return validate_draft(draft, self._registry, self._retention, authority, is_payload_new=is_payload_new)
 
 
 def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:

@@ -133,8 +133,10 @@ class App(Container):
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
 
-        `payload` may be an instance of the handler's model. `schedule` may be text: a notation, such as cron, or plain
-        words ("every weekday at 9"), whose times are those of `timezone` (default: UTC).
+        `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
+        handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once), a
+        timedelta (every so often) or text: a notation, such as cron, or plain words ("every weekday at 9"), whose times
+        are those of `timezone` (default: UTC).
 
         Raises:
             AmbiguousSchedule: The words have several meanings; nothing was stored, and `readings` lists them.
@@ -145,7 +147,12 @@ class App(Container):
         return self.put(draft if draft is not None else self.draft(fields))[0]
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
-        """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
+        """Return the draft of a task from its fields by their Python names, with a schedule in words read.
+
+        `handler` may be the function itself.
+        """
+        if callable(fields.get("handler")):
+            fields = {**fields, "handler": self.registry.name_of(fields["handler"])}
         return self.read_draft(to_wire_fields(fields)) if has_schedule_text(fields) else TaskDraft.of(**fields)
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:

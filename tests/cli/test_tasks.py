@@ -172,11 +172,10 @@ def test_a_schedule_may_be_words_and_be_changed_in_words(tasks: Tasks) -> None:
     assert tasks("create", "Tea", "--schedule", "every day", "--at", "2027-02-01T09:00:00Z").code == 2
 
 
-def test_a_missing_owner_is_explained(tasks: Tasks) -> None:
-    """The error names its option."""
-    said = tasks("create", "T", "--handler", "greet", "--payload", '{"name": "Ada"}')
-    assert said.code == 2
-    assert said.err.splitlines()[-1] == "Error: --owner is missing: name the task's owner."
+def test_title_and_owner_may_be_left_out(tasks: Tasks) -> None:
+    """The handler's name is the title, and `system` the owner of what a server creates for itself."""
+    created = json.loads(tasks("create", "--handler", "greet", "--payload", '{"name": "Ada"}', "--json").out)
+    assert (created["title"], created["owner"]) == ("greet", "system")
 
 
 def test_an_edit_of_a_finished_task_is_refused_as_finished(tasks: Tasks, sim: Simulation) -> None:

@@ -85,7 +85,7 @@ def test_every_failure_raises_an_error_of_the_library(client: Client) -> None:
     seen = client.create(**GREET, idempotency_key="k")
     expected: list[tuple[type[CloudschedError], Callable[[], object], str]] = [
         (NotFound, lambda: client.get("none"), ""),
-        (InvalidInput, lambda: client.create(title="x", handler="greet"), "owner"),
+        (InvalidInput, lambda: client.create(title="x"), "handler"),
         (UnknownHandler, lambda: client.create(**{**GREET, "handler": "x"}), "handler"),
         (InvalidPayload, lambda: client.create(**{**GREET, "payload": {}}), "payload.name"),
         (InvalidSchedule, lambda: client.create(**GREET, schedule={"rrule": "FREQ=NEVER"}), "schedule.rrule"),

@@ -20,7 +20,7 @@ from cloudsched.cli.reachability import explain_unreachable
 from cloudsched.cli.tree import send, tree
 from cloudsched.client.client import Client
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.errors import NotFound, QuotaExceeded, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -120,11 +120,11 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 
 
 @tasks.command()
-@click.argument("title")
+@click.argument("title", required=False)
 @click.option("--handler", help="The registered function to run.")
 @click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead of a handler.")
 @click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
-@click.option("--owner", help="The task's owner; for users, always themselves.")
+@click.option("--owner", help="The task's owner; for users, always themselves, for servers 'system' by default.")
 @click.option("--id", "task_id", help="Your own stable id: creating it again edits the task.")
 @click.option("--payload", default="{}", help="The handler's payload, as JSON.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
@@ -134,27 +134,20 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @_json_option
 @click.pass_obj
-def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> None:
-    """Create a task.
+def create(client: Client, /, title: str | None, *, as_json: bool, **options: Any) -> None:
+    """Create a task. Without a TITLE it gets its handler's name.
 
     Without a schedule it runs once: at once under `cloudsched dev`, in the cloud after five minutes, unless
     CLOUDSCHED_DEFAULT_LEAD_SECONDS says otherwise.
     """
     fields = {
-        "title": title,
         "payload": _parse_json("--payload", options["payload"]),
         **_build_handler_fields(options["handler"], options["script"], options["tools"]),
-        **_drop_none(owner=options["owner"], id=options["task_id"]),
+        **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
         **_build_schedule_fields(options),
         **_parse_fields(options["more"]),
     }
-    try:
-        task = client.create(**fields)
-    except InvalidInput as error:
-        if error.field == "owner" and "owner" not in fields:
-            raise click.UsageError("--owner is missing: name the task's owner.") from error
-        raise
-    Printer(as_json=as_json).print_task(task)
+    Printer(as_json=as_json).print_task(client.create(**fields))
 
 
 @tasks.command()

@@ -151,5 +151,5 @@ def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, gre
 
 def test_a_missing_field_is_named(call: Call) -> None:
     """The problem names the field, with the hint that it is required."""
-    found = read_problem(call("POST", "/v1/tasks", {"owner": "ada", "handler": "greet"}))
-    assert (found["field"], found["hint"]) == ("title", "It is required.")
+    found = read_problem(call("POST", "/v1/tasks", {"owner": "ada", "title": "T"}))
+    assert (found["field"], found["hint"]) == ("handler", "It is required.")

@@ -10,11 +10,12 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
@@ -50,11 +51,27 @@ class TaskDraft(TaskSpec):
 
     id: TaskId | None = None
     """The caller's own stable id; a random UUID if None."""
-    owner: Owner
+    title: Annotated[str, StringConstraints(min_length=1, max_length=500)] = ""
+    """What it is, for people; the handler's name if it is left out."""
+    owner: Owner = SYSTEM_OWNER
+    """Whose it is; ``system`` if it is left out."""
     schedule: Schedule | None = None
     """When it runs; once in five minutes if None."""
 
     @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, data: object) -> object:
+        """Set the handler of a draft with `children` or a `script`, and the title of one without."""
+        data = cls._select_handler(data)
+        if not isinstance(data, dict):
+            return data
+        if "title" in data:
+            return data
+        handler = data.get("handler")
+        built_in = (name for name, each in _BUILT_IN_HANDLERS.items() if each == handler)
+        title = next(built_in, handler)
+        return {**data, "title": title if isinstance(title, str) else "?"}  # a wrong handler is an error of its own
+
     @classmethod
     def _select_handler(cls, data: object) -> object:
         """Set the built-in handler if `children` or `script` is given; callers cannot name it themselves."""
@@ -110,7 +127,8 @@ class TaskDraft(TaskSpec):
         Raises:
             InvalidInput: A field is not valid.
         """
-        return cls.from_wire(to_wire_fields(fields))
+        given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
+        return cls.from_wire(to_wire_fields(given))
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +146,9 @@ def _parse_retry(retry: int) -> RetryPolicy:
 
 
 def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    if name == "handler" and callable(value):
+        problem = f"is the function {getattr(value, '__name__', value)!r}"
+        raise InvalidInput("handler", problem, "Give its registered name; app.create and ctx.call take the function.")
     if name == "schedule" and isinstance(value, datetime | timedelta):
         value = _to_schedule(value)
     if isinstance(value, timedelta):

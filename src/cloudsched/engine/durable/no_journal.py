@@ -83,6 +83,10 @@ class NoJournal:
         """Refuse `Context.step`."""
         _refuse(f"ctx.step({name!r})")
 
+    def handler_name(self, handler: object) -> str:
+        """Return a handler as text; the call is refused."""
+        return handler if isinstance(handler, str) else str(getattr(handler, "__name__", handler))
+
     def call(self, handler: str, *_: object) -> NoReturn:
         """Refuse `Context.call`."""
         _refuse(f"ctx.call({handler!r})")

@@ -65,6 +65,8 @@ class Surroundings:
     clock: Clock
     function: Callable[[str], Callable[..., Any] | None]
     """The function of a handler, or None where it is not registered in this process."""
+    name_of: Callable[[object], str]
+    """The name of a handler that is given by its name or as its function."""
     blobs: Blobs
     chance: random.Random
     load: Callable[[], Sequence[JournalEntry]]

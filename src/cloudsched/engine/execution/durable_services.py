@@ -96,6 +96,7 @@ class DurableServices:
             claimed_run=claimed_run,
             clock=self._clock,
             function=self._function,
+            name_of=self._registry.name_of,
             blobs=self._blobs,
             chance=self._chance,
             load=partial(self.archive.load, claimed_run.task.id, run),

@@ -187,11 +187,11 @@ class Context:
         given = require_callable("function", function)
         return self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
 
-    def call(self, handler: str, payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
+    def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
         """Start a call of another handler: a task of its own, whose parent is this task.
 
         Args:
-            handler: The registered name.
+            handler: The handler, by its registered name or as the function itself.
             payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
             **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
                 as a policy, a number of retries, True or False. It starts at once, for the same owner.
@@ -200,7 +200,8 @@ class Context:
             InvalidInput: There is no such handler, or the payload or a field is not valid.
             LimitExceeded: Too many calls are in progress, or they are nested too deeply.
         """
-        return CallHandle(self.durable_run, self.durable_run.call(handler, payload, fields), handler)
+        name = self.durable_run.handler_name(handler)
+        return CallHandle(self.durable_run, self.durable_run.call(name, payload, fields), name)
 
     def gather(self, *calls: CallHandle, return_failures: bool = False) -> list[Any]:
         """Wait until all calls have ended, and return their results in the order of the arguments.

@@ -288,6 +288,24 @@ class Registry:
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
         raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
 
+    def name_of(self, handler: object) -> str:
+        """Return the name of a handler that is given by its name or as its function.
+
+        Raises:
+            InvalidInput: The function is no handler, or has several names.
+        """
+        if isinstance(handler, str):
+            return handler
+        names = sorted(each.name for each in self._handlers.values() if each.function is handler)
+        if len(names) == 1:
+            return names[0]
+        shown = getattr(handler, "__name__", None) or repr(handler)[:80]
+        if names:
+            hint = f"Give one of its names: {', '.join(names)}."
+            raise InvalidInput("handler", f"is the function {shown!r}, which has several names", hint)
+        what = f"is the function {shown!r}, which is not registered" if callable(handler) else f"is {shown}"
+        raise InvalidInput("handler", what, 'Give the name of a handler, or a function with @app.handler("name").')
+
     def derives_id(self, name: object) -> bool:
         """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""
         return name in self and self.get(str(name)).task_id is not None

@@ -168,15 +168,16 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
     new = schemas["NewTask"]
-    new["required"].remove("handler")  # a task with children or a script has none of its own
+    new["required"] = []  # a task with children or a script has no handler of its own
+    for name in ("title", "owner"):
+        new["properties"][name].pop("default", None)  # the title's depends on the handler, the owner's on the caller
     if handlers is not None:
         # A task for workers may name a handler that only they have. Generators of clients ignore if and then, while an
         # anyOf would make them generate a union of two classes.
         new["if"] = {"properties": {"pull": {"type": "null"}}}
         new["then"] = {"properties": {"handler": {"enum": sorted(handlers)}}}
     else:
-        new["required"] = [name for name in new["required"] if name != "owner"]
-        new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted."
+        new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted, or `system`."
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)

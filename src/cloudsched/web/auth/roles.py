@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority, EventSender, SenderRole
 from cloudsched.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class Caller:
         Raises:
             Forbidden: It does not have the right.
         """
+        if self.role is Role.USER and self.owner == SYSTEM_OWNER:
+            raise Forbidden(f"{SYSTEM_OWNER!r} owns what belongs to no user, and no user can be it.")
         if self.role in OWNER_ROLES and self.owner is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller owns none.")
         if not self.has_right(right):

@@ -178,10 +178,12 @@ class Simulation:
         settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
+        self._is_open = False
         self._workers: list[WorkerFilter] = []
 
     def __enter__(self) -> Self:
         """Make the app use this simulation's parts."""
+        self._is_open = True
         self._stack.enter_context(
             self.app.override(
                 self._settings,
@@ -197,6 +199,7 @@ class Simulation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Restore the app's own parts."""
+        self._is_open = False
         self._stack.close()
         if self._owns_store:
             self._inner.close()
@@ -220,8 +223,15 @@ class Simulation:
         """Move the clock to an instant; everything due up to and including that instant runs, in order.
 
         Raises:
-            ValueError: `until` is in the past.
+            RuntimeError: The simulation is not in use: it has to be entered by ``with``.
+            ValueError: `until` is in the past, or has no time zone.
         """
+        if not self._is_open:
+            raise RuntimeError("The simulation is not in use; write `with Simulation(app) as sim:` around this.")
+        if until.tzinfo is None:
+            raise ValueError(
+                f"{until} has no time zone; give an aware datetime: {until!r}".replace(")", ", tzinfo=UTC)")
+            )
         if until < self.now:
             raise ValueError(
                 f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."

@@ -25,7 +25,8 @@ on whole seconds, except one given as a single instant.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Self
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -33,6 +34,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
     ValidationInfo,
     model_validator,
 )
@@ -182,6 +185,9 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: The interval is not a positive number of whole seconds.
         """
+        if not isinstance(interval, timedelta):
+            problem = f"is {interval!r}"[:60]
+            raise InvalidSchedule("interval", problem, "give a timedelta, such as timedelta(minutes=5)")
         seconds = interval.days * 86_400 + interval.seconds
         if seconds < 1 or interval.microseconds:
             raise InvalidSchedule("rrule", f"cannot repeat every {interval}", "give whole seconds, 1 or more")
@@ -211,6 +217,26 @@ class Schedule(BaseModel):
 
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
+        """Refuse what pydantic refuses with an error of our own, which says what to write instead."""
+        try:
+            return handler(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = (
+                ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "(schedule)"
+            )
+            if first["type"] != "extra_forbidden":
+                raise InvalidSchedule(field, first["msg"].removeprefix("Value error, "), "") from error
+            if field == "cron":
+                hint = 'write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule'
+            else:
+                near = get_close_matches(field, [*cls.model_fields], n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(cls.model_fields)}"
+            raise InvalidSchedule(field, "is no field of a schedule", hint) from error
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:

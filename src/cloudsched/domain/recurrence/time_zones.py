@@ -128,11 +128,27 @@ def zone_names() -> tuple[str, ...]:
     return tuple(sorted(_load_data("zones").decode().split()))
 
 
+_CITIES = {
+    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Berlin"),
+    **dict.fromkeys(("BST", "WEST"), "Europe/London"),
+    **dict.fromkeys(("EEST",), "Europe/Athens"),
+    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
+    **dict.fromkeys(("CDT", "CT"), "America/Chicago"),
+    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
+    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
+    **dict.fromkeys(("JST",), "Asia/Tokyo"),
+    **dict.fromkeys(("IST",), "Asia/Kolkata"),
+    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
+}
+"""A city for abbreviations that are no IANA names: these name a season, and some of them several zones."""
+
+
 def _load_file(name: str) -> bytes:
     if name not in _name_set():
         from difflib import get_close_matches  # noqa: PLC0415 -- needed only for errors
 
-        close = get_close_matches(name[:64], zone_names(), n=1)
+        city = _CITIES.get(name) or next((each for each in zone_names() if each.endswith(f"/{name}")), None)
+        close = [city] if city else get_close_matches(name[:64], zone_names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
     return _load_data(f"zoneinfo/{name}")

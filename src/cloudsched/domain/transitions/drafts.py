@@ -7,12 +7,20 @@ its first occurrence from now.
 
 from __future__ import annotations
 
+import difflib
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import BaseModel, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -20,12 +28,12 @@ from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
-from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskSpec, TaskStatus
+from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.backlog import require_room, take_records
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_from
 from cloudsched.domain.transitions.replan import reset_plan, shorten_plan
@@ -96,6 +104,19 @@ class TaskDraft(TaskSpec):
             for name, value in data.items()
             if name != "handler" or handler not in _BUILT_IN_HANDLERS.values()
         }
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
+        """Refuse what pydantic refuses with an error of our own, which says what to write instead."""
+        try:
+            return handler(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["type"] != "extra_forbidden" or len(first["loc"]) != 1:
+                raise to_invalid_input(error) from error
+            name = str(first["loc"][0])
+            raise InvalidInput(name, "is no field of a task", explain_unknown_field(name)) from error
 
     @field_validator("schedule", mode="before")
     @classmethod
@@ -191,36 +212,27 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
     return value
 
 
-def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
-    """Convert pydantic's first error; `field` is the path as the caller wrote it."""
-    first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
-    hint = {
-        "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
-        "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
-        "missing": "It is required.",
-    }.get(first["type"], "")
-    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix(
-        "Value error, "
-    )
-    return kind(path, problem, hint)
-
-
-def _pattern_text(kind: object) -> str:
-    return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
-
-
-_PATTERN_DESCRIPTIONS = {
-    _pattern_text(kind): f"must be {words}"
-    for kind, words in (
-        (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
-        (Owner, "1 to 128 characters, none of them a slash or a control character"),
-        (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
-        (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
-        (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
-    )
+_OTHER_NAMES = {
+    **dict.fromkeys(("at", "cron", "rrule", "when", "every", "interval", "runat", "run_at"), "schedule"),
+    **dict.fromkeys(("name", "label"), "title"),
+    **dict.fromkeys(("args", "kwargs", "data", "params"), "payload"),
+    **dict.fromkeys(("func", "function", "task", "job"), "handler"),
+    **dict.fromkeys(("user", "tenant"), "owner"),
 }
-"""The patterns of names in words."""
+"""What other schedulers call a field, and its name here."""
+
+
+def explain_unknown_field(name: str) -> str:
+    """Return the hint for a field that a task does not have: the nearest, as Python and as JSON write it."""
+    python = {field.replace("_", ""): field for field in TaskDraft.model_fields}
+    other = _OTHER_NAMES.get(name)
+    near = [other] if other else difflib.get_close_matches(name.replace("_", "").lower(), list(python), n=1)
+    if not near:
+        return "Check its spelling; see TaskDraft for the fields."
+    found = python[near[0]]
+    return (
+        f"Did you mean {found}?" if to_camel(found) == found else f"Did you mean {found} ({to_camel(found)} in JSON)?"
+    )
 
 
 def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
@@ -309,7 +321,7 @@ def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for name, value in patch.items():
         if name not in known:
-            hint = "Check its spelling; names are camelCase."
+            hint = explain_unknown_field(name) if not prefix else "Check its spelling; names are camelCase."
             raise InvalidInput(f"{prefix}{name}", "is not a field that can be edited", hint)
         for part in (known[name], *get_args(known[name])):
             if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):

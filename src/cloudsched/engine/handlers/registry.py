@@ -17,7 +17,7 @@ from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.drafts import to_invalid_input
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.handlers.handler_options import (
     validate_access,

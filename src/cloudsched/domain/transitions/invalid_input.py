@@ -1,0 +1,46 @@
+"""What pydantic finds wrong with a caller's data, as an error of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from pydantic import StringConstraints
+
+from cloudsched.domain.documents.pull import QueueName, Skill
+from cloudsched.domain.documents.task import EventName, Owner, TaskId
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
+    """Convert pydantic's first error; `field` is the path as the caller wrote it."""
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
+    hint = {
+        "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
+        "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
+        "missing": "It is required.",
+    }.get(first["type"], "")
+    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix(
+        "Value error, "
+    )
+    return kind(path, problem, hint)
+
+
+def _pattern_text(kind: object) -> str:
+    return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
+
+
+_PATTERN_DESCRIPTIONS = {
+    _pattern_text(kind): f"must be {words}"
+    for kind, words in (
+        (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
+        (Owner, "1 to 128 characters, none of them a slash or a control character"),
+        (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
+        (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
+        (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
+    )
+}
+"""The patterns of names in words."""

@@ -1,0 +1,180 @@
+"""What a newcomer gets wrong, with the exact text that each mistake gives: what is wrong, where, and what to write.
+
+None of them shows an address of pydantic's documentation, or is a bare AttributeError.
+"""
+
+# ruff: noqa: ARG005, E501 - a table: one mistake a line, with its whole text
+# mypy: disable-error-code="arg-type,call-arg,list-item,misc"
+
+from __future__ import annotations
+
+from collections.abc import Callable  # noqa: TC003 - the table's type
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, Context, Done, Schedule, Settings, Snooze, TaskDraft
+from cloudsched.errors import CloudschedError
+from cloudsched.testing import START, Simulation
+
+NAIVE = datetime(2027, 1, 5, 9)  # noqa: DTZ001 - one of the mistakes
+AWARE = NAIVE.replace(tzinfo=UTC)
+
+
+class Reminder(BaseModel):
+    text: str
+    times: int = 1
+
+
+async def fetch() -> None: ...
+
+
+def remind(payload: Reminder) -> str:
+    return payload.text
+
+
+RIGHT: dict[str, Any] = {"handler": "remind", "payload": {"text": "x"}}
+REFUSED = (CloudschedError, RuntimeError, TypeError, ValueError)
+
+
+class Desk:
+    """An app in a simulation, on which the mistakes are made."""
+
+    def __init__(self) -> None:
+        self.app = App(Settings())
+        self.app.handler("remind")(remind)
+        self.call: Callable[[Context], object] = lambda _: None
+
+        @self.app.handler("flow")
+        def flow(ctx: Context) -> object:
+            return self.call(ctx)
+
+        self.sim = Simulation(self.app)
+
+    def run(self, call: Callable[[Context], object]) -> None:
+        """Run a handler, and raise the error that is on its record."""
+        self.call = call
+        task = self.app.create(handler="flow", retry=0, schedule=self.sim.now)
+        self.sim.advance(timedelta(seconds=1))
+        error = self.sim.executions(task.id)[0].attempts[-1].error
+        raise RuntimeError("" if error is None else error.message)
+
+
+# fmt: off
+MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
+    "every int": (lambda d: Schedule.every(60), "interval: is 60 (give a timedelta, such as timedelta(minutes=5))"),
+    "every float": (lambda d: Schedule.every(0.5), "interval: is 0.5 (give a timedelta, such as timedelta(minutes=5))"),
+    "every zero": (lambda d: Schedule.every(timedelta(0)), "rrule: cannot repeat every 0:00:00 (give whole seconds, 1 or more)"),
+    "every text": (lambda d: Schedule.every("5m"), "interval: is '5m' (give a timedelta, such as timedelta(minutes=5))"),
+    "schedule cron": (lambda d: Schedule(cron="0 9 * * *"), 'cron: is no field of a schedule (write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule)'),
+    "schedule rule": (lambda d: Schedule(rule="FREQ=DAILY"), "rule: is no field of a schedule (did you mean rrule?)"),
+    "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily)"),
+    "schedule time_zone": (lambda d: Schedule(rrule="FREQ=DAILY", time_zone="UTC"), "time_zone: is no field of a schedule (did you mean timezone?)"),
+    "schedule empty": (lambda d: Schedule(), "rrule: is missing (give `at` for one instant, or `rrule` for several)"),
+    "schedule once naive": (lambda d: Schedule.once(NAIVE), "at: has no time zone (give an aware datetime, or an offset such as Z)"),
+    "schedule at text": (lambda d: Schedule(at="tomorrow"), "at: is not an instant such as 2027-01-01T09:00:00Z"),
+    "schedule at number": (lambda d: Schedule(at=5), "at: is not an instant such as 2027-01-01T09:00:00Z"),
+    "schedule gap": (lambda d: Schedule(rrule="FREQ=DAILY", gap="skp"), "gap: Input should be 'shift' or 'skip'"),
+    "schedule rrule cron": (lambda d: Schedule(rrule="0 9 * * *"), "rrule: '0 9 * * *' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE; cron is no rule but the schedule itself: '0 9 * * *')"),
+    "schedule freq": (lambda d: Schedule(rrule="FREQ=DAYLY"), "rrule: FREQ cannot be 'DAYLY' (one of YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY, SECONDLY)"),
+    "schedule part": (lambda d: Schedule(rrule="FREQ=DAILY;BYHOURS=9"), "rrule: BYHOURS is not a part of a rule (known parts: FREQ, INTERVAL, COUNT, UNTIL, WKST, BYDAY, BYSECOND, BYMINUTE, BYHOUR, BYMONTHDAY, BYYEARDAY, BYWEEKNO, BYMONTH, BYSETPOS, SKIP, RSCALE)"),
+    "schedule dtstart offset": (lambda d: Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00Z"), "dtstart: is a local time and takes no offset (leave the offset out; timezone says where)"),
+    "schedule both": (lambda d: Schedule(at=AWARE, rrule="FREQ=DAILY"), "rrule: cannot stand beside `at` (give one instant, or a recurrence)"),
+    "zone CEST": (lambda d: Schedule(rrule="FREQ=DAILY", timezone="CEST"), "timezone: there is no time zone 'CEST' (did you mean Europe/Berlin?)"),
+    "zone PST": (lambda d: Schedule(rrule="FREQ=DAILY", timezone="PST"), "timezone: there is no time zone 'PST' (did you mean America/Los_Angeles?)"),
+    "zone city": (lambda d: Schedule(rrule="FREQ=DAILY", timezone="Paris"), "timezone: there is no time zone 'Paris' (did you mean Europe/Paris?)"),
+    "zone typo": (lambda d: Schedule(rrule="FREQ=DAILY", timezone="Europe/Pariss"), "timezone: there is no time zone 'Europe/Pariss' (did you mean Europe/Paris?)"),
+    "zone offset": (lambda d: Schedule(rrule="FREQ=DAILY", timezone="+01:00"), "timezone: there is no time zone '+01:00' (use an IANA name such as Europe/Paris)"),
+    "parse six": (lambda d: Schedule.parse("0 0 9 * * 1-5"), "text: '0 0 9 * * 1-5' has six fields, and cron has five (write 0 9 * * 1-5)"),
+    "parse every": (lambda d: Schedule.parse("@every 5m"), "text: '@every 5m' is an interval of Go's cron (write FREQ=MINUTELY;INTERVAL=5)"),
+    "parse rate": (lambda d: Schedule.parse("rate(5 minutes)"), "text: 'rate(5 minutes)' is a rate of AWS (write FREQ=MINUTELY;INTERVAL=5)"),
+    "parse aws": (lambda d: Schedule.parse("cron(0 9 ? * MON-FRI *)"), "text: 'cron(0 9 ? * MON-FRI *)' is a cron expression of AWS (write 0 9 * * MON-FRI)"),
+    "parse words": (lambda d: Schedule.parse("every weekday"), "text: 'every weekday' is not a schedule (write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M); for plain words use cloudsched.language.read)"),
+    "parse minute": (lambda d: Schedule.parse("60 9 * * *"), "text: the minute of a cron expression cannot be '60' (0 to 59, as a list, a range a-b or a step */n)"),
+    "parse weekday": (lambda d: Schedule.parse("0 9 * * MOO"), "text: the day of the week of a cron expression cannot be 'MOO' (0 to 7 or SUN to SAT, as a list, a range a-b or a step */n)"),
+    "parse duration": (lambda d: Schedule.parse("PT5M"), "at: 'PT5M' counts from now, and no `now` was given (give one, or an instant)"),
+    "parse iso": (lambda d: Schedule.parse("R/PT1H"), "text: 'R/PT1H' is a repeating interval of ISO 8601 (write FREQ=HOURLY)"),
+    "parse macro": (lambda d: Schedule.parse("@reboot"), "text: '@reboot' is no macro: there are @hourly, @daily, @weekly, @monthly and @yearly (write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M))"),
+    "create ownr": (lambda d: d.app.create(**RIGHT, ownr="ada"), "ownr: is no field of a task (Did you mean owner?)"),
+    "create lockkey": (lambda d: d.app.create(**RIGHT, lockkey="x"), "lockkey: is no field of a task (Did you mean lock_key (lockKey in JSON)?)"),
+    "create retries": (lambda d: d.app.create(**RIGHT, retries=3), "retries: is no field of a task (Did you mean retry?)"),
+    "create name": (lambda d: d.app.create(**RIGHT, name="x"), "name: is no field of a task (Did you mean title?)"),
+    "create at": (lambda d: d.app.create(**RIGHT, at=AWARE), "at: is no field of a task (Did you mean schedule?)"),
+    "create cron": (lambda d: d.app.create(**RIGHT, cron="0 9 * * *"), "cron: is no field of a task (Did you mean schedule?)"),
+    "create schedule int": (lambda d: d.app.create(**RIGHT, schedule=60), 'schedule: is 60 (Give a Schedule, an aware datetime, a timedelta, cron ("0 9 * * 1-5") or words ("every day at 9").)'),
+    "create schedule naive": (lambda d: d.app.create(**RIGHT, schedule=NAIVE), "schedule.at: has no time zone (give an aware datetime, or an offset such as Z)"),
+    "create past": (lambda d: d.app.create(**RIGHT, schedule=datetime(2020, 1, 1, tzinfo=UTC)), "schedule.at: is in the past (now is 2027-01-01T00:00:00Z) (Give a later instant, or none to run after the default lead.)"),
+    "create six": (lambda d: d.app.create(**RIGHT, schedule="0 0 9 * * *"), "schedule: '0 0 9 * * *' has six fields, and cron has five (write 0 9 * * *)"),
+    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood (not-understood) (use other words; if the unknown words belong to a title, put the title in quotes)"),
+    "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, starting 2027-01-05, UTC' (Choose one of them.)"),
+    "create schedule dict": (lambda d: d.app.create(**RIGHT, schedule={"rule": "FREQ=DAILY"}), "schedule.rule: is no field of a schedule (did you mean rrule?)"),
+    "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),
+    "create unknown handler": (lambda d: d.app.create(handler="remnd", payload={}), "handler: there is no handler named 'remnd' (Registered: flow, remind.)"),
+    "create function": (lambda d: d.app.create(handler=fetch), 'handler: is the function \'fetch\', which is not registered (Give the name of a handler, or a function with @app.handler("name").)'),
+    "create no payload": (lambda d: d.app.create(handler="remind"), "payload.text: Field required (Reminder has text: str, times: int (optional).)"),
+    "create payload typo": (lambda d: d.app.create(handler="remind", payload={"txt": "x"}), "payload.txt: is not a field of Reminder (Did you mean 'text'? Reminder has text: str, times: int (optional).)"),
+    "create payload type": (lambda d: d.app.create(handler="remind", payload={"text": 5}), "payload.text: Input should be a valid string"),
+    "create payload text": (lambda d: d.app.create(handler="remind", payload="x"), "payload: Input should be a valid dictionary"),
+    "create payload set": (lambda d: d.app.create(handler="remind", payload={"text": {1, object()}}), "payload: Unable to serialize unknown type: <class 'object'> (Use a pydantic model, or JSON values.)"),
+    "create retry": (lambda d: d.app.create(**RIGHT, retry=99), "retry: is 99 (Give 0 to 20 retries, True, False or a RetryPolicy.)"),
+    "create priority": (lambda d: d.app.create(**RIGHT, priority="URGENT"), "priority: Input should be 'CRITICAL', 'HIGH', 'NORMAL' or 'LOW'"),
+    "create id": (lambda d: d.app.create(**RIGHT, id="a b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
+    "create owner slash": (lambda d: d.app.create(**RIGHT, owner="a/b"), "owner: must be 1 to 128 characters, none of them a slash or a control character"),
+    "create title empty": (lambda d: d.app.create(**RIGHT, title=""), "title: String should have at least 1 character"),
+    "create expected": (lambda d: d.app.create(**RIGHT, expected_duration=timedelta(hours=5)), "expectedDuration: Input should be less than or equal to 1 hour"),
+    "create max_runs": (lambda d: d.app.create(**RIGHT, max_runs="3"), "maxRuns: is not a whole number"),
+    "draft model": (lambda d: TaskDraft(handler="remind", payload=5), "payload: Input should be a valid dictionary"),
+    "draft unknown": (lambda d: TaskDraft(handler="remind", ownr="x"), "ownr: is no field of a task (Did you mean owner?)"),
+    "draft function": (lambda d: TaskDraft.of(handler=remind), "handler: is the function 'remind' (Give its registered name; app.create and ctx.call take the function.)"),
+    "update unknown": (lambda d: d.app.update(d.app.create(**RIGHT).id, lockkey="x"), "lockkey: is not a field that can be edited (Did you mean lock_key (lockKey in JSON)?)"),
+    "update owner": (lambda d: d.app.update(d.app.create(**RIGHT).id, owner="x"), "owner: cannot be changed by an edit (Create a task for the other owner instead.)"),
+    "get none": (lambda d: d.app.get("nothing"), "There is no task 'nothing'."),
+    "handler coroutine": (lambda d: d.app.handler("c")(fetch), "Handler 'c' is a coroutine or a generator; write a plain function."),
+    "handler twice": (lambda d: d.app.handler("remind")(remind), "There are two handlers named 'remind'; rename one of them."),
+    "handler annotation": (lambda d: d.app.handler("d")(lambda x: None), "Handler 'd': annotate 'x' with its pydantic model (or a first parameter with Context)."),
+    "handler slash": (lambda d: d.app.handler("a/b"), "Handler 'a/b': no URL carries this name; leave out slashes, control characters and spaces at the ends."),
+    "handler retry": (lambda d: d.app.handler("e", retry=99), "Handler 'e': retry is 99; give 0 to 20, or a RetryPolicy."),
+    "handler access": (lambda d: d.app.handler("e", access="user"), 'Handler \'e\': access is \'user\'; give "users" or "servers".'),
+    "handler task_id": (lambda d: d.app.handler("e", task_id="x"), 'Handler \'e\': task_id is \'x\'; give a function of the payload: task_id=lambda payload: f"remind-{payload.order}".'),
+    "advance naive": (lambda d: d.sim.advance_to(NAIVE), "2027-01-05 09:00:00 has no time zone; give an aware datetime, such as datetime(…, tzinfo=UTC)."),
+    "advance int": (lambda d: d.sim.advance(60), "advance takes a timedelta, such as timedelta(seconds=60); 60 is of type int."),
+    "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
+    "no with": (lambda d: Simulation(d.app).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
+    "step coroutine": (lambda d: d.run(lambda c: c.step("s", fetch)), "function: is 'fetch', a coroutine function (Handlers are synchronous: write a plain function, or give lambda: asyncio.run(fetch(…)).)"),
+    "step called": (lambda d: d.run(lambda c: c.step("s", 5)), "function: is 5, which cannot be called (Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2).)"),
+    "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),
+    "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
+    "call unknown": (lambda d: d.run(lambda c: c.call("remnd", {})), "handler: there is no handler named 'remnd' (Registered: flow, remind.)"),
+    "call function": (lambda d: d.run(lambda c: c.call(fetch)), 'handler: is the function \'fetch\', which is not registered (Give the name of a handler, or a function with @app.handler("name").)'),
+    "call owner": (lambda d: d.run(lambda c: c.call(remind, Reminder(text="x"), owner="x")), "owner: cannot be set by a call, in the call of 'remind' (A call has the same owner as its caller.)"),
+    "call typo": (lambda d: d.run(lambda c: c.call(remind, {"txt": "x"})), "payload.txt: is not a field of Reminder, in the call of 'remind' (Did you mean 'text'? Reminder has text: str, times: int (optional).)"),
+    "gather list": (lambda d: d.run(lambda c: c.gather([1])), "calls.0: is [1] (Pass what ctx.call returned as separate arguments: ctx.gather(*calls).)"),
+    "snooze int": (lambda d: d.run(lambda c: Snooze(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),
+    "result object": (lambda d: d.run(lambda c: object()), "content: Unable to serialize unknown type: <class 'object'> (Use a pydantic model, or JSON values.)"),
+    "then draft": (lambda d: d.run(lambda c: Done(then=TaskDraft(handler="remind"))), 'then: is a TaskDraft (Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).)'),
+    "then dict": (lambda d: d.run(lambda c: Done(then=[{"handler": "remind"}])), 'then.0: is a dict (Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).)'),
+}
+# fmt: on
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.mark.parametrize(("make", "text"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_says_what_is_wrong_where_and_what_to_write(
+    desk: Desk, make: Callable[[Desk], object], text: str
+) -> None:
+    """Exactly this text, with nothing about how the library is built."""
+    with desk.sim, pytest.raises(REFUSED) as refused:
+        make(desk)
+    assert str(refused.value) == text
+    assert "pydantic.dev" not in text
+    assert not isinstance(refused.value, AttributeError)
+
+
+def test_the_table_has_seventy_mistakes() -> None:
+    assert len(MISTAKES) >= 70

@@ -17,7 +17,8 @@ from google.cloud import firestore, tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import LeadTimes, new_task
 
 if TYPE_CHECKING:
     from flask import Request

@@ -138,7 +138,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "handler retry": (lambda d: d.app.handler("e", retry=99), "Handler 'e': retry is 99; give 0 to 20, or a RetryPolicy."),
     "handler access": (lambda d: d.app.handler("e", access="user"), 'Handler \'e\': access is \'user\'; give "users" or "servers".'),
     "handler task_id": (lambda d: d.app.handler("e", task_id="x"), 'Handler \'e\': task_id is \'x\'; give a function of the payload: task_id=lambda payload: f"remind-{payload.order}".'),
-    "advance naive": (lambda d: d.sim.advance_to(NAIVE), "2027-01-05 09:00:00 has no time zone; give an aware datetime, such as datetime(…, tzinfo=UTC)."),
+    "advance naive": (lambda d: d.sim.advance_to(NAIVE), "2027-01-05 09:00:00 has no time zone; give an aware datetime: datetime.datetime(2027, 1, 5, 9, 0, tzinfo=UTC)"),
     "advance int": (lambda d: d.sim.advance(60), "advance takes a timedelta, such as timedelta(seconds=60); 60 is of type int."),
     "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
     "no with": (lambda d: Simulation(d.app).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),

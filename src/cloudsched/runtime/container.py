@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
-from cloudsched.domain.transitions.drafts import LeadTimes
+from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.execution.attempts import AttemptRunner

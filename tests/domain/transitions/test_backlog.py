@@ -22,7 +22,8 @@ from cloudsched.domain.transitions.backlog import (
     take_records,
 )
 from cloudsched.domain.transitions.claim import Claim, on_dispatch
-from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task, to_editable_fields
+from cloudsched.domain.transitions.drafts import to_editable_fields
+from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.planning import (
     dispatch_for,

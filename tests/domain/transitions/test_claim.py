@@ -14,7 +14,7 @@ from cloudsched.domain.documents.outcome import Retry
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, on_dispatch
-from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.testing import START

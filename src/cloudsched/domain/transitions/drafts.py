@@ -1,15 +1,8 @@
-"""Turn a caller's draft into a new or an edited task.
-
-Times: without a schedule the task runs once, in five minutes. A schedule without DTSTART begins then, too. An instant
-in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the past continues with
-its first occurrence from now.
-"""
+"""What a caller says of a task: a draft, read from JSON or from Python; `edits` applies it."""
 
 from __future__ import annotations
 
 import difflib
-import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Self, get_args
 
@@ -29,26 +22,10 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec, TaskStatus
-from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
+from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.domain.transitions.backlog import require_room, take_records
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
-from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.planning import occurrence_from
-from cloudsched.domain.transitions.replan import reset_plan, shorten_plan
 from cloudsched.errors import InvalidInput, InvalidSchedule
-
-
-@dataclass(frozen=True, slots=True)
-class LeadTimes:
-    """How soon a task may run, and when it runs if its caller gives no time."""
-
-    default: timedelta = timedelta(minutes=5)
-    """How long from now the first run is, if the caller gives no time."""
-    minimum: timedelta = timedelta(0)
-    """The least time between a task's creation and its first run."""
-
 
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
 """The fields that replace a handler, and the built-in handler that runs each."""
@@ -235,72 +212,6 @@ def explain_unknown_field(name: str) -> str:
     )
 
 
-def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the new task that a draft describes."""
-    schedule = _anchor_schedule(draft.schedule, now, lead)
-    spec = _spec_fields(draft)
-    task = Task(
-        id=draft.id or str(uuid.uuid4()),
-        owner=draft.owner,
-        schedule=schedule,
-        is_one_time=schedule.is_one_time,
-        timezone=schedule.timezone,
-        created_at=now,
-        updated_at=now,
-        status_changed_at=now,
-        **spec,
-    )
-    return Transition(
-        with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
-    )
-
-
-def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the edited task.
-
-    The plan changes only if the schedule, `until` or `max_runs` does. What came due of the old plan, has not started
-    and is not part of the new one gets its record: SKIPPED, unless a policy had ruled it out already. A task that has
-    ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
-    """
-    spec = _spec_fields(draft)
-    schedule = _edited_schedule(task, draft, now, lead)
-    replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
-    if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
-        return Transition(task)
-    changed = task.model_copy(
-        update={
-            **spec,
-            "schedule": schedule,
-            "is_one_time": schedule.is_one_time,
-            "timezone": schedule.timezone,
-            "revision": task.revision + 1,
-        }
-    )
-    if changed.next_execution_time is not None:
-        _require_room_after(changed, changed.next_execution_time)
-    if not replanned:
-        return Transition(with_changes(changed, now))
-    require_room(task, "edit")
-    if schedule != task.schedule:
-        changed, records = reset_plan(task, changed, now)
-    else:
-        changed, records = shorten_plan(task, changed, now)
-    changed, passed = take_records(changed, now, len(records))
-    records = (*records, *passed)
-    if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
-        due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
-        following = occurrence_from(changed, now if due is None else min(due, now))
-        planned = changed.model_copy(update={"next_execution_time": following})
-        return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
-    if task.status is TaskStatus.PAUSED and changed.backlog:
-        return Transition(with_changes(changed, now), records)
-    first = _first_occurrence_after_edit(task, changed, now, lead)
-    if task.status is TaskStatus.PAUSED:
-        return Transition(with_changes(changed, now), records)
-    active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
-    return Transition(active, records)
-
-
 def to_editable_fields(task: Task) -> dict[str, Any]:
     """Return the task's editable fields as JSON: a partial edit is merged into them."""
     wire = task.to_wire()
@@ -326,93 +237,3 @@ def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -
         for part in (known[name], *get_args(known[name])):
             if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):
                 _require_known(value, part, f"{prefix}{name}.")
-
-
-def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
-    return {name: getattr(draft, name) for name in TaskSpec.model_fields}
-
-
-def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
-    """Return the schedule of a task whose caller gives none: once, after the default lead."""
-    return Schedule.once(now + max(lead.default, lead.minimum))
-
-
-def _anchor_schedule(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
-    start = now + max(lead.default, lead.minimum)
-    if schedule is None:
-        return default_schedule(now, lead)
-    try:
-        return schedule if schedule.is_anchored else schedule.anchored(start)
-    except InvalidSchedule as error:
-        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
-
-
-def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
-    """Return the schedule after an edit; a missing one, or the same one without DTSTART, keeps the task's.
-
-    So a repeated creation, however late, does not run an ended task again.
-    """
-    if draft.schedule is None:
-        return task.schedule
-    if not draft.schedule.is_anchored:
-        unanchored = task.schedule.model_copy(update={"dtstart": None})
-        if unanchored == draft.schedule:
-            return task.schedule
-    return _anchor_schedule(draft.schedule, now, lead)
-
-
-def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
-    try:
-        return _first_occurrence(changed, now, lead)
-    except InvalidSchedule as error:
-        if not task.has_ended or changed.schedule != task.schedule:
-            raise
-        problem = f"is over: the task is {task.status}, and this edit would start it again"
-        raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
-
-
-def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
-    """Return the task's first occurrence from now on.
-
-    Raises:
-        InvalidInput: There is none, or it is in the past or too near.
-    """
-    earliest = now + lead.minimum
-    first = occurrence_from(task, earliest)
-    if first is not None:
-        _require_room_after(task, first)
-        return first
-    before = earliest - timedelta(microseconds=1)
-    unbounded = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
-    if unbounded is not None:
-        raise InvalidInput(
-            "until", f"ends the task before its first run at {_format_instant(unbounded)}", "Give a later end."
-        )
-    if task.schedule.is_one_time:
-        late = f"is in the past (now is {_format_instant(now)})"
-        near = f"is nearer than the minimum lead of {lead.minimum} (now is {_format_instant(now)})"
-        gone = "is the instant of an occurrence that was processed already"
-        at = task.schedule.after(now - timedelta(microseconds=1))
-        problem = late if at is None else near if at < earliest else gone
-        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run after the default lead.")
-    raise InvalidSchedule(
-        "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
-    )
-
-
-def _require_room_after(task: Task, occurrence: datetime) -> None:
-    """Check that an occurrence plus its task's jitter and expiration stays within the calendar.
-
-    Raises:
-        InvalidInput: It does not; `field` is jitter or expiration.
-    """
-    room = LAST_INSTANT - occurrence
-    for name, duration in (("jitter", task.jitter), ("expiration", task.expiration or timedelta(0))):
-        if duration > room:
-            problem = f"leads from the run at {_format_instant(occurrence)} past the year {LAST_INSTANT.year}"
-            raise InvalidInput(name, problem, "Give a shorter one, or an earlier schedule.")
-        room -= duration
-
-
-def _format_instant(instant: datetime) -> str:
-    return instant.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -197,10 +197,6 @@ class DurableRun(JournalCursor):
         return self._results.read(entry), entry.sender
 
     @suspend_when_unavailable
-    def handler_name(self, handler: object) -> str:
-        """Return the name of a handler that is given by its name or as its function. Raises InvalidInput."""
-        return self._surroundings.name_of(handler)
-
     def call(
         self,
         handler: str,

@@ -113,6 +113,10 @@ class JournalCursor:
         self.is_durable = run.steps > 0
         self.suspension: Suspended | None = None
 
+    def handler_name(self, handler: object) -> str:
+        """Return the name of a handler that is given by its name or as its function. Raises InvalidInput."""
+        return self._surroundings.name_of(handler)
+
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:

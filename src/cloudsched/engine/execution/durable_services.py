@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.durable.call_results import call_outcome

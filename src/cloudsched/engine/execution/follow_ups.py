@@ -16,7 +16,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, apply_edit, new_task
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import TaskWrite

@@ -19,15 +19,8 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.drafts import (
-    LeadTimes,
-    TaskDraft,
-    apply_edit,
-    default_schedule,
-    new_task,
-    require_known,
-    to_editable_fields,
-)
+from cloudsched.domain.transitions.drafts import TaskDraft, require_known, to_editable_fields
+from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,16 @@ def reset_app() -> App:
     """The app with the handlers above, none of them broken."""
     broken.clear()
     return app
+
+
+@pytest.fixture(autouse=True)
+def _restore_levels() -> Iterator[None]:
+    """Set levels back with `setLevel`, which also forgets what loggers remember of them; commands configure logging."""
+    logs = logging.getLogger(), logging.getLogger("cloudsched")
+    levels = [log.level for log in logs]
+    yield
+    for log, level in zip(logs, levels, strict=True):
+        log.setLevel(level)
 
 
 @contextmanager

@@ -4,20 +4,22 @@ None of them shows an address of pydantic's documentation, or is a bare Attribut
 """
 
 # ruff: noqa: ARG005, E501 - a table: one mistake a line, with its whole text
-# mypy: disable-error-code="arg-type,call-arg,list-item,misc"
+# mypy: disable-error-code="arg-type,call-arg,call-overload,list-item,misc"
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003 - the table's type
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, Context, Done, Schedule, Settings, Snooze, TaskDraft
+from cloudsched import App, AsyncContext, Context, Done, Schedule, Settings, Snooze, TaskDraft
 from cloudsched.errors import CloudschedError
 from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
 
 NAIVE = datetime(2027, 1, 5, 9)  # noqa: DTZ001 - one of the mistakes
 AWARE = NAIVE.replace(tzinfo=UTC)
@@ -28,7 +30,11 @@ class Reminder(BaseModel):
     times: int = 1
 
 
-async def fetch() -> None: ...
+async def fetch() -> AsyncIterator[int]:
+    yield 1
+
+
+def await_nothing(ctx: AsyncContext) -> None: ...
 
 
 def remind(payload: Reminder) -> str:
@@ -131,7 +137,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "update unknown": (lambda d: d.app.update(d.app.create(**RIGHT).id, lockkey="x"), "lockkey: is not a field that can be edited (Did you mean lock_key (lockKey in JSON)?)"),
     "update owner": (lambda d: d.app.update(d.app.create(**RIGHT).id, owner="x"), "owner: cannot be changed by an edit (Create a task for the other owner instead.)"),
     "get none": (lambda d: d.app.get("nothing"), "There is no task 'nothing'."),
-    "handler coroutine": (lambda d: d.app.handler("c")(fetch), "Handler 'c' is a coroutine or a generator; write a plain function."),
+    "handler generator": (lambda d: d.app.handler("c")(fetch), "Handler 'c' is a generator; write a function that returns its result."),
     "handler twice": (lambda d: d.app.handler("remind")(remind), "There are two handlers named 'remind'; rename one of them."),
     "handler annotation": (lambda d: d.app.handler("d")(lambda x: None), "Handler 'd': annotate 'x' with its pydantic model (or a first parameter with Context)."),
     "handler slash": (lambda d: d.app.handler("a/b"), "Handler 'a/b': no URL carries this name; leave out slashes, control characters and spaces at the ends."),
@@ -142,7 +148,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "advance int": (lambda d: d.sim.advance(60), "advance takes a timedelta, such as timedelta(seconds=60); 60 is of type int."),
     "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
     "no with": (lambda d: Simulation(d.app).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
-    "step coroutine": (lambda d: d.run(lambda c: c.step("s", fetch)), "function: is 'fetch', a coroutine function (Handlers are synchronous: write a plain function, or give lambda: asyncio.run(fetch(…)).)"),
+    "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),
     "step called": (lambda d: d.run(lambda c: c.step("s", 5)), "function: is 5, which cannot be called (Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2).)"),
     "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),
     "sleep int": (lambda d: d.run(lambda c: c.sleep(60)), "until: is 60 (Give a timedelta, such as timedelta(minutes=5), or an aware datetime.)"),

@@ -5,7 +5,6 @@ A durable handler is replayed, so nothing here reads the clock: what is rejected
 
 from __future__ import annotations
 
-import inspect
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -116,10 +115,6 @@ def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - any argum
     Raises:
         InvalidInput: It is not.
     """
-    if inspect.iscoroutinefunction(value):
-        name = getattr(value, "__name__", "fetch")
-        hint = f"Handlers are synchronous: write a plain function, or give lambda: asyncio.run({name}(…))."
-        raise InvalidInput(field, f"is {name!r}, a coroutine function", hint)
     if not callable(value):
         hint = "Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2)."
         raise InvalidInput(field, f"is {_short_repr(value)}, which cannot be called", hint)

@@ -97,5 +97,10 @@ def _is_own(record: logging.LogRecord) -> bool:
 
 
 def _is_of_interest(record: logging.LogRecord) -> bool:
-    """Keep our own lines, those of a running attempt, and warnings; drop what libraries report in between."""
-    return _is_own(record) or record.levelno >= logging.WARNING or "executionId" in record.__dict__
+    """Keep our own lines, those of a running attempt, and warnings; drop what libraries report in between.
+
+    The client sends a worker's heartbeats within an attempt, so the lines of its HTTP library are never of interest.
+    """
+    if record.levelno >= logging.WARNING or _is_own(record):
+        return True
+    return "executionId" in record.__dict__ and record.name.partition(".")[0] not in {"httpx", "httpcore"}

@@ -308,7 +308,7 @@ class Registry:
 
     def derives_id(self, name: object) -> bool:
         """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""
-        return name in self and self.get(str(name)).task_id is not None
+        return isinstance(name, str) and name in self and self.get(name).task_id is not None
 
     def __contains__(self, name: object) -> bool:
         return name in self._built_in or any(handler.name == name for handler in self)

@@ -153,7 +153,7 @@ def test_reads_are_retried(proxy: tuple[FaultyProxy, str], make_task: MakeTask, 
     assert stored.task == task
     handler.failures = [(code, "before"), (code, "after")]
     assert store.list_tasks(TaskQuery(), limit=1).items == [task]
-    assert handler.calls["GetDocument"] == handler.calls["RunQuery"] == 3
+    assert handler.calls["BatchGetDocuments"] == handler.calls["RunQuery"] == 3
     store.close()
 
 

@@ -126,7 +126,7 @@ def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> 
     results = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["results"]
     assert [result["status"] for result in results] == [400 if number in {7, 9} else 201 for number in range(40)]
     assert all(results[n]["task"]["title"] == f"T{n}" for n in range(40) if n not in {7, 9})
-    assert [results[n]["problem"]["field"] for n in (7, 9)] == ["handler", "title"]
+    assert [results[n]["problem"]["field"] for n in (7, 9)] == ["handler", "handler"]
     headers = {"Idempotency-Key": "b"}
     first, second = (call("POST", "/v1/tasks:batchCreate", {"tasks": tasks[:5]}, headers=headers) for _ in range(2))
     ids = [[result["task"]["id"] for result in answer.get_json()["results"]] for answer in (first, second)]

@@ -62,8 +62,8 @@ def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]
     found = call("PATCH", "/v1/tasks/t", patch).get_json()
     assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
     assert found["schedule"]["at"] == "2027-01-01T00:05:00Z"
-    for required in ("title", "handler"):
-        assert read_problem(call("PATCH", "/v1/tasks/t", {required: None}))["field"] == required
+    assert call("PATCH", "/v1/tasks/t", {"title": None}).get_json()["title"] == "greet"
+    assert read_problem(call("PATCH", "/v1/tasks/t", {"handler": None}))["field"] == "handler"
 
 
 @pytest.mark.parametrize("name", ["id", "owner", "status"])

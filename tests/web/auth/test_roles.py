@@ -210,12 +210,12 @@ def test_a_page_token_does_not_reveal_tasks_of_others(roles: RoleHarness) -> Non
 
 
 def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:
-    """A user's task is their own, whether they say so or not; another's name is refused. A server has to say whose."""
+    """A user's task is their own, whether they say so or not; another's name is refused. A server's is the system's."""
     assert roles.ask("ada", "POST", "/v1/tasks", TASK).get_json()["owner"] == "ada"
     assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
     assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
     assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
-    assert roles.ask("admin", "POST", "/v1/tasks", TASK).get_json()["field"] == "owner"
+    assert roles.ask("admin", "POST", "/v1/tasks", TASK).get_json()["owner"] == "system"
     batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
     assert [result["status"] for result in batch["results"]] == [201, 403]
 

@@ -167,6 +167,7 @@ def _offer_filters(queue_keys: Sequence[str], owner: str | None) -> dict[str, st
 INDEXED_TEXTS = {
     "tasks": (("owner",), ("handler",), ("parent", "taskId")),
     "offers": (("owner",), ("queueKey",), ("order",)),
+    "waiters": (("taskId",), ("workerGroup",)),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

@@ -104,11 +104,11 @@ def test_icalendar_blocks_that_cannot_be_represented_are_refused(text: str) -> N
     ids=str,
 )
 def test_icalendar_round_trip(schedule: Schedule) -> None:
-    """`to_ical` writes lines that other programs can read, and `parse` reads them back as the same occurrences."""
+    """`to_ical` writes text that other programs can read, and `parse` reads it back as the same schedule."""
     text = schedule.to_ical()
-    assert all(len(line) <= 75 for line in text.splitlines())
+    assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
     again = Schedule.parse(text, timezone=schedule.timezone)
-    assert again.anchored(NOW).upcoming(NOW, 20) == schedule.anchored(NOW).upcoming(NOW, 20)
+    assert again == schedule
     assert again.to_ical() == text
 
 

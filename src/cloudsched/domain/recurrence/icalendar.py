@@ -1,35 +1,41 @@
-"""Schedules as iCalendar properties: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8).
+"""Schedules from iCalendar text: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8).
 
 A block may be bare properties or a whole VEVENT. TZID is an IANA name; a prefix before it, as some programs write, is
 dropped. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties.
+
+What `icalendar_output` writes holds the schedule itself, too, beside a digest of the properties. As long as no program
+has changed these, the schedule is read back exactly, even if it took several events to write.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment
+from cloudsched.domain.recurrence.content_lines import unescape_text, unfold
+from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.time_zones import load_zone, zone_names
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
+    from collections.abc import Iterable
 
 _COMPONENTS = {"VEVENT", "VTODO", "VJOURNAL"}
-_POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
+POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
 _LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:;\"]*(?:\"[^\"]*\")?)*):(.*)\Z", re.DOTALL)
-_LINE_LENGTH = 75
+EXACT_PROPERTY = "X-CLOUDSCHED-SCHEDULE"
+"""The property that holds a schedule's JSON form."""
+_TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 
 class _Property(NamedTuple):
     name: str
     timezone: str | None
     value: str
+    line: str
 
 
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
@@ -42,7 +48,12 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     Raises:
         InvalidSchedule: The block is not valid, describes several events, or uses EXRULE.
     """
-    properties = list(_iter_properties(text))
+    properties, events = _read_properties(text)
+    exact = _read_exact(properties)
+    if exact is not None:
+        return exact
+    if events > 1:
+        raise InvalidSchedule("text", "holds more than one event", "give one")
     starts = [each for each in properties if each.name == "DTSTART"]
     if len(starts) > 1:
         raise InvalidSchedule("dtstart", "is given more than once", "give one event")
@@ -59,34 +70,37 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
             fields[field] += [
                 _parse_date(value, each.timezone, field, fields["timezone"]) for value in each.value.split(",")
             ]
-        elif each.name in _POLICIES:
-            fields[_POLICIES[each.name]] = each.value.strip().lower()
+        elif each.name in POLICIES:
+            fields[POLICIES[each.name]] = each.value.strip().lower()
         elif each.name == "EXRULE":
             raise InvalidSchedule("exdates", "EXRULE is not supported", "RFC 5545 dropped it; list EXDATEs instead")
     return fields
 
 
-def to_ical(schedule: ScheduleFields) -> str:
-    """Return a schedule as properties, one a line, folded at 75 characters."""
-    if schedule.at is not None:
-        return f"DTSTART:{schedule.at:%Y%m%dT%H%M%SZ}\n"
-    lines = []
-    if schedule.dtstart is not None:
-        lines.append("DTSTART" + _format_moment(parse_moment(schedule.dtstart, "dtstart"), schedule.timezone))
-    lines += [f"RRULE:{rule}" for rule in schedule.rules]
-    for name, field, dates in (("RDATE", "rdates", schedule.rdates), ("EXDATE", "exdates", schedule.exdates)):
-        lines += [name + _format_moment(parse_moment(date, field), schedule.timezone) for date in dates]
-    lines += [f"{name}:{schedule.policies[field]}" for name, field in _POLICIES.items() if field in schedule.policies]
-    return "".join(f"{_fold_line(line)}\n" for line in lines)
+def digest_lines(lines: Iterable[str]) -> str:
+    """Return a digest of the properties that say when events are, in whatever order they stand."""
+    return sha256("\n".join(sorted(lines)).encode()).hexdigest()[:32]
 
 
-def _iter_properties(text: str) -> Iterator[_Property]:
-    """Yield the properties of the one event in a block; other components, such as VTIMEZONE, are ignored."""
+def _read_exact(properties: list[_Property]) -> dict[str, Any] | None:
+    """Return the fields of the schedule that was written; None if there are none, or if an event was changed since."""
+    found = next((each for each in properties if each.name == EXACT_PROPERTY), None)
+    digest = digest_lines(each.line for each in properties if each.name in _TIMES)
+    if found is None or f";DIGEST={digest}:" not in found.line:
+        return None
+    try:
+        content = json.loads(unescape_text(found.value))
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _read_properties(text: str) -> tuple[list[_Property], int]:
+    """Return the properties of the events in a block, and how many events; what belongs to VTIMEZONEs is ignored."""
     inside: list[str] = []
+    properties: list[_Property] = []
     events = 0
-    for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
-        if not line.strip():
-            continue
+    for line in unfold(text):
         result = _LINE.match(line.strip())
         if not result:
             raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
@@ -94,13 +108,12 @@ def _iter_properties(text: str) -> Iterator[_Property]:
         if name == "BEGIN":
             inside.append(value.strip().upper())
             events += inside[-1] in _COMPONENTS
-            if events > 1:
-                raise InvalidSchedule("text", "holds more than one event", "give one")
         elif name == "END":
             if inside:
                 inside.pop()
         elif not inside or inside[-1] in _COMPONENTS:
-            yield _Property(name, _parse_timezone(parameters), value)
+            properties.append(_Property(name, _parse_timezone(parameters), value, line.strip()))
+    return properties, events
 
 
 def _parse_timezone(parameters: str) -> str | None:
@@ -128,18 +141,3 @@ def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:
         instant = wall_clock(str(tzid)).instants(moment.wall)[0]
         moment = Moment(instant, 0, is_date=False)
     return moment.isoformat()
-
-
-def _format_moment(moment: Moment, timezone: str) -> str:
-    if moment.is_date:
-        return f";VALUE=DATE:{EPOCH + timedelta(seconds=moment.wall):%Y%m%d}"
-    when = EPOCH + timedelta(seconds=moment.wall - (moment.offset or 0))
-    if moment.offset is not None or timezone == "UTC":
-        return f":{when:%Y%m%dT%H%M%SZ}"
-    return f";TZID={timezone}:{when:%Y%m%dT%H%M%S}"
-
-
-def _fold_line(line: str) -> str:
-    pieces = [line[:_LINE_LENGTH]]
-    pieces += [line[at : at + _LINE_LENGTH - 1] for at in range(_LINE_LENGTH, len(line), _LINE_LENGTH - 1)]
-    return "\n ".join(pieces)

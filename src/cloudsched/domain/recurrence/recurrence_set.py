@@ -91,7 +91,7 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily) for rule in rules]
     dates: set[int] = set() if rules else set(clock.instants(start))
     for number, text in enumerate(rdates):
-        dates.update(_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
+        dates.update(list_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
     if dates or not streams:
         streams.append(Dates(dates))
     excluded: set[int] = set()
@@ -101,11 +101,12 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
         if moment.is_date:
             excluded_days.add(moment.wall // DAY)
         else:
-            excluded.update(_instants(moment, clock, 0))
+            excluded.update(list_instants(moment, clock, 0))
     return Recurrence(tuple(streams), frozenset(excluded), frozenset(excluded_days), clock)
 
 
-def _instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:
+def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:
+    """Return the instants that one date or time of a list means; a date is taken at a time of day, in seconds."""
     if moment.offset is not None:
         return (moment.wall - moment.offset,)
     return clock.instants(moment.wall + (time_of_day if moment.is_date else 0))

@@ -358,10 +358,13 @@ class Schedule(BaseModel):
         return describe(self)
 
     def to_ical(self) -> str:
-        """Return the schedule as iCalendar properties, one a line, that `parse` reads back."""
-        from cloudsched.domain.recurrence.icalendar import to_ical  # noqa: PLC0415 -- imported only when used
+        """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.
 
-        return to_ical(self)
+        It is a VCALENDAR with an event for each rule, or bare rules if the schedule is not anchored.
+        """
+        from cloudsched.domain.recurrence.icalendar_output import to_ical  # noqa: PLC0415 -- imported only when used
+
+        return to_ical(self, self.model_dump_json(by_alias=True, exclude_defaults=True))
 
     @property
     def _recurrence(self) -> Recurrence:

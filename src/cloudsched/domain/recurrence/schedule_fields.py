@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from cloudsched.domain.recurrence.rule_streams import SubDaily
+    from cloudsched.domain.recurrence.wall_clock import Fold, Gap
+
 
 class ScheduleFields(Protocol):
     """The fields needed to format a schedule; `Schedule` documents them."""
@@ -35,6 +38,18 @@ class ScheduleFields(Protocol):
     @property
     def exdates(self) -> tuple[str, ...]:
         """The excluded occurrences."""
+
+    @property
+    def gap(self) -> Gap:
+        """What happens to a local time that a clock change skips."""
+
+    @property
+    def fold(self) -> Fold:
+        """Which of the two instants a repeated local time means."""
+
+    @property
+    def sub_daily(self) -> SubDaily:
+        """How rules finer than a day step."""
 
     @property
     def policies(self) -> Mapping[str, str]:

@@ -64,6 +64,11 @@ class Zone:
         self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
 
     @property
+    def footer(self) -> Footer | None:
+        """The rule that the zone follows after the last clock change that is listed by date."""
+        return self._footer
+
+    @property
     def repeats_from(self) -> int:
         """The last clock change that is listed by date; from there on the zone follows a yearly rule, or none."""
         return self._listed_until

@@ -1,0 +1,186 @@
+"""Schedules as iCalendar text: RFC 5545.
+
+A calendar with one event for each rule, as a component should have no more than one RRULE. What the format reads
+otherwise than a `Schedule` is written so that other programs find the same occurrences:
+
+- DTSTART is always an occurrence there. If it is none here, the rule's first occurrence takes its place, or EXDATE
+  removes it.
+- UNTIL is in UTC, and a date in RDATE or EXDATE becomes the times that it means.
+- The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties, and SKIP is that of
+  RFC 7529; few programs read them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
+from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, digest_lines
+from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment, utc_seconds
+from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_instants
+from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
+from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
+from cloudsched.domain.recurrence.wall_clock import wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
+
+_END = re.compile(r";(UNTIL|COUNT)=[^;]+")
+_MAX_EXCLUDED = 1000
+"""How many occurrences of one day are listed; of a fuller day, EXDATE names the date, as `from_ical` understands."""
+_HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//cloudsched//Schedule//EN")
+
+
+class IcalEvent(NamedTuple):
+    """The times of one event."""
+
+    start: Moment
+    """DTSTART: a local time of the schedule's zone, or an instant."""
+    rule: str | None = None
+    dates: tuple[int, ...] = ()
+    """RDATE, in seconds since 1970 UTC."""
+    excluded: tuple[int, ...] = ()
+    """EXDATE."""
+    excluded_days: tuple[int, ...] = ()
+    """Days since 1970 with more occurrences than are listed."""
+
+
+def to_ical(schedule: ScheduleFields, content: str) -> str:
+    """Return a schedule as a VCALENDAR that `from_ical` reads back; only its rules if it is not anchored.
+
+    Args:
+        schedule: The schedule.
+        content: Its JSON form, from which it is read back exactly.
+    """
+    if schedule.at is None and schedule.dtstart is None:
+        return join_lines(f"RRULE:{rule}" for rule in schedule.rules)
+    timezone = "UTC" if schedule.at is not None else schedule.timezone
+    events = split_events(schedule)
+    policies = [f"{name}:{schedule.policies[field]}" for name, field in POLICIES.items() if field in schedule.policies]
+    bodies = [[*event_lines(each, timezone), *policies] for each in events]
+    uids = [f"{digest_lines(body)}@cloudsched" for body in bodies]
+    exact = f"{EXACT_PROPERTY};DIGEST={digest_lines([line for body in bodies for line in body])}:{escape_text(content)}"
+    lines = [*_HEAD]
+    lines += vtimezone_lines(timezone, min(each.start.wall for each in events)) if timezone != "UTC" else []
+    for number, body in enumerate(bodies):
+        link = f"RELATED-TO;RELTYPE=SIBLING:{uids[0]}" if number else exact
+        lines += ["BEGIN:VEVENT", f"UID:{uids[number]}", "DTSTAMP:19700101T000000Z", *body, link, "END:VEVENT"]
+    return join_lines([*lines, "END:VCALENDAR"])
+
+
+def split_events(schedule: ScheduleFields) -> list[IcalEvent]:
+    """Return the events of an anchored schedule: one for each rule that fires at all."""
+    if schedule.at is not None:
+        return [IcalEvent(Moment(utc_seconds(schedule.at), 0, is_date=False))]
+    start = parse_moment(str(schedule.dtstart), "dtstart").wall
+    events = [event for rule in schedule.rules if (event := _rule_event(schedule, rule, start)) is not None]
+    dates = _list_dates(schedule, start)
+    if not events:
+        first, *dates = dates
+        offset = load_zone(schedule.timezone).offset_at(first)
+        events = [IcalEvent(Moment(first + offset, offset, is_date=False))]
+    events[0] = events[0]._replace(dates=tuple(dates))
+    return [_exclude(schedule, event) for event in events]
+
+
+def event_lines(event: IcalEvent, timezone: str) -> list[str]:
+    """Return the properties that say when an event is."""
+    lines = [f"DTSTART{_format_start(event.start, timezone)}"]
+    lines += [f"RRULE:{event.rule}"] if event.rule else []
+    lines += [f"RDATE{_format_instant(each, timezone)}" for each in event.dates]
+    lines += [f"EXDATE{_format_instant(each, timezone)}" for each in event.excluded]
+    return lines + [f"EXDATE;VALUE=DATE:{EPOCH + timedelta(days=each):%Y%m%d}" for each in event.excluded_days]
+
+
+def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | None:
+    """Return the event of one rule, with its own exclusion of DTSTART; None if the rule never fires."""
+    rule, recurrence = parse_rule(text), _compile(schedule, (text,))
+    first = recurrence.first_from(-LAST_SECOND)
+    if first is None:
+        return None
+    if rule.until is not None and not rule.until.is_utc:
+        ends = recurrence.clock.instants(rule.until.seconds)
+        text = _ending(text, max(ends or (rule.until.seconds - recurrence.clock.zone.smallest,)))
+    begins = wall_clock(schedule.timezone).instants(start)[0]
+    if first == begins:
+        return IcalEvent(Moment(start, None, is_date=False), text)
+    wall = first + recurrence.clock.zone.offset_at(first)
+    is_regular = wall_clock(schedule.timezone, "skip").instants(wall) == (first,)
+    if rule.frequency <= Frequency.DAILY and rule.skip == "OMIT" and is_regular:
+        return IcalEvent(Moment(wall, None, is_date=False), text)
+    if rule.count is not None:  # DTSTART would count
+        text = _ending(text, max(_iter_between(recurrence, -LAST_SECOND, LAST_SECOND)))
+    return IcalEvent(Moment(start, None, is_date=False), text, excluded=(begins,))
+
+
+def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
+    """Return the event with the EXDATEs that are occurrences of it."""
+    recurrence = _compile(schedule, (event.rule,) if event.rule else ())
+    clock, dates = recurrence.clock, set(event.dates)
+    excluded, days = set(event.excluded) - dates, set()
+    for number, text in enumerate(schedule.exdates):
+        moment = parse_moment(text, f"exdates.{number}")
+        if not moment.is_date:
+            found = list_instants(moment, clock, 0)
+            excluded.update(each for each in found if each in dates or recurrence.first_from(each) == each)
+            continue
+        begin, end = moment.wall - clock.zone.largest, moment.wall + DAY - clock.zone.smallest
+        found = (
+            *_iter_between(recurrence, begin, end, _MAX_EXCLUDED),
+            *(each for each in dates if begin <= each <= end),
+        )
+        on_day = [each for each in found if (each + clock.zone.offset_at(each)) // DAY == moment.wall // DAY]
+        if len(found) >= _MAX_EXCLUDED:
+            days.add(moment.wall // DAY)
+        else:
+            excluded.update(on_day)
+    return event._replace(excluded=tuple(sorted(excluded)), excluded_days=tuple(sorted(days)))
+
+
+def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
+    """Return the instants of RDATE, and of DTSTART if there is no rule."""
+    clock = _compile(schedule, ()).clock
+    dates = set() if schedule.rules else set(clock.instants(start))
+    for number, text in enumerate(schedule.rdates):
+        dates.update(list_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
+    return sorted(dates)
+
+
+def _compile(schedule: ScheduleFields, rules: tuple[str, ...]) -> Recurrence:
+    """Return the instants of some rules alone; of DTSTART alone if there are none."""
+    return compile_recurrence(
+        rules, str(schedule.dtstart), schedule.timezone, (), (), schedule.gap, schedule.fold, schedule.sub_daily
+    )
+
+
+def _iter_between(recurrence: Recurrence, begin: int, end: int, limit: int | None = None) -> Iterator[int]:
+    instant = recurrence.first_from(begin)
+    while instant is not None and instant <= end and limit != 0:
+        yield instant
+        limit = None if limit is None else limit - 1
+        instant = recurrence.first_from(instant + 1)
+
+
+def _ending(rule: str, last: int) -> str:
+    return f"{_END.sub('', rule)};UNTIL={EPOCH + timedelta(seconds=last):%Y%m%dT%H%M%SZ}"
+
+
+def _format_start(start: Moment, timezone: str) -> str:
+    if start.offset is not None:
+        return _format_instant(start.wall - start.offset, timezone)
+    when = f"{EPOCH + timedelta(seconds=start.wall):%Y%m%dT%H%M%S}"
+    return f":{when}Z" if timezone == "UTC" else f";TZID={timezone}:{when}"
+
+
+def _format_instant(instant: int, timezone: str) -> str:
+    """Return an instant as a local time, or in UTC if that local time would mean another instant."""
+    wall = instant + load_zone(timezone).offset_at(instant)
+    if timezone == "UTC" or wall_clock(timezone).instants(wall) != (instant,):
+        return f":{EPOCH + timedelta(seconds=instant):%Y%m%dT%H%M%SZ}"
+    return f";TZID={timezone}:{EPOCH + timedelta(seconds=wall):%Y%m%dT%H%M%S}"

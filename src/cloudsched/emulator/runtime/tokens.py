@@ -7,18 +7,18 @@ Tokens are stamped with real time, not with the emulator's clock, because verifi
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 import time
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
+from jwt.algorithms import RSAAlgorithm
 
 from cloudsched.emulator.model.task import OAuthToken, OidcToken
 
@@ -28,6 +28,7 @@ TOKEN_MODES: Final[tuple[TokenMode, ...]] = get_args(TokenMode)
 ISSUER: Final = "https://accounts.google.com"
 CLOUD_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 WRONG_AUDIENCE: Final = "https://wrong-audience.invalid"
+_ALGORITHM: Final = "RS256"
 _LIFETIME: Final = 3600
 _EXPIRED_AGE: Final = 7200
 _KEY_BITS: Final = 2048
@@ -65,21 +66,13 @@ class TokenIssuer:
         else:
             claims["aud"] = WRONG_AUDIENCE if self.mode == "wrongAudience" else "https://www.googleapis.com/"
             claims["scope"] = token.scope or CLOUD_SCOPE
-        return f"Bearer {self._sign(claims)}"
+        return f"Bearer {jwt.encode(claims, self._key, _ALGORITHM, headers={'kid': self._key_id})}"
 
     @cached_property
     def jwks(self) -> dict[str, Any]:
         """The public key as a JSON Web Key Set (RFC 7517)."""
-        numbers = self._key.public_key().public_numbers()
-        key = {
-            "kty": "RSA",
-            "alg": "RS256",
-            "use": "sig",
-            "kid": self._key_id,
-            "n": _encode_base64url(numbers.n.to_bytes(_KEY_BITS // 8, "big")),
-            "e": _encode_base64url(numbers.e.to_bytes(3, "big")),
-        }
-        return {"keys": [key]}
+        key = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        return {"keys": [{**key, "alg": _ALGORITHM, "use": "sig", "kid": self._key_id}]}
 
     @cached_property
     def certificates(self) -> dict[str, str]:
@@ -106,13 +99,3 @@ class TokenIssuer:
     def _key_id(self) -> str:
         numbers = self._key.public_key().public_numbers()
         return hashlib.sha256(str(numbers.n).encode()).hexdigest()[:40]
-
-    def _sign(self, claims: dict[str, Any]) -> str:
-        header = {"alg": "RS256", "kid": self._key_id, "typ": "JWT"}
-        content = ".".join(_encode_base64url(json.dumps(part).encode()) for part in (header, claims))
-        signature = self._key.sign(content.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{content}.{_encode_base64url(signature)}"
-
-
-def _encode_base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

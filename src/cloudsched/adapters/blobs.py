@@ -127,21 +127,29 @@ class BucketBlobs:
         _validate_key(key)
 
     def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
-        backoff = Backoff(self._timeout)
-        while True:
-            try:
-                answer = self._session.request(method, address, timeout=max(0.001, backoff.seconds_left), **more)
-            except OSError as error:  # the base of all errors of requests
-                if not backoff.wait():
-                    raise BlobsUnavailable("Cloud Storage", str(error)) from error
-                continue
-            if answer.status_code not in _RETRYABLE_STATUSES or not backoff.wait():
-                break
+        def attempt(seconds_left: float) -> Any:  # noqa: ANN401 - a requests.Response
+            answer = self._session.request(method, address, timeout=max(0.001, seconds_left), **more)
+            if answer.status_code in _RETRYABLE_STATUSES:
+                raise _Overloaded(_describe(answer))
+            return answer
+
+        try:
+            answer = Backoff(self._timeout).retry(attempt, lambda error: isinstance(error, OSError))
+        except OSError as error:  # the base of all errors of requests
+            raise BlobsUnavailable("Cloud Storage", str(error)) from error
         if answer.status_code == 404 and method == "GET":  # noqa: PLR2004 - not found
             raise NotFound("result", key)
         if not answer.ok:
-            raise BlobsUnavailable("Cloud Storage", f"{answer.status_code}: {answer.text[:200]}")
+            raise BlobsUnavailable("Cloud Storage", _describe(answer))
         return answer
+
+
+class _Overloaded(OSError):
+    """Cloud Storage asked for a retry."""
+
+
+def _describe(answer: Any) -> str:  # noqa: ANN401 - a requests.Response
+    return f"{answer.status_code}: {answer.text[:200]}"
 
 
 def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it

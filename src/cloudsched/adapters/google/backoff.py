@@ -1,4 +1,4 @@
-"""The pauses between the tries of one call: exponential, jittered, and never past the call's own deadline.
+"""The tries of one call, by `tenacity`: pauses that grow and are jittered, and a deadline of all together.
 
 Google asks for this after contention and overload (cloud.google.com/firestore/docs/understand-error-codes,
 cloud.google.com/storage/docs/retry-strategy): trying again at once would add to the load that caused the error.
@@ -6,8 +6,15 @@ cloud.google.com/storage/docs/retry-strategy): trying again at once would add to
 
 from __future__ import annotations
 
-import random
 import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenacity import RetryCallState
+
+T = TypeVar("T")
 
 _INITIAL_PAUSE = 0.1
 _MAX_PAUSE = 4.0
@@ -15,7 +22,7 @@ _MAX_PAUSE = 4.0
 
 
 class Backoff:
-    """The tries of one call.
+    """The tries of one call, or of several calls that share a deadline.
 
     Args:
         deadline: How many seconds all tries and pauses may take together.
@@ -23,18 +30,51 @@ class Backoff:
 
     def __init__(self, deadline: float) -> None:
         self._give_up_at = time.monotonic() + deadline
-        self._pause = _INITIAL_PAUSE
 
     @property
     def seconds_left(self) -> float:
         """How long the next try may take."""
         return max(0.0, self._give_up_at - time.monotonic())
 
-    def wait(self) -> bool:
-        """Pause before the next try; return False at once if the deadline would be over before that."""
-        pause = self._pause * random.uniform(0.5, 1)  # noqa: S311 - spreads callers out, protects no secret
-        if pause >= self.seconds_left:
-            return False
-        time.sleep(pause)
-        self._pause = min(2 * self._pause, _MAX_PAUSE)
-        return True
+    def retry(self, call: Callable[[float], T], is_retryable: Callable[[BaseException], bool]) -> T:
+        """Make a call, given the seconds that are left, and retry it after some errors until the deadline.
+
+        Raises:
+            BaseException: The error of the last try.
+        """
+        try:
+            return call(self.seconds_left)
+        except Exception as error:
+            if not is_retryable(error):
+                raise
+            return self._retry_after(error, call, is_retryable)
+
+    def _retry_after(
+        self, error: Exception, call: Callable[[float], T], is_retryable: Callable[[BaseException], bool]
+    ) -> T:
+        """Continue after a first try that failed with this error."""
+        # Few processes ever retry, and importing tenacity would be a tenth of a cold start.
+        from tenacity import Retrying, retry_if_exception, wait_exponential, wait_random  # noqa: PLC0415
+
+        first: Exception | None = error
+
+        def repeat() -> T:
+            nonlocal first
+            if first is not None:
+                failed, first = first, None
+                raise failed
+            return call(self.seconds_left)
+
+        half = wait_exponential(multiplier=_INITIAL_PAUSE / 2, max=_MAX_PAUSE / 2)
+        tries = Retrying(
+            stop=self._is_too_late,
+            wait=lambda state: half(state) * (1 + wait_random(0, 1)(state)),
+            retry=retry_if_exception(is_retryable),
+            sleep=time.sleep,
+            reraise=True,
+        )
+        return tries(repeat)
+
+    def _is_too_late(self, state: RetryCallState) -> bool:
+        """Return whether the deadline would be over before the next try."""
+        return state.upcoming_sleep >= self.seconds_left

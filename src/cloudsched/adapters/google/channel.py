@@ -70,9 +70,4 @@ def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], ba
     Raises:
         grpc.RpcError: The error of the last try.
     """
-    while True:
-        try:
-            return call(backoff.seconds_left)
-        except grpc.RpcError as error:
-            if error.code() not in retryable or not backoff.wait():
-                raise
+    return backoff.retry(call, lambda error: isinstance(error, grpc.RpcError) and error.code() in retryable)

@@ -7,11 +7,11 @@ import gzip
 import os
 import random
 import socket
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
-import hpack
 import pytest
 from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.http.hpack_headers import Decoder, HeaderError, encode
-from cloudsched.emulator.http.http2_frames import PREFACE, Frame, ProtocolError, encode_frame, read_frames
+from cloudsched.emulator.http.grpc import PREFACE, GrpcConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,46 +35,46 @@ if TYPE_CHECKING:
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
 GET_QUEUE = "/google.cloud.tasks.v2.CloudTasks/GetQueue"
-
-names = st.binary(min_size=1, max_size=20)
-headers = st.lists(st.tuples(names, st.binary(max_size=60)), min_size=1, max_size=12)
+HEAD = [(":method", "POST"), (":path", GET_QUEUE), (":scheme", "http"), (":authority", "x")]
 
 
-@given(st.lists(st.tuples(headers, st.booleans()), min_size=1, max_size=10))
-def test_headers_of_the_reference_implementation_are_decoded(
-    blocks: list[tuple[list[tuple[bytes, bytes]], bool]],
-) -> None:
-    """Both share the tables of one connection, with and without Huffman coding."""
-    writer, reader = hpack.Encoder(), Decoder()
-    for block, huffman in blocks:
-        assert reader.decode(writer.encode(block, huffman=huffman)) == block
+def encode_frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """Encode an HTTP/2 frame, which need not make sense."""
+    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
 
 
-@given(st.lists(st.tuples(st.text("abc-", min_size=1), st.text("xyz %", max_size=400)), max_size=8))
-def test_the_reference_implementation_decodes_our_headers(block: list[tuple[str, str]]) -> None:
-    assert [(str(name), str(value)) for name, value in hpack.Decoder().decode(encode(block))] == block
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent += data
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_decoded_as_headers_or_refused(block: bytes) -> None:
-    try:
-        Decoder().decode(block)
-    except HeaderError:
-        return
-
-
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255), st.binary(max_size=50)), max_size=8), st.data())
-def test_frames_may_arrive_in_any_pieces(parts: list[tuple[int, int, bytes]], data: st.DataObject) -> None:
-    stream = b"".join(encode_frame(kind, flags, 7, payload) for kind, flags, payload in parts)
-    buffer, found, at = bytearray(), [], 0
-    while at < len(stream):
-        step = data.draw(st.integers(1, len(stream) - at))
-        buffer += stream[at : at + step]
-        at += step
-        found += list(read_frames(buffer))
-    assert found == [Frame(kind, flags, 7, payload) for kind, flags, payload in parts]
-    with pytest.raises(ProtocolError):
-        list(read_frames(bytearray(b"\xff" * 9)))
+@settings(max_examples=50)
+@given(st.integers(0, 65_000).map(os.urandom), st.data())
+def test_a_call_may_arrive_in_any_pieces(message: bytes, data: st.DataObject) -> None:
+    """Bytes are not messages: however a call is cut on its way, it is served whole, and answered with its reply."""
+    client = H2Connection()
+    client.initiate_connection()
+    client.send_headers(1, [*HEAD, ("content-type", "application/grpc")])
+    content = b"\0" + len(message).to_bytes(4, "big") + message
+    for start in range(0, len(content), 16_384):
+        client.send_data(1, content[start : start + 16_384], end_stream=start + 16_384 >= len(content))
+    stream = client.data_to_send()
+    wire, connection = Wire(), GrpcConnection(lambda path, got: path.encode() + got)
+    connection.connection_made(wire)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)) | st.integers(0, 120), max_size=12)))
+    for start, end in pairwise([0, *cuts, len(stream)]):
+        connection.data_received(stream[start:end])
+    received = b"".join(each.data for each in client.receive_data(wire.sent) if isinstance(each, DataReceived))
+    assert received[5:] == GET_QUEUE.encode() + message
 
 
 class Reference:
@@ -128,12 +127,14 @@ class Reference:
             self.flush()
         return found
 
-    def count_bytes_before_ping_reply(self) -> int:
-        """Send a ping and read until its reply, opening no window; return how much data came before the reply."""
-        self.http.ping(b"an echo?")
-        self.flush()
-        received = 0
+    def count_bytes_without_window(self, at_least: int) -> int:
+        """Read until so much data has come, opening no window; return how much has come by the reply to a ping."""
+        received, has_pinged = 0, False
         while True:
+            if received >= at_least and not has_pinged:
+                self.http.ping(b"an echo?")
+                self.flush()
+                has_pinged = True
             data = self.socket.recv(65536)
             assert data, "the connection was closed"
             for event in self.http.receive_data(data):
@@ -210,7 +211,7 @@ def test_a_reply_waits_for_the_clients_window(
     assert len(messages.message_class("ListTasksResponse").FromString(body[5:]).tasks) == 3
     reference = dial(emulator.address)
     reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
-    assert reference.count_bytes_before_ping_reply() == 65_535
+    assert reference.count_bytes_without_window(65_535) == 65_535
 
 
 def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
@@ -241,7 +242,7 @@ def test_a_reply_over_the_clients_limit_does_not_affect_the_next(emulator: Cloud
         b"GET\r\n\r\n",
         b"POST /v2 HTTP/9.9\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
-        PREFACE + b"\xff" * 64,
+        PREFACE + b"\x00\x40\x01" + b"\xff" * (6 + 16_385),
         PREFACE + encode_frame(4, 0, 0, b"123"),
         PREFACE + encode_frame(0, 0, 1, b"no call"),
         PREFACE + encode_frame(9, 4, 1, b""),
@@ -269,8 +270,7 @@ def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulato
     draw = random.Random(seed)  # noqa: S311 - a test's own dice
     writer = H2Connection()
     writer.initiate_connection()
-    head = [(":method", "POST"), (":path", GET_QUEUE), (":scheme", "http"), (":authority", "x")]
-    writer.send_headers(1, [*head, ("content-type", "application/grpc")])
+    writer.send_headers(1, [*HEAD, ("content-type", "application/grpc")])
     writer.send_data(1, b"\0" + len(get_queue()).to_bytes(4, "big") + get_queue(), end_stream=True)
     data = bytearray(writer.data_to_send())
     for _ in range(draw.randint(1, 6)):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
+from cloudsched.emulator.cli import INSTANT
 
 if TYPE_CHECKING:
     import logging
@@ -32,18 +33,6 @@ _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
 _TERMINATE_TIMEOUT_SECONDS = 10
 """How long a command may take to end after the signal."""
-
-
-def _parse_instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not an instant such as 2027-01-01T00:00:00Z.") from None
-    if at.tzinfo is None:
-        raise click.BadParameter(f"{value!r} has no offset from UTC; end it with Z for UTC.")
-    return at.astimezone(UTC)
 
 
 _PORT_TYPE = click.IntRange(0, 65535)
@@ -72,9 +61,7 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
     metavar="FILE|MODULE[:APP]",
     help="The app whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
 )
-@click.option(
-    "--freeze", callback=_parse_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
-)
+@click.option("--freeze", type=INSTANT, help="Start with the clock frozen at this instant.")
 @click.option("--reload", is_flag=True, help="Load the handlers again when their files change.")
 @click.option(
     "--print-env",

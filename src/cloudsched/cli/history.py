@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from cloudsched.cli.log_output import printable
 from cloudsched.domain.documents.journal import StepKind, StepStatus
+from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +27,12 @@ ERROR_STATUSES = {"FAILED", "TIMED_OUT", "RETRYING"}
 def detail_lines(execution: Execution) -> Iterator[Text]:
     """Yield a line for each progress note and each step, then those of the traceback."""
     for note in execution.progress:
-        yield Text.assemble((f"{_clock(note.at)}  ", "dim"), printable(note.text))
+        yield Text.assemble((f"{_clock(note.at)}  ", "dim"), to_printable(note.text))
     for step in execution.steps:
         yield _step_line(step)
     error = execution.error
     if execution.status in ERROR_STATUSES and error is not None and error.traceback:
-        yield from (Text(printable(line), "dim red") for line in error.traceback.splitlines())
+        yield from (Text(to_printable(line), "dim red") for line in error.traceback.splitlines())
 
 
 def _step_line(step: StepRecord) -> Text:
@@ -48,9 +48,9 @@ def _step_line(step: StepRecord) -> Text:
     attempts = f" (attempt {step.attempts})" if step.attempts > 1 else ""
     return Text.assemble(
         (f"{_clock(step.started_at)}  ", "dim"),
-        f"{step.number}. {step.kind.value.lower()}{printable(name)}{attempts}  ",
+        f"{step.number}. {step.kind.value.lower()}{to_printable(name)}{attempts}  ",
         (step.status.value, _STEP_STYLES.get(step.status, "")),
-        f"  {printable(end)}" if end else "",
+        f"  {to_printable(end)}" if end else "",
     )
 
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.emulator.model.instants import parse_time
 from cloudsched.errors import InvalidSchedule
 
+if TYPE_CHECKING:
+    from datetime import datetime
 
-def parse_instant(text: str, timezone: str | None, option: str) -> str:
-    """Return an instant with its offset; a local time is in the given zone. Errors name `option`."""
+
+def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
+    """Return an instant in UTC; a local time is in the given zone. Errors name `option`."""
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"{option}: {text!r} is not an instant; write it like 2027-01-01T09:00:00Z.") from None
+        at = parse_time(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
     if at.tzinfo is not None:
-        return text
+        return at
     if timezone is None:
         raise click.UsageError(f"{option}: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
     from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
 
     try:
-        return str(Schedule.parse(at.isoformat(timespec="seconds"), timezone).at)
+        local = Schedule.parse(at.isoformat(timespec="seconds"), timezone).at
     except InvalidSchedule as error:
         where = "--timezone" if error.field == "timezone" else option
         raise click.UsageError(f"{where}: {error.problem} ({error.hint}).") from None
+    assert local is not None  # noqa: S101 - what is parsed is one local time
+    return local

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.engine.execution.log_context import AttemptFields
+from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _OWN_LOGGER = "cloudsched"
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
-_MAX_LINE_LENGTH = 4_000
 
 
 class LineFormatter(logging.Formatter):
@@ -40,25 +40,19 @@ class LineFormatter(logging.Formatter):
         colour = _COLOURS.get(record.levelno)
         parts = [self._colour(self._prefix(), dim=True)]
         if task := fields.get("taskId"):
-            parts.append(self._colour(printable(str(task)), fg="cyan"))
-        message = printable(record.getMessage())
+            parts.append(self._colour(to_printable(str(task)), fg="cyan"))
+        message = to_printable(record.getMessage())
         if not _is_own(record):
             attempt = f" (attempt {fields['attempt']})" if "attempt" in fields else ""
             level = "" if record.levelno == logging.INFO else f"{record.levelname} "
             message = f"{fields.get('handler', record.name)}{attempt}: {level}{message}"
         parts.append(self._colour(message, fg=colour))
         trace = record.exc_text or (self.formatException(record.exc_info) if record.exc_info else "")
-        lines = [self._colour(f"  {printable(line)}", fg=colour, dim=True) for line in trace.splitlines()]
+        lines = [self._colour(f"  {to_printable(line)}", fg=colour, dim=True) for line in trace.splitlines()]
         return "\n".join([" ".join(part for part in parts if part), *lines])
 
     def _colour(self, text: str, *, fg: str | None = None, dim: bool | None = None) -> str:
         return click.style(text, fg=fg, dim=dim) if self._is_coloured and text and (fg or dim) else text
-
-
-def printable(text: str) -> str:
-    """Return text on one line, without control characters."""
-    text = text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + " …"
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[logging.LogRecord], bool]) -> None:

@@ -13,6 +13,7 @@ import click
 
 from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.errors import CloudschedError
+from cloudsched.local.untrusted_text import print_error
 
 _COMMANDS = {
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
@@ -76,5 +77,5 @@ def main() -> None:
     try:
         cloudsched(prog_name="cloudsched")
     except CloudschedError as error:
-        click.echo(f"cloudsched: {error}", err=True)
+        print_error(error)
         sys.exit(2)

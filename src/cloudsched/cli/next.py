@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.adapters.clocks import SystemClock
+from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -74,7 +75,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     now = SystemClock().now()
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     try:
-        start = _parse_instant(after, timezone) if after else now
+        start = parse_instant(after, timezone, "--after") if after else now
         read = _read(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
         parsed = read.schedule
         previews = preview(parsed, start, count)
@@ -104,18 +105,6 @@ def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies
             raise InvalidSchedule("dtstart", "has no meaning for a single instant", "omit it")
         fields["dtstart"] = dtstart
     return replace(read, schedule=Schedule.model_validate(fields))
-
-
-def _parse_instant(text: str, timezone: str) -> datetime:
-    try:
-        at = Schedule.parse(text, timezone=timezone).at
-    except InvalidSchedule as error:
-        if error.field == "timezone":
-            raise
-        at = None
-    if at is None:
-        raise click.UsageError(f"--after: {text[:40]!r} is not an instant; write it like 2027-01-31T09:00:00Z.")
-    return at
 
 
 def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import click
@@ -28,9 +28,7 @@ def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: st
 
     Both are instants, such as 2027-01-01T09:00:00Z.
     """
-    first, last = (
-        datetime.fromisoformat(parse_instant(text, timezone, name)) for text, name in ((start, "START"), (end, "END"))
-    )
+    first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
     Printer(as_json=as_json).print_task(client.backfill(task_id, first, last))
 
 

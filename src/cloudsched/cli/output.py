@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cloudsched.cli.history import ERROR_STATUSES, detail_lines
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +63,7 @@ class Printer:
         """Print all fields of one task."""
         content = _to_json(task)
         if self._as_json:
-            click.echo(json.dumps(content, ensure_ascii=False))
+            click.echo(to_json_line(content))
             return
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         names_width = max(map(len, content)) + _PADDING
@@ -81,7 +82,7 @@ class Printer:
         """Print a list of tasks."""
         if self._as_json:
             for task in tasks:
-                click.echo(json.dumps(_to_json(task), ensure_ascii=False))
+                click.echo(to_json_line(_to_json(task)))
             return
         rows = [*tasks]
         table = Table(box=None, header_style="bold", padding=(0, _PADDING, 0, 0))
@@ -105,7 +106,7 @@ class Printer:
     def print_execution(self, execution: Execution) -> None:
         """Print one execution on one line."""
         if self._as_json:
-            click.echo(json.dumps(execution.to_wire(), ensure_ascii=False))
+            click.echo(to_json_line(execution.to_wire()))
             return
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
         head = Text.from_markup(
@@ -157,6 +158,5 @@ def _format_cell(text: object) -> str:
     from rich.markup import escape  # noqa: PLC0415 - not needed for JSON
 
     colour = _COLOURS.get(str(text))
-    # Control characters could move the terminal's cursor.
-    shown = escape("".join(letter if letter.isprintable() else " " for letter in str(text)))
+    shown = escape(to_printable(str(text)))
     return f"[{colour}]{shown}[/]" if colour else shown

@@ -21,6 +21,7 @@ from cloudsched.cli.tree import send, tree
 from cloudsched.client.client import Client
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.local.untrusted_text import print_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -246,7 +247,7 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         except (Unavailable, QuotaExceeded) as error:
             if once or not has_connected:
                 raise
-            click.echo(f"cloudsched: will retry: {error}", err=True)
+            print_error(f"will retry: {error}")
             latest = []
         has_connected = True
         for execution in reversed(latest):
@@ -284,7 +285,7 @@ def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> 
         raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them as well.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
-    return {"at": parse_instant(at, timezone, "--at"), "timezone": timezone or "UTC"} if at else None
+    return {"at": parse_instant(at, timezone, "--at").isoformat(), "timezone": timezone or "UTC"} if at else None
 
 
 def _build_handler_fields(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from cloudsched.cli.history import detail_lines
 from cloudsched.cli.output import make_console
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,7 +46,7 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
     """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
     view = client.tree(task_id, execution)
     if as_json:
-        click.echo(json.dumps(view.model_dump(mode="json", by_alias=True), ensure_ascii=False))
+        click.echo(to_json_line(view.model_dump(mode="json", by_alias=True)))
         return
     details = _Details(client, execution)
     drawing = Drawing(details.label(view.task))
@@ -114,4 +115,6 @@ class _Details:
 
 
 def _make_label(task: TaskView) -> Text:
-    return Text.assemble((f"{task.status:<9}", _STYLES[task.status]), f" {task.handler}  ", (task.id, "dim"))
+    return Text.assemble(
+        (f"{task.status:<9}", _STYLES[task.status]), f" {to_printable(task.handler)}  ", (to_printable(task.id), "dim")
+    )

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.log_output import configure_line_logging, printable
+from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.reachability import find_missing_stack
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
+from cloudsched.local.untrusted_text import print_error, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,7 +176,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
         except CloudschedError as error:
             code, problem = 2, str(error)
     if problem:
-        click.echo(printable(f"cloudsched: {problem}"), err=True)
+        print_error(problem)
     elif once and not finished and not instance.was_stopped:
         click.echo(f"Nothing waits in {queue} that this worker may run: check its skills, handlers and owner.")
     _exit(code, at_once=instance.leaves_handlers_running, is_stopped=instance.was_stopped)
@@ -282,9 +283,9 @@ def _print_attempt(summary: AttemptSummary) -> None:
     reason = f": {summary.reason}" if summary.reason else ""
     attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""
     line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){reason}"
-    click.echo(printable(line))
+    click.echo(to_printable(line))
     for trace_line in summary.traceback.splitlines():
-        click.echo(f"  {printable(trace_line)}", err=True)
+        click.echo(f"  {to_printable(trace_line)}", err=True)
 
 
 @contextmanager

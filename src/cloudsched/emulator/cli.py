@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import signal
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cloudsched.emulator.http.control_json import InvalidControlRequest, read_faults
+from cloudsched.emulator.model.instants import parse_instant
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.emulator.model.faults import Faults
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
@@ -25,16 +27,19 @@ _FAULT_HELP: Final = (
 )
 
 
-def _parse_instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not an instant, for example 2027-01-01T00:00:00Z.") from None
-    if at.tzinfo is None:
-        raise click.BadParameter(f"{value!r} has no time zone; end it with Z for UTC.")
-    return at.astimezone(UTC)
+class _Instant(click.ParamType):
+    """An option that takes an instant."""
+
+    name = "instant"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            return parse_instant(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+INSTANT: Final = _Instant()
 
 
 def _parse_faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
@@ -69,9 +74,7 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 @click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml with queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
-@click.option(
-    "--freeze", callback=_parse_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
-)
+@click.option("--freeze", type=INSTANT, help="Start with the clock frozen at this instant.")
 @click.option("--app-engine", default="", metavar="URL", help="The base URL of App Engine targets.")
 @click.option(
     "--functions-url",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched import errors
 from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def explain_import_errors(name: str) -> Iterator[None]:
         hint = "Name a module, or a file that ends in .py." if error.name == name else "Is it installed?"
         raise Misconfigured(_with_user_frames(f"{name} cannot be imported: {error}. {hint}", error)) from error
     except (Exception, SystemExit) as error:
-        text = _to_printable(str(error))
+        text = to_printable(str(error))
         kind = type(error).__name__
         message = f"{name} cannot be imported: {kind}{f': {text}' if text else ''}"
         if text == _NULL_BYTES:
@@ -63,7 +64,7 @@ def _describe_syntax_error(name: str, error: SyntaxError) -> str:
     """Say where Python stopped parsing. An error about null bytes has no line, and in some versions no file."""
     file = _to_relative_path(error.filename) if error.filename and not error.filename.startswith("<") else name
     line = f", line {error.lineno}" if error.lineno else ""
-    return f"{file}{line}: {_to_printable(error.msg)}"
+    return f"{file}{line}: {to_printable(error.msg)}"
 
 
 def _with_user_frames(message: str, error: BaseException) -> str:
@@ -81,7 +82,3 @@ def _to_relative_path(file: str) -> str:
     """Return a path relative to the working directory if it lies below that."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
-
-
-def _to_printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)

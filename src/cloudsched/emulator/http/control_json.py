@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloudsched.emulator.model.faults import Faults
+from cloudsched.emulator.model.instants import parse_instant
 
 _DURATION: Final = re.compile(
     r"P(?:(?P<weeks>\d+(?:\.\d+)?)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
@@ -52,13 +53,9 @@ def read_instant(text: object) -> datetime:
         InvalidControlRequest: if it is invalid or has no UTC offset.
     """
     try:
-        at = datetime.fromisoformat(text) if isinstance(text, str) else None
-        at = at.astimezone(UTC) if at is not None and at.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        at = None
-    if at is None:
-        raise InvalidControlRequest(f"{text!r} is not an instant with a time zone, for example 2027-01-01T00:00:00Z.")
-    return at
+        return parse_instant(text if isinstance(text, str) else repr(text))
+    except ValueError as error:
+        raise InvalidControlRequest(str(error)) from None
 
 
 def read_duration(value: object) -> timedelta:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.main import cloudsched
-from cloudsched.emulator.cli import INSTANT
+from cloudsched.emulator.cli import read_instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,22 +36,17 @@ def test_what_is_not_an_instant_is_refused_with_the_same_words(command: tuple[st
     assert f"{text[:40]!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said
 
 
-def read_option(text: str) -> datetime:
-    at: datetime = INSTANT.convert(text, None, None)
-    return at
-
-
 def read_with_zone(text: str) -> datetime:
     return parse_instant(text, None, "--at")
 
 
-@pytest.mark.parametrize("read", [read_option, read_with_zone])
+@pytest.mark.parametrize("read", [read_instant, read_with_zone])
 @pytest.mark.parametrize("text", ["2027-01-31T12:00:00Z", "2027-01-31T13:00:00+01:00", "20270131T120000Z"])
 def test_an_instant_is_read_with_its_offset(read: Callable[[str], datetime], text: str) -> None:
     assert read(text) == NOON
 
 
-@pytest.mark.parametrize("read", [read_option, read_with_zone])
+@pytest.mark.parametrize("read", [read_instant, read_with_zone])
 def test_a_local_time_needs_a_zone(read: Callable[[str], datetime]) -> None:
     with pytest.raises(click.UsageError, match=r"'2027-01-31T12:00:00' has no time zone; end it with Z for UTC"):
         read("2027-01-31T12:00:00")

@@ -27,19 +27,12 @@ _FAULT_HELP: Final = (
 )
 
 
-class _Instant(click.ParamType):
-    """An option that takes an instant."""
-
-    name = "instant"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            return parse_instant(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-INSTANT: Final = _Instant()
+def read_instant(value: str) -> datetime:
+    """Return the instant that an option gives: the type of such an option."""
+    try:
+        return parse_instant(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _parse_faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
@@ -74,7 +67,7 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 @click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml with queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
-@click.option("--freeze", type=INSTANT, help="Start with the clock frozen at this instant.")
+@click.option("--freeze", type=read_instant, metavar="INSTANT", help="Start with the clock frozen at this instant.")
 @click.option("--app-engine", default="", metavar="URL", help="The base URL of App Engine targets.")
 @click.option(
     "--functions-url",

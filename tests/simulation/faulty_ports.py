@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, Version, VersionedLock, VersionedTask
 
 T = TypeVar("T")
@@ -54,6 +55,10 @@ class FaultyStore:
 
     def __init__(self, world: World) -> None:
         self._world = world
+
+    @property
+    def records(self) -> RecordStore:
+        return self._world.real_store.records
 
     def load(self, task_id: str) -> VersionedTask | None:
         return self._call("load", lambda: self._world.real_store.load(task_id))

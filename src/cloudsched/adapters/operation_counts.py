@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+    from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
         Page,
@@ -80,6 +82,11 @@ class CountingStore:
     def __init__(self, store: Store, counts: Counts) -> None:
         self._store = store
         self._counts = counts
+
+    @property
+    def records(self) -> RecordStore:
+        """The records, whose operations are counted as well."""
+        return CountingRecords(self._store.records, self._counts)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Pass on; one read."""
@@ -205,6 +212,36 @@ def _count_lock_writes(lock: VersionedLock) -> tuple[int, int]:
     """Return how many documents a lock's commit writes and deletes. To check the lock's version alone is a write."""
     is_deleted = lock.new_document.is_empty
     return len(lock.entered) + (not is_deleted), len(lock.left) + is_deleted
+
+
+class CountingRecords:
+    """A `RecordStore` that counts the documents that the wrapped one reads and writes."""
+
+    def __init__(self, records: RecordStore, counts: Counts) -> None:
+        self._records = records
+        self._counts = counts
+
+    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
+        """Pass on; one read."""
+        self._counts.add(reads=1)
+        return self._records.load(kind, record_id)
+
+    def write(self, record: Record, expected_version: Version | None) -> Version:
+        """Pass on; if it succeeds, one commit with one write."""
+        version = self._records.write(record, expected_version)
+        self._counts.add(commits=1, writes=1)
+        return version
+
+    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
+        """Pass on; if it succeeds, one commit with one deletion."""
+        self._records.delete(kind, record_id, expected_version)
+        self._counts.add(commits=1, deletes=1)
+
+    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
+        """Pass on; a read for each record, and one if there is none."""
+        found = self._records.list(kind, owner, limit=limit)
+        self._counts.add(reads=max(1, len(found)))
+        return found
 
 
 class CountingDispatcher:

@@ -28,6 +28,7 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.locks import Lock
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
+RECORDS = (Feed,)
+"""Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])
 FILTERS: dict[str, tuple[Any, ...]] = {
@@ -125,6 +128,8 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
         assert set(calls) == methods(Store), "call every method of the port"
         for call in calls.values():
             call()
+        for kind in RECORDS:
+            store.records.list(kind, "ada", limit=5)
     with closing(FirestoreTaskCounter(**DATABASE)) as counter:
         assert methods(TaskCounter) == {"count_unfinished", "count_created_since"}
         counter.count_unfinished("ada", 10)
@@ -165,7 +170,7 @@ def test_a_missing_index_is_found(rules: ProductionRules) -> None:
 
 def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
     """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
-    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks", "waiters"):
+    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks", "waiters", "feeds"):
         assert rules.indexes.overrides[collection, "*"] == frozenset(), collection
         assert not rules.indexes.single_field_indexes(collection, "payload.anything")
 

@@ -103,6 +103,16 @@ def build_name_query(collection: str, limit: int, after: str | None = None) -> M
     return query
 
 
+def build_owner_query(collection: str, owner: str, limit: int) -> Message:
+    """Return the query for an owner's documents of a collection, by id."""
+    query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
+    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
+    condition = query.where.field_filter
+    condition.field.field_path, condition.op = "owner", _Operator.EQUAL
+    condition.value.CopyFrom(encode(owner))
+    return query
+
+
 def build_waiter_query(
     limit: int, after: str | None = None, task_ids: Sequence[str] | None = None, worker_group: str | None = None
 ) -> Message:
@@ -168,6 +178,7 @@ INDEXED_TEXTS = {
     "tasks": (("owner",), ("handler",), ("parent", "taskId")),
     "offers": (("owner",), ("queueKey",), ("order",)),
     "waiters": (("taskId",), ("workerGroup",)),
+    "feeds": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

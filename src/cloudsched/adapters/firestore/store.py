@@ -9,6 +9,7 @@
     inboxes/{owner}/messages/{messageId}        Message
     locks/{lockId}                              Lock
     locks/{lockId}/waiters/{entryId}            Waiter
+    {collection}/{id}                           Record
 
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
 it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. An offer also gets ``writtenAt``,
@@ -17,13 +18,13 @@ set by Firestore's clock, which listeners order by.
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, build_precondition_write, with_precondition
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
@@ -37,6 +38,7 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_task_listing,
 )
+from cloudsched.adapters.firestore.records import FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
 from cloudsched.adapters.firestore.waiters import list_waiters
@@ -67,10 +69,6 @@ DEADLINE = timedelta(seconds=10)
 
 _Write: google_calls.Message = proto.Write.pb()
 _REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
-
-_SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
-_MAX_ID_BYTES = 1500
-"""The most bytes of an id, or of a value in a query's filter."""
 
 PURGE_BATCH_SIZE = 300
 """How many documents one commit removes."""
@@ -103,6 +101,7 @@ class FirestoreStore:
         path = f"projects/{project}/databases/{database}"
         self._documents = f"{path}/documents"
         self._rpc = FirestoreRpc(path, emulator, deadline)
+        self.records = FirestoreRecords(self._rpc, self._documents)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
@@ -218,7 +217,7 @@ class FirestoreStore:
         """Return a page of the tasks that match a query."""
         listing = build_task_listing(query)
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
-        parent = None if listing.is_empty or longest > _MAX_ID_BYTES else self._documents
+        parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
         return self._fetch_page(Task, parent, listing, query, limit, page_token)
 
     def list_due_tasks(
@@ -280,10 +279,7 @@ class FirestoreStore:
         self._rpc.close()
 
     def _document_name(self, *path: str) -> str | None:
-        """Return a document's full name, or None if it is none (firebase.google.com/docs/firestore/quotas)."""
-        if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= _MAX_ID_BYTES for segment in path):
-            return None
-        return "/".join((self._documents, *path))
+        return document_name(self._documents, *path)
 
     def _get(self, *path: str) -> google_calls.Message | None:
         name = self._document_name(*path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 6
+LAYOUT_VERSION: Final = 7
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
@@ -49,6 +49,10 @@ LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE waiters (
         lock_key TEXT NOT NULL, id TEXT NOT NULL, task_id TEXT NOT NULL, worker_group TEXT NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (lock_key, id)) WITHOUT ROWID""",
+    """CREATE TABLE records (
+        kind TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (kind, id))""",
+    "CREATE INDEX records_of_owner ON records (kind, owner, id)",
     "CREATE INDEX waiters_of_task ON waiters (lock_key, task_id, id)",
     "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
 )

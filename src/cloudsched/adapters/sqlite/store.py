@@ -23,6 +23,7 @@ from cloudsched.adapters.sqlite.queries import (
     from_microseconds,
     to_microseconds,
 )
+from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.document_size import require_document_fits
@@ -100,6 +101,7 @@ class SqliteStore:
             StoreUnavailable: The file cannot be opened.
         """
         self._database = Database(path, LAYOUT, LAYOUT_VERSION)
+        self.records = SqliteRecords(self._database)
         self._on_removed = on_removed
 
     @property

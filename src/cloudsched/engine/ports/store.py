@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.engine.ports.records import RecordStore
 
 T = TypeVar("T")
 
@@ -153,6 +154,11 @@ class Store(Protocol):
       ``unreadable`` and counted in the page. Loading it by its id is an error.
     * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
     """
+
+    @property
+    def records(self) -> RecordStore:
+        """The documents that callers write as a whole."""
+        ...
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""

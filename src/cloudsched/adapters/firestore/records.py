@@ -1,0 +1,80 @@
+"""Records in Firestore: a collection for each kind, ``{collection}/{id}``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from google.cloud.firestore_v1.types import write as proto
+
+from cloudsched.adapters.firestore.names import document_name
+from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondition
+from cloudsched.adapters.firestore.queries import build_owner_query
+from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.write_limits import require_write_fits
+from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.records import R, VersionedRecord
+from cloudsched.engine.ports.store import Version
+from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.adapters.firestore.rpc import FirestoreRpc
+    from cloudsched.adapters.google.channel import Message
+    from cloudsched.domain.documents.record import Record
+
+_Write: Message = proto.Write.pb()
+
+
+class FirestoreRecords:
+    """A `RecordStore` in the database of a `FirestoreStore`."""
+
+    def __init__(self, rpc: FirestoreRpc, documents: str) -> None:
+        """Take the store's connection, and the full name of its documents."""
+        self._rpc = rpc
+        self._documents = documents
+
+    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
+        """Return a record as it is now, or None. One document is read."""
+        name = document_name(self._documents, kind.collection, record_id)
+        found = None if name is None else self._rpc.get(name)[0]
+        if found is None:
+            return None
+        return VersionedRecord(_to_record(kind, found), Version(found.update_time.ToNanoseconds()))
+
+    def write(self, record: Record, expected_version: Version | None) -> Version:
+        """Create a record, or replace it if it has the expected version."""
+        name = document_name(self._documents, record.collection, record.id)
+        if name is None:
+            raise InvalidInput("id", "cannot be the name of a document", "Leave out slashes, and names like __x__.")
+        write, data = _Write(), record.to_stored()
+        write.update.name = name
+        encode_fields(write.update.fields, data)
+        require_write_fits((record.collection, record.id), write, data)
+        response = self._rpc.commit([with_precondition(write, expected_version)])
+        if response is None:
+            raise VersionConflict(f"record {record.id}")
+        return Version(response.write_results[0].update_time.ToNanoseconds())
+
+    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
+        """Delete a record that has the expected version."""
+        name = document_name(self._documents, kind.collection, record_id)
+        write = with_precondition(_Write(delete=name), expected_version) if name else None
+        if write is None or self._rpc.commit([write]) is None:
+            raise VersionConflict(f"record {record_id}")
+
+    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
+        """Return an owner's records of a kind, by id. Reads only those."""
+        found = self._rpc.query(self._documents, build_owner_query(kind.collection, owner, limit))
+        return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)
+
+
+def _to_record(kind: type[R], document: Message) -> R:
+    key = document.name.rpartition("/")[2]
+    try:
+        data = decode(document.fields)
+    except Exception as error:  # whatever another program has written
+        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
+    data.pop(COMMIT_ID, None)
+    return kind.from_stored(key, data)

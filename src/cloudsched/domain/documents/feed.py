@@ -1,0 +1,38 @@
+"""A feed: an owner's tasks as a calendar to subscribe to. ``feeds/{feedId}``.
+
+Whoever knows the feed's secret may read it, as calendar programs cannot log in. The id is the secret's hash, so that
+one read finds the feed, and nobody who can read the document learns the secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import ClassVar, Final
+
+from pydantic import Field
+
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.task import Category
+
+SECRET_BYTES: Final = 32
+
+
+class Feed(Record):
+    """What one feed shows."""
+
+    collection: ClassVar[str] = "feeds"
+    max_per_owner: ClassVar[int] = 20
+
+    categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
+    """Only tasks of these categories; all if there are none."""
+
+
+def new_secret() -> str:
+    """Return a feed's secret: 256 random bits, as 43 letters, digits, hyphens and underscores."""
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def feed_id(secret: str) -> str:
+    """Return the id of the feed with a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

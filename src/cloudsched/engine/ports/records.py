@@ -1,0 +1,58 @@
+"""The port for records: small documents that callers write as a whole, such as feeds and calendars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.documents.record import Record
+    from cloudsched.engine.ports.store import Version
+
+R = TypeVar("R", bound="Record")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedRecord(Generic[R]):
+    """A record as it was read, and its version."""
+
+    record: R
+    version: Version
+
+
+class RecordStore(Protocol):
+    """Stores records, each under its kind and its id.
+
+    * A write or a deletion takes effect only if the record still has the version that was read. Of any number of
+      callers that expect the same version, exactly one succeeds.
+    * A read that starts after a write has returned sees it.
+    * A record that cannot be read (damaged, or of a newer version) is skipped in lists. Loading it is an error.
+    """
+
+    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
+        """Return a record as it is now, or None. One document is read."""
+        ...
+
+    def write(self, record: Record, expected_version: Version | None) -> Version:
+        """Write a record; return its new version.
+
+        `expected_version` is the version that was read; None means that the record must not exist.
+
+        Raises:
+            VersionConflict: It has another version by now, no longer exists, or exists although it must not.
+        """
+        ...
+
+    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
+        """Delete a record.
+
+        Raises:
+            VersionConflict: It has another version by now, or no longer exists.
+        """
+        ...
+
+    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
+        """Return an owner's records of a kind, by id. Reads only those."""
+        ...

@@ -1,0 +1,86 @@
+"""What every adapter of the port `RecordStore` does."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.task import Category
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def make_feed(feed_id: str = "f1", owner: str = "ada", categories: tuple[Category, ...] = ()) -> Feed:
+    return Feed(id=feed_id, owner=owner, created_at=NOW, updated_at=NOW, categories=categories)
+
+
+def test_a_record_is_read_as_it_was_written(store: Store) -> None:
+    """With all its fields; one that was never written is None."""
+    feed = make_feed(categories=(Category.REPORT,))
+    version = store.records.write(feed, None)
+    stored = store.records.load(Feed, "f1")
+    assert stored is not None
+    assert (stored.record, stored.version) == (feed, version)
+    assert store.records.load(Feed, "f2") is None
+    assert store.records.load(Feed, "a/b") is None
+
+
+def test_a_record_is_created_once(store: Store) -> None:
+    """Of several callers that create it at once, one succeeds, and its record stays."""
+
+    def create(number: int) -> bool:
+        try:
+            store.records.write(make_feed(owner=f"owner-{number}"), None)
+        except VersionConflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        created = list(threads.map(create, range(8)))
+    assert created.count(True) == 1
+    stored = store.records.load(Feed, "f1")
+    assert stored is not None
+    assert stored.record.owner == f"owner-{created.index(True)}"
+
+
+def test_a_write_needs_the_version_that_was_read(store: Store) -> None:
+    """A record that has changed since, or is gone, is neither replaced nor deleted."""
+    first = store.records.write(make_feed(), None)
+    second = store.records.write(make_feed(categories=(Category.REPORT,)), first)
+    assert first != second
+    with pytest.raises(VersionConflict):
+        store.records.write(make_feed(), first)
+    with pytest.raises(VersionConflict):
+        store.records.delete(Feed, "f1", first)
+    store.records.delete(Feed, "f1", second)
+    assert store.records.load(Feed, "f1") is None
+    with pytest.raises(VersionConflict):
+        store.records.write(make_feed(), second)
+    with pytest.raises(VersionConflict):
+        store.records.delete(Feed, "f1", second)
+
+
+def test_a_record_that_is_created_again_has_another_version(store: Store) -> None:
+    """Who read the first one cannot change the second."""
+    first = store.records.write(make_feed(), None)
+    store.records.delete(Feed, "f1", first)
+    store.records.write(make_feed(), None)
+    with pytest.raises(VersionConflict):
+        store.records.write(make_feed(), first)
+
+
+def test_an_owners_records_are_listed_by_id(store: Store) -> None:
+    """Only theirs, at most as many as asked for."""
+    for feed_id, owner in (("b", "ada"), ("a", "ada"), ("c", "bob"), ("d", "ada")):
+        store.records.write(make_feed(feed_id, owner), None)
+    assert [each.id for each in store.records.list(Feed, "ada", limit=10)] == ["a", "b", "d"]
+    assert [each.id for each in store.records.list(Feed, "ada", limit=2)] == ["a", "b"]
+    assert store.records.list(Feed, "eve", limit=10) == []

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import Store, Version
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.version import Version
 
 QUEUE_KEY = "benchmark"
 SETTINGS = Settings(secret="benchmarks have no secrets")

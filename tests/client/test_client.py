@@ -61,6 +61,11 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert [execution.status for execution in executions] == ["SUCCEEDED"] * 5
     assert client.execution(task.id, executions[0].id) == executions[0]
     assert list(client.inbox("ada")) == []
+    feed = client.create_feed("ada", ["REPORT"])
+    assert str(feed.url).endswith(".ics")
+    assert [each.id for each in client.feeds("ada")] == [feed.id]
+    client.delete_feed(feed.id)
+    assert client.feeds("ada") == []
     assert client.cancel(task.id).status is TaskStatus.CANCELLED
     client.delete(task.id)
     with pytest.raises(NotFound):

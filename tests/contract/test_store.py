@@ -23,7 +23,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.engine.ports.store import Store, TaskQuery, TaskWrite, Version
+from cloudsched.engine.ports.store import Store, TaskQuery, TaskWrite
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
     from tests.contract.conftest import OpenStore
+
+    from cloudsched.engine.ports.version import Version
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ODD = NOW.replace(microsecond=123456)

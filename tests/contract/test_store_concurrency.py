@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
 
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.engine.ports.store import Store, Version
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.version import Version
 
 CALLERS = 8
 

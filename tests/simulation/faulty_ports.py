@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, Version, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
 

@@ -65,7 +65,7 @@ class CircuitBreakerProxy(Generic[P]):
 
 
 class _GuardedPort:
-    """A port whose methods are all guarded, except `close`, which must always work."""
+    """A port whose methods are all guarded, with those of its records, except `close`, which must always work."""
 
     def __init__(self, port: object, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._port = port
@@ -73,6 +73,10 @@ class _GuardedPort:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port's own
         value = getattr(self._port, name)
+        if name == "records":
+            guarded_records = _GuardedPort(value, self._guard)
+            setattr(self, name, guarded_records)
+            return guarded_records
         if name == "close" or not callable(value):
             return value
         guarded = self._guard(value)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
         Store,
         TaskQuery,
         TaskWrite,
-        Version,
         VersionedLock,
         VersionedTask,
     )
+    from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
 

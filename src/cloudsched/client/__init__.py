@@ -5,6 +5,16 @@ Needs no Google package. May import the domain's documents, which the API's answ
 
 from cloudsched.client.client import AsyncClient, Client
 from cloudsched.client.connection import RETRIES
-from cloudsched.client.views import ClaimView, Created, HeartbeatResult, TaskView, TreeView
+from cloudsched.client.views import ClaimView, Created, FeedView, HeartbeatResult, TaskView, TreeView
 
-__all__ = ["RETRIES", "AsyncClient", "ClaimView", "Client", "Created", "HeartbeatResult", "TaskView", "TreeView"]
+__all__ = [
+    "RETRIES",
+    "AsyncClient",
+    "ClaimView",
+    "Client",
+    "Created",
+    "FeedView",
+    "HeartbeatResult",
+    "TaskView",
+    "TreeView",
+]

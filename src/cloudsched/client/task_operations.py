@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, operation
 from cloudsched.client.problems import error_from_problem
 from cloudsched.client.responses import parse_task
-from cloudsched.client.views import Created, TaskView, TreeView
+from cloudsched.client.views import Created, FeedView, TaskView, TreeView
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
@@ -203,6 +203,29 @@ class TaskOperations:
         """Yield the messages in an owner's inbox, the newest first, page by page."""
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
         return Listing(path, "messages", {}, Message.model_validate)
+
+    @operation
+    def create_feed(self, owner: str | None = None, categories: Iterable[str] = ()) -> Flow[FeedView]:
+        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/calendars.md).
+
+        Args:
+            owner: Whose tasks it shows; the caller's if None.
+            categories: Only tasks of these categories; all if there are none.
+        """
+        body = {"owner": owner, "categories": list(categories)}
+        answer = yield ApiRequest("POST", "/v1/feeds", {key: value for key, value in body.items() if value is not None})
+        return answer.read("a feed", FeedView.model_validate)
+
+    @operation
+    def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
+        """Return an owner's feeds, without their addresses; the caller's if None."""
+        answer = yield ApiRequest("GET", "/v1/feeds", query={} if owner is None else {"owner": owner})
+        return answer.read_list("feeds", FeedView.model_validate)
+
+    @operation
+    def delete_feed(self, feed_id: str) -> Flow[None]:
+        """Revoke a feed: its address shows nothing any more."""
+        yield ApiRequest("DELETE", f"/v1/feeds/{quote(feed_id, safe='')}")
 
     @operation
     def preview(self, schedule: dict[str, Any], count: int = 10) -> Flow[list[datetime]]:

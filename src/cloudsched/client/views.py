@@ -66,6 +66,17 @@ class Created(BaseModel):
     error: CloudschedError | None
 
 
+class FeedView(_View):
+    """A feed: an owner's tasks as a calendar to subscribe to."""
+
+    id: str
+    owner: str
+    categories: tuple[str, ...] = ()
+    created_at: datetime
+    url: str | None = None
+    """Where it is; only in the response to its creation."""
+
+
 class TreeView(_View):
     """A task and the calls that it made, in order."""
 

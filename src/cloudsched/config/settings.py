@@ -88,6 +88,13 @@ class Settings:
         default="",
         shown_default="**required**",
     )
+    public_url: str = setting(
+        "CLOUDSCHED_PUBLIC_URL",
+        "the address under which people and their programs reach the API, with the path that it is mounted under: what "
+        "links and [feeds](calendars.md) begin with; without one, the address of the request",
+        ADDRESS,
+        default="",
+    )
     secret: str = setting(
         "CLOUDSCHED_SECRET",
         "the secret that signs dispatches; at least 16 characters",

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.tasks.feeds import Feeds
     from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
@@ -253,6 +254,13 @@ class Container:
             locks=self.locks,
             quotas=self.quotas,
         )
+
+    @lazy_property
+    def feeds(self) -> Feeds:
+        """Shows tasks as calendars."""
+        from cloudsched.engine.tasks.feeds import Feeds  # noqa: PLC0415 - imported only when used
+
+        return Feeds(self.store, self.clock)
 
     @lazy_property
     def tracer(self) -> Tracer:

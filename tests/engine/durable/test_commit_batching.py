@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 HOUR = timedelta(hours=1)
 LARGE = "x" * 16_000

@@ -18,7 +18,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:

@@ -22,7 +22,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from cloudsched import Execution, Task
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 
 class Note(BaseModel):

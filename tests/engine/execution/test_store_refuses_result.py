@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched import App, Context
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 
 class Narrow(SqliteStore):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 
 class CommitReplyLostStore(SqliteStore):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Task
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
     from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)

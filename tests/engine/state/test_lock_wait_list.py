@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 
 @pytest.fixture

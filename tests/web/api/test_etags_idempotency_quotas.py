@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.web.conftest import Call
+
+    from cloudsched.web.api.operation import Operation
 
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Request
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import Misconfigured, Unauthenticated
-from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from werkzeug.test import TestResponse
 
     from cloudsched.testing import Simulation
+    from cloudsched.web.api.operation import Operation
 
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
 SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
@@ -78,7 +79,9 @@ def body_for(operation: Operation) -> object:
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
     """Without credentials, each operation is a 401 that says how to authenticate."""
-    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    path = operation.path.format(
+        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64
+    )
     answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
@@ -155,7 +158,9 @@ def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, oper
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
     """A reader and a viewer may read, and get 403 for everything else."""
-    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    path = operation.path.format(
+        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64
+    )
     answer = roles.ask(who, operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.READ)
 
@@ -163,7 +168,9 @@ def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who:
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
     """A worker gets 403 for everything but claiming and ending work, even for reading."""
-    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    path = operation.path.format(
+        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64
+    )
     answer = roles.ask("worker", operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text
 

@@ -9,7 +9,7 @@ from google.cloud.firestore_v1.types import write as proto
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 COMMIT_ID = "commitId"
 _Write: google_calls.Message = proto.Write.pb()

@@ -14,7 +14,7 @@ from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.adapters.firestore.write_limits import require_write_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord
-from cloudsched.engine.ports.store import Version
+from cloudsched.engine.ports.version import Version
 from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from cloudsched.adapters.sqlite.queries import BODY
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord
-from cloudsched.engine.ports.store import Version
+from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

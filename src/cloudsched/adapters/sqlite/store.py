@@ -34,7 +34,8 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import Page, TaskQuery, VersionedLock, VersionedTask
+from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

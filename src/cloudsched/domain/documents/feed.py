@@ -7,15 +7,12 @@ one read finds the feed, and nobody who can read the document learns the secret.
 from __future__ import annotations
 
 import hashlib
-import secrets
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from pydantic import Field
 
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Category
-
-SECRET_BYTES: Final = 32
 
 
 class Feed(Record):
@@ -26,11 +23,6 @@ class Feed(Record):
 
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
     """Only tasks of these categories; all if there are none."""
-
-
-def new_secret() -> str:
-    """Return a feed's secret: 256 random bits, as 43 letters, digits, hyphens and underscores."""
-    return secrets.token_urlsafe(SECRET_BYTES)
 
 
 def feed_id(secret: str) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.engine.ports.version import Version
 
 R = TypeVar("R", bound="Record")
 

@@ -18,17 +18,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
-
-    value: object
-    offer: OfferEntry | None = None
-    """The offer that is stored with this version of a task, so that a commit knows whether to write or delete it."""
 
 
 @dataclass(frozen=True, slots=True)

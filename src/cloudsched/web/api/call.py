@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
-    from cloudsched.web.api.operations import Operation
+    from cloudsched.web.api.operation import Operation
     from cloudsched.web.api.visibility import Visibility
     from cloudsched.web.auth.roles import Caller
 

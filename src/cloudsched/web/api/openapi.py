@@ -18,10 +18,11 @@ from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_examples import build_request_examples, response_example
 from cloudsched.web.api.openapi_response_schemas import ref
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema
-from cloudsched.web.api.operations import OPERATIONS, TAGS, Operation
+from cloudsched.web.api.operations import OPERATIONS, TAGS
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
+    from cloudsched.web.api.operation import Operation
 
 Json = dict[str, Any]
 
@@ -49,12 +50,15 @@ _PROBLEM_HEADERS: Final[dict[int, Json]] = {
     503: {"Retry-After": _RETRY_AFTER},
 }
 _SUCCESSES: Final = {200: "Done.", 201: "Created.", 204: "Deleted.", 304: "Not modified."}
+_FEED_ID: Final = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _PATH: Final = {
     "taskId": ("The task's id.", get_pattern(TaskId), "weekday-report"),
     "event": ("The event's name.", get_pattern(EventName), "approved"),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$", "20270104T080000Z"),
     "queue": ("The queue's name.", get_pattern(QueueName), "gpu"),
     "owner": ("The inbox's owner.", get_pattern(Owner), "ada"),
+    "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
+    "feedSecret": ("The feed's secret.", r"^[A-Za-z0-9_-]{43}$", "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43]),
 }
 
 
@@ -211,7 +215,7 @@ def _link(operation: str, **parameters: str) -> Json:
 
 
 def _content(schema: str) -> Json:
-    if schema == "text/html":
+    if schema in {"text/html", "text/calendar"}:
         return {schema: {"schema": {"type": "string"}}}
     if schema == "OpenApi":
         return {"application/json": {"schema": {"type": "object"}}}

@@ -40,6 +40,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
             "value": {"start": "2027-01-01T00:00:00Z", "end": "2027-01-31T23:59:59Z"},
         }
     },
+    "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
     "claim": {
         "worker": {
@@ -175,6 +176,12 @@ _MESSAGE: Final[Json] = {
     "body": "Sales are up by 3 %.",
     "createdAt": "2027-01-04T08:00:02.480Z",
 }
+_FEED: Final[Json] = {
+    "id": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "owner": "ada",
+    "categories": ["REPORT"],
+    "createdAt": "2027-01-04T08:00:00Z",
+}
 _RESPONSES: Final[dict[str, Json]] = {
     "Task": _TASK,
     "ReportedTask": _TASK,
@@ -204,6 +211,8 @@ _RESPONSES: Final[dict[str, Json]] = {
         "isCancelled": False,
     },
     "MessagePage": {"messages": [_MESSAGE]},
+    "Feeds": {"feeds": [_FEED]},
+    "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
     "Occurrences": {"occurrences": [_OCCURRENCE]},
     "SchedulePreview": {
         "description": "Every weekday at 09:00 (Europe/Paris)",

@@ -19,6 +19,7 @@ def build_response_schemas() -> Json:
     """Return the schemas that have no model."""
     text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Fetches the next page."}}
     occurrence = object_schema({"utc": instant_schema(), "local": instant_schema()}, "utc", "local")
+    feed = {"id": text, "owner": text, "categories": array_schema(text), "createdAt": instant_schema()}
     return {
         "TaskPage": object_schema({"tasks": array_schema(ref("Task")), **token}, "tasks"),
         "ExecutionPage": object_schema({"executions": array_schema(ref("Execution")), **token}, "executions"),
@@ -27,6 +28,9 @@ def build_response_schemas() -> Json:
         "Claim": _claim_schema(),
         "HeartbeatResult": _heartbeat_schema(),
         "MessagePage": object_schema({"messages": array_schema(ref("Message")), **token}, "messages"),
+        "Feed": object_schema(feed, *feed),
+        "Feeds": object_schema({"feeds": array_schema(ref("Feed"))}, "feeds"),
+        "NewFeedAddress": object_schema({**feed, "url": {"type": "string", "format": "uri"}}, *feed, "url"),
         "Occurrence": occurrence,
         "Occurrences": object_schema({"occurrences": array_schema(ref("Occurrence"))}, "occurrences"),
         "SchedulePreview": object_schema(

@@ -42,6 +42,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.BackfillRequest,
         bodies.PreviewRequest,
         bodies.BatchCreateRequest,
+        bodies.NewFeed,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from cloudsched.domain.documents.document import Duration, Instant, WireModel
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Category, Owner, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -119,6 +119,22 @@ class TreeFilter(WireModel):
 
     execution_id: str | None = None
     """Only the calls that this execution made, and the calls below them."""
+
+
+class OwnerQuery(WireModel):
+    """Whose things to list."""
+
+    owner: Owner | None = None
+    """The caller, if it is omitted."""
+
+
+class NewFeed(WireModel):
+    """A feed to create."""
+
+    owner: Owner | None = None
+    """Whose tasks it shows; the caller's, if it is omitted."""
+    categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
+    """Only tasks of these categories; all if there are none."""
 
 
 class RetryRequest(WireModel):

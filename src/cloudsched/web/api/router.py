@@ -10,20 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import Map, Rule
+from werkzeug.routing import BaseConverter, Map, Rule
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import cors
+from cloudsched.web.api import feed_routes as feeds
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import worker_routes as working
 from cloudsched.web.api.batch import create_batch
 from cloudsched.web.api.call import ApiCall
 from cloudsched.web.api.etags import parse_if_match, require_tags
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
-from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters, validate
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
@@ -44,6 +45,14 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
+    from cloudsched.web.api.operation import Operation
+
+
+class _IdConverter(BaseConverter):
+    """One segment of a path. One that ends in ``.ics`` is the calendar of what it names, and has routes of its own."""
+
+    regex = r"[^/]+(?<!\.ics)"
+
 
 _ROUTES = Map(
     [
@@ -51,6 +60,7 @@ _ROUTES = Map(
         for each in OPERATIONS
     ],
     merge_slashes=False,
+    converters={"default": _IdConverter},
 )
 
 
@@ -83,7 +93,8 @@ class Api:
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
         app = self._authorized_app(visibility, operation)
         call = ApiCall(app, caller, visibility, operation, request, dict(path), query)
-        with self._app.tracer.span(operation.name, **dict(path)):
+        shown = {name: value for name, value in path.items() if name != "feedSecret"}
+        with self._app.tracer.span(operation.name, **shown):
             try:
                 return self._run_operation(call)
             except NotFound:
@@ -272,6 +283,11 @@ IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {
     "fail": working.fail,
     "release": working.release,
     "list_messages": _list_messages,
+    "create_feed": feeds.create_feed,
+    "list_feeds": feeds.list_feeds,
+    "delete_feed": feeds.delete_feed,
+    "get_feed": feeds.get_feed,
+    "get_task_calendar": feeds.get_task_calendar,
     "preview_schedule": _preview_schedule,
     "healthz": _healthz,
     "readyz": _readyz,

@@ -1,0 +1,91 @@
+"""A feed: the occurrences of an owner's tasks, from 30 days ago to 90 days ahead, with what became of the past ones.
+
+Each occurrence is an event of its own, in UTC: so every program shows the instants that are meant, whatever it makes of
+rules and time zones.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cloudsched.domain.feeds.calendar_event import PRODUCT, execution_event, occurrence_event
+from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
+from cloudsched.domain.transitions.planning import occurrence_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.feeds.calendar_event import CalendarEvent
+
+BEFORE: Final = timedelta(days=30)
+AFTER: Final = timedelta(days=90)
+REFRESH: Final = "PT1H"
+"""How often programs should ask again, in RFC 7986's terms; Google asks every 12 to 24 hours whatever one says."""
+MAX_PAST: Final = 100
+MAX_UPCOMING: Final = 200
+"""How many past and coming occurrences of one task a feed shows: the latest, and the next."""
+MAX_EVENTS: Final = 3_000
+"""How many events a feed shows."""
+
+
+class TaskHistory(NamedTuple):
+    """A task, and those of its executions that a feed may show."""
+
+    task: Task
+    executions: Sequence[Execution] = ()
+
+
+def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cut: bool = False) -> str:
+    """Return the iCalendar text of a feed.
+
+    Args:
+        tasks: The tasks, with the executions that have been read.
+        now: The present instant.
+        title: The calendar's name.
+        is_cut: Whether there are more tasks than were read.
+    """
+    events: list[CalendarEvent] = []
+    cut: list[str] = ["It does not show all tasks."] if is_cut else []
+    for task, executions in tasks:
+        some, is_task_cut = _task_events(task, executions, now)
+        if is_task_cut:
+            cut.append(f"It shows {MAX_PAST} past and {MAX_UPCOMING} coming occurrences of {task.title} at most.")
+        events += some[: MAX_EVENTS - len(events)]
+        if len(events) == MAX_EVENTS:
+            cut.append(f"It shows {MAX_EVENTS} events at most.")
+            break
+    about = " ".join([f"From {BEFORE.days} days ago to {AFTER.days} days ahead.", *dict.fromkeys(cut)])
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH"]
+    lines += [f"{name}:{escape_text(title)}" for name in ("NAME", "X-WR-CALNAME")]
+    lines += [f"{name}:{escape_text(about)}" for name in ("DESCRIPTION", "X-WR-CALDESC")]
+    lines += [f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}", f"X-PUBLISHED-TTL:{REFRESH}"]
+    for event in events:
+        lines += event.to_lines()
+    return join_lines([*lines, "END:VCALENDAR"])
+
+
+def _task_events(task: Task, executions: Sequence[Execution], now: datetime) -> tuple[list[CalendarEvent], bool]:
+    """Return a task's events in the window, by time, and whether there are more than a feed shows."""
+    past = {each.id: each for each in executions if now - BEFORE <= each.scheduled_for <= now + AFTER}
+    shown = sorted(past.values(), key=lambda each: each.scheduled_for)[-MAX_PAST:]
+    upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING + 1)
+    events = [execution_event(task, each) for each in shown]
+    known = {event.uid for event in events}
+    events += [event for at in upcoming[:MAX_UPCOMING] if (event := occurrence_event(task, at)).uid not in known]
+    return events, len(past) > MAX_PAST or len(upcoming) > MAX_UPCOMING
+
+
+def list_upcoming(task: Task, until: datetime, count: int) -> list[datetime]:
+    """Return the occurrences that a task will run until an instant, at most `count`; none if it is not active."""
+    if task.max_runs is not None:
+        count = min(count, max(0, task.max_runs - task.run_count))
+    upcoming: list[datetime] = []
+    occurrence = task.next_execution_time
+    while occurrence is not None and occurrence <= until and len(upcoming) < count:
+        upcoming.append(occurrence)
+        occurrence = occurrence_after(task, occurrence)
+    return upcoming

@@ -1,0 +1,112 @@
+"""Feeds: an owner's tasks as a calendar that programs fetch with a secret in its address."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.feed import Feed, feed_id
+from cloudsched.domain.feeds.feed_calendar import BEFORE, MAX_PAST, TaskHistory, build_feed
+from cloudsched.domain.feeds.task_calendar import build_task_calendar
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Category, Task
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+
+MAX_TASKS: Final = 300
+"""How many of an owner's tasks a feed shows, the newest."""
+_PAGE_SIZE: Final = 100
+_SECRET_BYTES: Final = 32
+
+
+class Feeds:
+    """Creates, lists, revokes and renders feeds."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def create(self, owner: str, categories: Sequence[Category] = ()) -> tuple[Feed, str]:
+        """Create a feed of an owner's tasks; return it and its secret, which is stored nowhere.
+
+        Raises:
+            InvalidInput: The owner has as many feeds as one may have.
+        """
+        if len(self.list(owner)) >= Feed.max_per_owner:
+            problem = f"has {Feed.max_per_owner} feeds, as many as one may have"
+            raise InvalidInput("owner", problem, "Delete one that is no longer used.")
+        secret, now = secrets.token_urlsafe(_SECRET_BYTES), self._clock.now()
+        feed = Feed(id=feed_id(secret), owner=owner, categories=tuple(categories), created_at=now, updated_at=now)
+        self._store.records.write(feed, None)
+        return feed, secret
+
+    def list(self, owner: str) -> Sequence[Feed]:
+        """Return an owner's feeds."""
+        return self._store.records.list(Feed, owner, limit=Feed.max_per_owner + 1)
+
+    def get(self, key: str) -> Feed:
+        """Return a feed by its id. Raises NotFound."""
+        stored = self._store.records.load(Feed, key)
+        if stored is None:
+            raise NotFound("feed", key)
+        return stored.record
+
+    def revoke(self, key: str) -> None:
+        """Delete a feed: its address shows nothing any more. Raises NotFound."""
+        stored = self._store.records.load(Feed, key)
+        if stored is None:
+            raise NotFound("feed", key)
+        self._store.records.delete(Feed, key, stored.version)
+
+    def render(self, secret: str) -> str:
+        """Return the iCalendar text of the feed with a secret.
+
+        One document is read to find it; then the owner's tasks, and of each that has run, the executions of 30 days.
+
+        Raises:
+            NotFound: There is no feed with this secret, or it was revoked.
+        """
+        feed = self.get(feed_id(secret))
+        now = self._clock.now()
+        page = self._store.list_tasks(TaskQuery(owner=feed.owner), limit=MAX_TASKS)
+        shown = [task for task in page.items if task.parent is None and _is_shown(feed, task)]
+        histories = (TaskHistory(task, self._read_executions(task, now)) for task in shown)
+        return build_feed(histories, now, title=_title(feed), is_cut=page.next_page_token is not None)
+
+    def render_task(self, task: Task) -> str:
+        """Return the iCalendar text of one task."""
+        return build_task_calendar(task, self._clock.now())
+
+    def _read_executions(self, task: Task, now: datetime) -> Sequence[Execution]:
+        if task.last_execution_id is None:
+            return ()
+        return list(self._iter_executions(task, now - BEFORE))
+
+    def _iter_executions(self, task: Task, since: datetime) -> Iterator[Execution]:
+        """Yield a task's executions from an instant on, the latest first; one more than a feed shows."""
+        count, token = 0, None
+        while count <= MAX_PAST:
+            page = self._store.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
+            for execution in page.items:
+                if execution.scheduled_for < since:
+                    return
+                yield execution
+                count += 1
+            token = page.next_page_token
+            if token is None:
+                return
+
+
+def _is_shown(feed: Feed, task: Task) -> bool:
+    return not feed.categories or task.category in feed.categories
+
+
+def _title(feed: Feed) -> str:
+    return ", ".join(each.capitalize() for each in feed.categories) or "Tasks"

@@ -1,0 +1,163 @@
+"""Feeds and task calendars over HTTP: who may have them, and what another program reads in them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
+from icalendar import Calendar
+from tests.web.auth.test_roles import RoleHarness, roles
+
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+__all__ = ["roles"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # those libraries' own
+WEEKDAYS = {"rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9", "timezone": "Europe/Paris"}
+
+
+def read_events(text: str) -> list[dict[str, Any]]:
+    """Return the events that another program reads, by time."""
+    events = recurring_ical_events.of(Calendar.from_ical(text)).between(
+        datetime(2000, 1, 1, tzinfo=UTC), START + timedelta(days=120)
+    )
+    return sorted((dict(each) for each in events), key=lambda each: each["DTSTART"].dt)
+
+
+def new_feed(call: Call, **body: object) -> str:
+    """Create a feed; return the path of its address."""
+    made = call("POST", "/v1/feeds", {"owner": "ada", **body})
+    assert made.status_code == 201, made.text
+    return str(urlsplit(made.get_json()["url"]).path)
+
+
+def test_a_feed_shows_what_was_and_what_will_be(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """Past occurrences with their outcomes, coming ones until 90 days ahead; an occurrence keeps its UID."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "Hällo; wörld, \\ \r\nX-EVIL:1", "schedule": WEEKDAYS})
+    call("POST", "/v1/tasks", {**greeting, "owner": "bob", "title": "Bob's", "schedule": WEEKDAYS})
+    path = new_feed(call)
+    before = read_events(call("GET", path).text)
+    sim.advance(timedelta(days=10))
+    answer = call("GET", path)
+    assert answer.content_type == "text/calendar; charset=utf-8"
+    events = read_events(answer.text)
+    assert {str(each["SUMMARY"]) for each in events} == {"Hällo; wörld, \\ \nX-EVIL:1"}
+    ran = [execution.scheduled_for for execution in reversed(sim.executions("t"))]
+    upcoming = sim.app.upcoming("t", 200)
+    assert [each["DTSTART"].dt for each in events] == [
+        *sorted(ran),
+        *(at for at in upcoming if at <= sim.now + timedelta(days=90)),
+    ]
+    assert ["Succeeded" in str(each.get("DESCRIPTION", "")) for each in events] == [True] * len(ran) + [False] * (
+        len(events) - len(ran)
+    )
+    uids = {each["DTSTART"].dt: str(each["UID"]) for each in before}
+    assert all(uids.get(each["DTSTART"].dt, str(each["UID"])) == str(each["UID"]) for each in events)
+    assert len({str(each["UID"]) for each in events}) == len(events)
+
+
+def test_an_unchanged_feed_is_not_sent_again(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """304 for the ETag, until something changes; programs may keep it for a while, and nobody else."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": WEEKDAYS})
+    path = new_feed(call)
+    first = call("GET", path)
+    assert first.headers["Cache-Control"] == "private, max-age=900"
+    tag = {"If-None-Match": first.headers["ETag"]}
+    sim.advance(timedelta(minutes=30))
+    assert call("GET", path, headers=tag).status_code == 304
+    call("PATCH", "/v1/tasks/t", {"title": "New"})
+    assert call("GET", path, headers=tag).status_code == 200
+
+
+def test_a_feed_has_only_its_categories(call: Call, greeting: dict[str, Any]) -> None:
+    """And all of them if it names none."""
+    for category in ("REPORT", "REMINDER"):
+        call("POST", "/v1/tasks", {**greeting, "title": category, "category": category, "schedule": WEEKDAYS})
+    shown = {str(each["SUMMARY"]) for each in read_events(call("GET", new_feed(call, categories=["REPORT"])).text)}
+    assert shown == {"REPORT"}
+
+
+def test_a_feed_says_what_it_leaves_out(call: Call, greeting: dict[str, Any]) -> None:
+    """A task that runs every minute shows its next 200 occurrences, and the calendar's description says so."""
+    every_minute = {"rrule": "FREQ=MINUTELY", "timezone": "UTC"}
+    call("POST", "/v1/tasks", {**greeting, "title": "Busy", "schedule": every_minute})
+    text = call("GET", new_feed(call)).text
+    assert len(read_events(text)) == 200
+    about = str(Calendar.from_ical(text)["X-WR-CALDESC"])
+    assert "200 coming occurrences of Busy at most" in about
+
+
+def test_who_may_have_a_feed(roles: RoleHarness) -> None:
+    """Users have feeds of their own tasks only, and see and revoke no others; the secret alone opens one."""
+    roles.task("ada", title="Ada's")
+    assert roles.ask("bob", "POST", "/v1/feeds", {"owner": "ada"}).status_code == 403
+    assert roles.ask("viewer", "POST", "/v1/feeds", {"owner": "ada"}).status_code == 403
+    made = roles.ask("ada", "POST", "/v1/feeds", {}).get_json()
+    assert roles.ask("bob", "GET", "/v1/feeds?owner=ada").status_code == 403
+    assert roles.ask("bob", "GET", "/v1/feeds").get_json() == {"feeds": []}
+    listed = roles.ask("ada", "GET", "/v1/feeds").get_json()["feeds"]
+    assert [each["id"] for each in listed] == [made["id"]]
+    assert "url" not in listed[0]
+    path = urlsplit(made["url"]).path
+    assert "Ada's" in roles.ask(None, "GET", path).text
+    stranger = roles.ask("bob", "DELETE", f"/v1/feeds/{made['id']}")
+    nothing = roles.ask("bob", "DELETE", f"/v1/feeds/{'0' * 64}")
+    assert stranger.status_code == nothing.status_code == 404
+    assert roles.ask("ada", "DELETE", f"/v1/feeds/{made['id']}").status_code == 204
+    assert roles.ask(None, "GET", path).status_code == 404
+    assert roles.ask(None, "GET", f"/v1/feeds/{made['id']}.ics").status_code == 404
+
+
+def test_the_secret_is_nowhere_but_in_the_address(
+    call: Call, sim: Simulation, caplog: pytest.LogCaptureFixture, greeting: dict[str, Any]
+) -> None:
+    """What is stored and what is logged hold only its hash."""
+    caplog.set_level(logging.DEBUG)
+    call("POST", "/v1/tasks", {**greeting, "schedule": WEEKDAYS})
+    path = new_feed(call)
+    secret = path.rpartition("/")[2].removesuffix(".ics")
+    assert len(secret) == 43
+    call("GET", path)
+    (feed,) = sim.app.feeds.list("ada")
+    assert secret not in feed.to_stored_json()
+    assert secret not in caplog.text
+    assert secret not in call("GET", path[:-5] + "x.ics").text
+
+
+def test_an_owner_has_twenty_feeds(call: Call) -> None:
+    """One more is refused, with what to do."""
+    for _ in range(20):
+        new_feed(call)
+    refused = call("POST", "/v1/feeds", {"owner": "ada"})
+    assert refused.status_code == 400
+    assert "Delete one" in refused.get_json()["hint"]
+
+
+def test_a_task_to_add_to_a_calendar(roles: RoleHarness) -> None:
+    """It has its rule where every program reads it alike, else its occurrences; only who sees the task gets it."""
+    plain = roles.task("ada", schedule=WEEKDAYS)
+    text = roles.ask("ada", "GET", f"/v1/tasks/{plain}.ics").text
+    assert "RRULE:FREQ=WEEKLY" in text
+    assert "BEGIN:VTIMEZONE" in text
+    upcoming = [at for at in roles.sim.app.upcoming(plain, 100) if at <= START + timedelta(days=90)]
+    found = [each["DTSTART"].dt.astimezone(UTC) for each in read_events(text)]
+    assert [at for at in found if at <= START + timedelta(days=90)] == upcoming
+    for schedule in (
+        {"rrule": "FREQ=HOURLY;INTERVAL=5", "timezone": "Europe/Paris"},
+        {"rrule": "FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD;BYHOUR=9", "timezone": "Europe/Paris"},
+    ):
+        other = roles.task("ada", schedule=schedule)
+        text = roles.ask("ada", "GET", f"/v1/tasks/{other}.ics").text
+        assert "RRULE" not in text
+        upcoming = [at for at in roles.sim.app.upcoming(other, 200) if at <= START + timedelta(days=90)]
+        assert [each["DTSTART"].dt for each in read_events(text)] == upcoming
+    assert roles.ask("bob", "GET", f"/v1/tasks/{plain}.ics").status_code == 404
+    assert roles.ask(None, "GET", f"/v1/tasks/{plain}.ics").status_code == 401

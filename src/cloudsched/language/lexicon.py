@@ -105,10 +105,6 @@ class Language:
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
 
-    def knows(self, word: str) -> bool:
-        """Return whether a word is in the lexicon on its own."""
-        return any(len(words) == 1 for words, _, _ in self.entries.get(word, ()))
-
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))

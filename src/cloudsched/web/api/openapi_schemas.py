@@ -17,7 +17,7 @@ from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.task import Task
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.openapi_docstrings import read_field_docstrings
+from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_response_schemas import (
     REFERENCE_TEMPLATE,
     Json,
@@ -62,7 +62,7 @@ class _Schemas(GenerateJsonSchema):
         made = super().model_schema(schema)
         made.pop("title", None)  # the component's name is enough; two variants of a model would get the same title
         model: type[BaseModel] = schema["cls"]
-        texts = read_field_docstrings(model)
+        texts = find_field_descriptions(model)
         for name, field in model.model_fields.items():
             shown = made.get("properties", {}).get(field.alias or name)
             _correct_limits(shown)

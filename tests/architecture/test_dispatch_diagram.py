@@ -1,0 +1,72 @@
+"""The diagram of a dispatch's way shows functions that exist, and calls that they make."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.architecture.test_imports import SOURCE
+
+PAGE = (Path(__file__).parents[2] / "docs/architecture.md").read_text("utf-8")
+DIAGRAM = PAGE.partition("## The way of a dispatch")[2]
+BOXES = {
+    box: (file, name) for box, file, name in re.findall(r'^    (\w+)\["([\w/.]+): ([\w.]+)"\]$', DIAGRAM, re.MULTILINE)
+}
+ARROWS = re.findall(r'^    (\w+) -->(?:\|"[^"]*"\|)? (\w+)$', DIAGRAM, re.MULTILINE)
+
+
+@cache
+def read_functions(file: str) -> dict[str, ast.FunctionDef]:
+    """Return a file's functions by name, and its methods by class and name."""
+    found: dict[str, ast.FunctionDef] = {}
+    for node in ast.parse((SOURCE / file).read_text("utf-8")).body:
+        inner = node.body if isinstance(node, ast.ClassDef) else [node]
+        prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+        found |= {f"{prefix}{each.name}": each for each in inner if isinstance(each, ast.FunctionDef)}
+    return found
+
+
+def find_calls(file: str, name: str) -> set[str]:
+    """Return the names of all that a function calls, itself or through other functions of its file or class."""
+    functions, class_name = read_functions(file), name.rpartition(".")[0]
+    waiting, seen, called = [name], set[str](), set[str]()
+    while waiting:
+        if (current := waiting.pop()) in seen or current not in functions:
+            continue
+        seen.add(current)
+        for node in ast.walk(functions[current]):
+            if not isinstance(node, ast.Call):
+                continue
+            match node.func:
+                case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+                    called.add(attr)
+                    waiting.append(f"{class_name}.{attr}")
+                case ast.Attribute(attr=attr):
+                    called.add(attr)
+                case ast.Name(id=id_):
+                    called.add(id_)
+                    waiting.append(id_)
+    return called
+
+
+def test_there_is_a_diagram() -> None:
+    """Each line of it was understood: none is left out of the checks below."""
+    block = DIAGRAM.partition("```mermaid\n")[2].partition("```")[0]
+    lines = [line for line in block.splitlines()[1:] if line]
+    assert len(lines) == len(BOXES) + len(ARROWS) > 10
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_each_box_is_a_function(box: str) -> None:
+    file, name = BOXES[box]
+    assert name in read_functions(file), f"{name} is not in {file} any more; correct docs/architecture.md"
+
+
+@pytest.mark.parametrize(("source", "target"), ARROWS)
+def test_each_arrow_is_a_call(source: str, target: str) -> None:
+    """The function calls the other, itself or through its neighbours in the file or class."""
+    called = find_calls(*BOXES[source])
+    assert BOXES[target][1].rpartition(".")[2] in called, f"{BOXES[source][1]} does not call {BOXES[target][1]}"

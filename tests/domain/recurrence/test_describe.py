@@ -71,6 +71,16 @@ def test_a_start_in_1970_is_omitted() -> None:
             "every month on the 31st at 09:00 (only in months that have that day)",
         ),
         (["FREQ=DAILY;BYHOUR=9;UNTIL=20271231T235959"], "every day at 09:00, until 2027-12-31"),
+        (
+            ["FREQ=DAILY;INTERVAL=2;BYHOUR=9,10,11,12;BYMINUTE=0"],
+            "every 2 days at 09:00, 10:00, 11:00 and 12:00",
+        ),
+        (
+            ["FREQ=YEARLY;BYMONTH=12;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=9;BYMINUTE=0"],
+            "every year on the last working day in December at 09:00",
+        ),
+        (["FREQ=MINUTELY;BYSECOND=0"], "every minute"),
+        (["FREQ=MINUTELY;BYSECOND=0,30"], "every minute at second 0 and 30"),
     ],
 )
 def test_common_rules_have_idiomatic_texts(rules: list[str], text: str) -> None:

@@ -186,6 +186,12 @@ def test_cron_handles_clock_changes_like_debian() -> None:
     for change in (gap, fold):
         found = each.upcoming(change, 4)
         assert found == [change + timedelta(minutes=20, hours=hour) for hour in range(4)]
+    every_half = Schedule.parse("*/30 2 * * *", timezone=PARIS)
+    assert [f"{at:%d %H:%M}" for at in every_half.upcoming(fold, 5)] == [
+        *("31 00:30", "31 01:00", "31 01:30"),
+        *("01 01:00", "01 01:30"),
+    ]
+    assert every_half.after(gap - timedelta(hours=2)) == gap + timedelta(hours=23, minutes=50)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +249,12 @@ def test_no_text_crashes_the_parser(text: str) -> None:
         schedule.upcoming(NOW, 2)
         schedule.describe()
         schedule.to_ical()
+
+
+def test_a_week_has_each_weekday_once() -> None:
+    """A numbered weekday beside BYWEEKNO is refused, as RFC 5545 says."""
+    with pytest.raises(InvalidSchedule, match="BYWEEKNO"):
+        Schedule(rrule="FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO", dtstart="2027-01-01T09:00:00")
 
 
 @pytest.mark.parametrize("part", ["INTERVAL=0", "COUNT=0", "INTERVAL=00", "COUNT=-1"])

@@ -66,6 +66,13 @@ def test_a_date_moved_to_the_next_month_is_sorted_by_its_instant() -> None:
     assert schedule.after(datetime(2026, 3, 1, 12, tzinfo=UTC)) == found[1]
 
 
+def test_a_date_moved_to_the_next_year_is_found() -> None:
+    """Also by a search that begins in that year."""
+    schedule = Schedule(rrule="FREQ=YEARLY;BYYEARDAY=366;SKIP=FORWARD", dtstart="2027-01-01T09:00:00")
+    found = schedule.upcoming(datetime(2028, 1, 1, tzinfo=UTC), 3)
+    assert [f"{at:%Y-%m-%d}" for at in found] == ["2028-01-01", "2028-12-31", "2030-01-01"]
+
+
 def test_other_calendars_are_refused() -> None:
     with pytest.raises(InvalidSchedule, match="GREGORIAN"):
         Schedule(rrule="RSCALE=CHINESE;FREQ=YEARLY", dtstart="2026-02-01T00:00:00")

@@ -21,12 +21,15 @@ as `Settings` (by default from the environment) describe.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, Authority
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
+from cloudsched.engine.handlers.handle import add_handle
 from cloudsched.engine.ports.store import Page, TaskQuery
 from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as_execution
 from cloudsched.errors import InvalidInput, NotFound
@@ -35,7 +38,7 @@ from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, Message
@@ -45,10 +48,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.handlers.typed_calls import HandlerFunction
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
 
-F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
+R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
 
 MAX_PAGE = 500
@@ -82,9 +87,13 @@ class App(Container):
         access: Authority | str = Authority.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
-    ) -> Callable[[F], F]:
-        """Register a function as the handler of that name; see `Registry.register`."""
-        return self.registry.register(
+    ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
+        """Register a function as the handler of that name; see `Registry.register`.
+
+        The function stays what it is, and gains ``create`` and ``run_now``, which create its tasks; see
+        `HandlerFunction`.
+        """
+        register = self.registry.register(
             name,
             retry=retry,
             retry_on=retry_on,
@@ -97,6 +106,11 @@ class App(Container):
             user_max_priority=user_max_priority,
             user_queues=user_queues,
         )
+
+        def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
+            return add_handle(register(function), self.create, self.run_now)
+
+        return decorate
 
     def on_failure(self, hook: H) -> H:
         """Register a function that is called whenever an occurrence of any handler has failed permanently.
@@ -145,6 +159,23 @@ class App(Container):
                 own, repeating the call is safe.
         """
         return self.put(draft if draft is not None else self.draft(fields))[0]
+
+    def run_now(
+        self,
+        handler: str | Callable[..., Any],
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        *,
+        owner: str = SYSTEM_OWNER,
+        **fields: Any,
+    ) -> Task:
+        """Create a task that runs once, now; the settings' lead times do not hold.
+
+        If the task's id, your own or one that the handler derives from the payload, is that of an existing task of the
+        owner, that one is edited and triggered.
+        """
+        given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
+        task, is_new = self.scheduler.create(self.draft(given), lead=LeadTimes(timedelta(0)))
+        return task if is_new else self.trigger(task.id)
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read.

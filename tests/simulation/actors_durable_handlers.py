@@ -161,7 +161,7 @@ class _RandomWorkflow:
             raise HandlerError("broke in a step")
         return {"once": self._world.random.getrandbits(32)}
 
-    def _start_call(self) -> CallHandle:
+    def _start_call(self) -> CallHandle[Any]:
         handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
         fields: dict[str, Any] = {"retry": _retry(self._script), **_pick_fields(self._script, self._world)}
         if self._script.random() < 0.2:

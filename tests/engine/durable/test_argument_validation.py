@@ -59,8 +59,8 @@ REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
     "a result": (lambda ctx: ctx.step("s", len("ab")), "function: is 2, which"),  # type: ignore[call-overload]
     "step's retry": (lambda ctx: ctx.step("s", lambda: 1, retry="x"), "retry: is 'x' (Give a RetryPolicy, a number"),  # type: ignore[call-overload]
     "many retries": (lambda ctx: ctx.step("s", lambda: 1, retry=21), "retry: is 21 (Give a"),
-    "a list of calls": (lambda ctx: ctx.gather([]), "calls.0: is [] (Pass what ctx.call returned as separate"),  # type: ignore[arg-type]
-    "no call": (lambda ctx: ctx.gather(3), "calls.0: is 3 (Pass"),  # type: ignore[arg-type]
+    "a list of calls": (lambda ctx: ctx.gather([]), "calls.0: is [] (Pass what ctx.call returned as separate"),  # type: ignore[call-overload]
+    "no call": (lambda ctx: ctx.gather(3), "calls.0: is 3 (Pass"),  # type: ignore[call-overload]
     "no time": (lambda ctx: ctx.step("s", lambda: 1, timeout=timedelta(0)), "timeout: is 0:00:00"),
     "long name": (lambda ctx: ctx.step("s" * 201, lambda: 1), "name: is 'sss"),
     "surrogate": (lambda ctx: ctx.step("\ud800", lambda: 1), "name: has a lone surrogate"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.call_handle import CallHandle
 
 
-INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
+INSIDE: dict[str, tuple[Callable[[Context, CallHandle[Any]], object], str]] = {
     "step": (lambda ctx, _: ctx.step("inner", lambda: 1), "step 'inner'"),
     "call": (lambda ctx, _: ctx.call("fine"), "call 'fine'"),
     "result": (lambda _, handle: handle.result(), "call 'fine'"),

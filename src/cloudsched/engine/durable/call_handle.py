@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.engine.durable.durable_run import DurableRun
 
+R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X")
 _HINT = "Use call.result() to get the result."
 
 
-class CallHandle:
+class CallHandle(Generic[R_co]):
     """A call that a durable handler started: a separate task, which runs while the handler does other things.
 
     Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
@@ -24,7 +27,11 @@ class CallHandle:
         self._handler = handler
         self.number = number
 
-    def result(self) -> Any:  # noqa: ANN401 - whatever the called handler returns
+    @overload
+    def result(self: CallHandle[Outcome]) -> Any: ...  # noqa: ANN401 - the content of what it returns
+    @overload
+    def result(self: CallHandle[X]) -> X: ...
+    def result(self) -> Any:
         """Return what the called handler returned; the caller is suspended until then.
 
         Raises:

@@ -6,31 +6,35 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, overload
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.call_handle import CallHandle, R_co, X
 from cloudsched.engine.durable.steps import in_step_attempt, require_not_timed_out
+from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
     from datetime import datetime, timedelta
     from random import Random
-    from typing import Literal
+    from typing import Literal, Unpack
     from uuid import UUID
 
     from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.event_loop import BlockingCalls
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.typed_calls import CallFields
+    from cloudsched.errors import CallFailed
 
 T = TypeVar("T")
 
 
-class AsyncContext:
+class AsyncContext(AnyContext):
     """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
 
     What may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `progress` and `heartbeat`. `call`
@@ -99,7 +103,11 @@ class AsyncContext:
         request = partial(self._context.step, name, function, *args, **own, **kwargs)
         return await self._durable(f"ctx.step({name!r})", request)
 
-    async def gather(self, *calls: AsyncCallHandle, return_failures: bool = False) -> list[Any]:
+    @overload
+    async def gather(self, *calls: AsyncCallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
+    @overload
+    async def gather(self, *calls: AsyncCallHandle[T], return_failures: bool) -> list[T | CallFailed]: ...
+    async def gather(self, *calls: AsyncCallHandle[Any], return_failures: bool = False) -> list[Any]:
         """Wait until all calls have ended, and return their results in the order of the arguments; see `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
@@ -151,9 +159,42 @@ class AsyncContext:
 
     # ── Immediate ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def call(self, handler: str, payload: Any = None, **fields: Any) -> AsyncCallHandle:
+    @overload
+    def call(
+        self, handler: Callable[[], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(
+        self,
+        handler: Callable[Concatenate[C, T, ...], Coroutine[Any, Any, R]],
+        payload: T,
+        **fields: Unpack[CallFields],
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[[C], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]], payload: T, **fields: Unpack[CallFields]
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(self, handler: Callable[[], R], **fields: Unpack[CallFields]) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[C, T, ...], R], payload: T, **fields: Unpack[CallFields]
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(self, handler: Callable[[C], R], **fields: Unpack[CallFields]) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[T, ...], R], payload: T, **fields: Unpack[CallFields]
+    ) -> AsyncCallHandle[R]: ...
+    @overload
+    def call(self, handler: str, payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]: ...
+    def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> AsyncCallHandle[Any]:
         """Start a call of another handler, at once; see `Context.call`. Awaiting it gives its result."""
-        self._require_turn(f"ctx.call({handler!r})")
+        self._require_turn(f"ctx.call({getattr(handler, '__name__', handler)!r})")
         return AsyncCallHandle(self, self._context.call(handler, payload, **fields))
 
     def now(self) -> datetime:
@@ -245,21 +286,29 @@ class AsyncContext:
         require_not_timed_out()
         return await self._calls.request(function)
 
-    async def _result(self, call: CallHandle) -> Any:
+    async def _result(self, call: CallHandle[Any]) -> Any:
         return await self._durable(f"the result of {call!r}", partial(CallHandle.result, call))
 
 
-class AsyncCallHandle(CallHandle):
+class AsyncCallHandle(CallHandle[R_co]):
     """A call that an ``async def`` handler started. Await it to get its result, or pass it to `AsyncContext.gather`."""
 
-    def __init__(self, context: AsyncContext, call: CallHandle) -> None:
+    def __init__(self, context: AsyncContext, call: CallHandle[R_co]) -> None:
         self.__dict__.update(call.__dict__)
         self._context = context
 
+    @overload
+    def __await__(self: AsyncCallHandle[Outcome]) -> Generator[Any, None, Any]: ...
+    @overload
+    def __await__(self: AsyncCallHandle[X]) -> Generator[Any, None, X]: ...
     def __await__(self) -> Generator[Any, None, Any]:
         """Return what the called handler returned; raise `CallFailed` if the call did not succeed."""
         return self._context._result(self).__await__()  # noqa: SLF001 - its own file
 
+    @overload  # type: ignore[override] # awaited, unlike the handle of a plain handler
+    async def result(self: AsyncCallHandle[Outcome]) -> Any: ...
+    @overload
+    async def result(self: AsyncCallHandle[X]) -> X: ...
     async def result(self) -> Any:
         """Return what awaiting the call returns."""
         return await self

@@ -34,6 +34,7 @@ from cloudsched.engine.durable.arguments import (
 )
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.steps import Usage, require_not_timed_out
+from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class EventPayload(dict[str, Any]):
             raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
 
 
-class Context:
+class Context(Calls):
     """One attempt at one occurrence, as its handler sees it.
 
     A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
@@ -187,23 +188,11 @@ class Context:
         given = require_callable("function", function)
         return self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
 
-    def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
-        """Start a call of another handler: a task of its own, whose parent is this task.
-
-        Args:
-            handler: The handler, by its registered name or as the function itself.
-            payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
-            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
-                as a policy, a number of retries, True or False. It starts at once, for the same owner.
-
-        Raises:
-            InvalidInput: There is no such handler, or the payload or a field is not valid.
-            LimitExceeded: Too many calls are in progress, or they are nested too deeply.
-        """
-        name = self.durable_run.handler_name(handler)
-        return CallHandle(self.durable_run, self.durable_run.call(name, payload, fields), name)
-
-    def gather(self, *calls: CallHandle, return_failures: bool = False) -> list[Any]:
+    @overload
+    def gather(self, *calls: CallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
+    @overload
+    def gather(self, *calls: CallHandle[T], return_failures: bool) -> list[T | CallFailed]: ...
+    def gather(self, *calls: CallHandle[Any], return_failures: bool = False) -> list[Any]:
         """Wait until all calls have ended, and return their results in the order of the arguments.
 
         Args:

@@ -109,6 +109,7 @@ class Scheduler:
         *,
         authority: Authority = Authority.SERVERS,
         refusal: QuotaExceeded | None = None,
+        lead: LeadTimes | None = None,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
 
@@ -120,6 +121,7 @@ class Scheduler:
             request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
             authority: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
+            lead: How soon a new task may run; as the settings say if None.
 
         Raises:
             InvalidInput: The draft is invalid; nothing was stored.
@@ -134,7 +136,7 @@ class Scheduler:
 
         for _ in range(MAX_QUOTA_CONFLICTS if authority is Authority.USERS else MAX_CONFLICTS):
             try:
-                task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
+                task = new_task(draft, self._clock.now(), lead or self._lead).task.model_copy(
                     update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
                 )
             except InvalidInput:

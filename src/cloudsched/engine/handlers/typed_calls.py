@@ -1,0 +1,224 @@
+"""What type checkers know of a handler: the payload that it takes, and what a call of it results in.
+
+A payload is the parameter after the context, or the first one of a handler without a context. Parameters with `Depends`
+follow it; in a handler without a payload they are keyword-only (``def report(ctx: Context, *, db: Annotated[…])``), and
+such a handler is called by its name (``ctx.call("report")``): its type cannot be told from that of a forgotten payload.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, overload
+
+from cloudsched.engine.durable.call_handle import CallHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from datetime import datetime, timedelta
+    from typing import Unpack
+
+    from cloudsched.domain.documents.children import Child, OnChildFailure
+    from cloudsched.domain.documents.lock_scope import LockScope
+    from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
+    from cloudsched.domain.documents.pull import Pull
+    from cloudsched.domain.documents.script import Script
+    from cloudsched.domain.documents.task import Category, DeliveryChannel, Source, Task
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.engine.durable.durable_run import DurableRun
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class CallFields(TypedDict, total=False):
+    """The fields of a task that a call may set, by their Python names; see `TaskSpec`."""
+
+    title: str
+    description: str
+    purpose: str
+    category: Category | str
+    children: Sequence[Child | Mapping[str, Any]]
+    parallel: bool
+    on_child_failure: OnChildFailure | str
+    script: Script | Mapping[str, Any]
+    delivery_channels: Sequence[DeliveryChannel | str]
+    delivery_title: str | None
+    query_per_execution: float
+    source: Source | Mapping[str, Any] | None
+    pull: Pull | str | None
+    priority: Priority | str
+    lock_key: str | None
+    lock_scope: LockScope | str | None
+    lock_limit: int
+    retry: RetryPolicy | int | bool | None
+    expected_duration: timedelta
+    until: datetime | None
+    max_runs: int | None
+    jitter: timedelta
+    overlap: Overlap | str
+    catch_up: CatchUp
+    expiration: timedelta | None
+    pause_after_failures: int | None
+    execution_retention: timedelta | None
+    retention: timedelta | None
+
+
+class TaskFields(CallFields, total=False):
+    """The other fields of a task that is created, by their Python names; see `TaskDraft`."""
+
+    id: str | None
+    timezone: str
+
+
+class AnyContext:
+    """What a `Context` and an `AsyncContext` have in common: a handler may take one of them first."""
+
+
+C = TypeVar("C", bound=AnyContext)
+
+
+class Calls(AnyContext):
+    """The part of a `Context` that calls other handlers."""
+
+    durable_run: DurableRun
+
+    @overload
+    def call(self, handler: Callable[[], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    @overload
+    def call(
+        self,
+        handler: Callable[Concatenate[C, T, ...], Coroutine[Any, Any, R]],
+        payload: T,
+        **fields: Unpack[CallFields],
+    ) -> CallHandle[R]: ...
+    @overload
+    def call(self, handler: Callable[[C], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[T, ...], Coroutine[Any, Any, R]], payload: T, **fields: Unpack[CallFields]
+    ) -> CallHandle[R]: ...
+    @overload
+    def call(self, handler: Callable[[], R], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[C, T, ...], R], payload: T, **fields: Unpack[CallFields]
+    ) -> CallHandle[R]: ...
+    @overload
+    def call(self, handler: Callable[[C], R], **fields: Unpack[CallFields]) -> CallHandle[R]: ...
+    @overload
+    def call(
+        self, handler: Callable[Concatenate[T, ...], R], payload: T, **fields: Unpack[CallFields]
+    ) -> CallHandle[R]: ...
+    @overload
+    def call(self, handler: str, payload: Any = None, **fields: Any) -> CallHandle[Any]: ...  # noqa: ANN401 - as the handler takes it
+    def call(self, handler: str | Callable[..., Any], payload: Any = None, **fields: Any) -> CallHandle[Any]:
+        """Start a call of another handler: a task of its own, whose parent is this task.
+
+        Args:
+            handler: The handler: the function itself, so that type checkers know its payload and its result, or its
+                registered name.
+            payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
+            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
+                as a policy, a number of retries, True or False. It starts at once, for the same owner.
+
+        Raises:
+            InvalidInput: There is no such handler, or the payload or a field is not valid.
+            LimitExceeded: Too many calls are in progress, or they are nested too deeply.
+        """
+        name = self.durable_run.handler_name(handler)
+        return CallHandle(self.durable_run, self.durable_run.call(name, payload, fields), name)
+
+
+class CreateWithPayload(Protocol[T_contra]):
+    """Creates a task of a handler that takes a payload."""
+
+    def __call__(
+        self,
+        payload: T_contra,
+        *,
+        owner: str = ...,
+        schedule: Schedule | datetime | timedelta | str | None = ...,
+        **fields: Unpack[TaskFields],
+    ) -> Task:
+        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        ...
+
+
+class CreateWithoutPayload(Protocol):
+    """Creates a task of a handler that takes no payload."""
+
+    def __call__(
+        self,
+        *,
+        owner: str = ...,
+        schedule: Schedule | datetime | timedelta | str | None = ...,
+        **fields: Unpack[TaskFields],
+    ) -> Task:
+        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        ...
+
+
+class RunWithPayload(Protocol[T_contra]):
+    """Runs a handler that takes a payload."""
+
+    def __call__(self, payload: T_contra, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
+        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        ...
+
+
+class RunWithoutPayload(Protocol):
+    """Runs a handler that takes no payload."""
+
+    def __call__(self, *, owner: str = ..., **fields: Unpack[TaskFields]) -> Task:
+        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        ...
+
+
+class _Create:
+    """The type of `create`, as the handler's signature says."""
+
+    @overload
+    def __get__(self, handler: Callable[[], Any], kind: object) -> CreateWithoutPayload: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[C, T, ...], Any], kind: object) -> CreateWithPayload[T]: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[C, ...], Any], kind: object) -> CreateWithoutPayload: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[T, ...], Any], kind: object) -> CreateWithPayload[T]: ...
+    def __get__(self, handler: Any, kind: object) -> Any:
+        raise NotImplementedError
+
+
+class _Run:
+    """The type of `run_now`, as the handler's signature says."""
+
+    @overload
+    def __get__(self, handler: Callable[[], Any], kind: object) -> RunWithoutPayload: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[C, T, ...], Any], kind: object) -> RunWithPayload[T]: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[C, ...], Any], kind: object) -> RunWithoutPayload: ...
+    @overload
+    def __get__(self, handler: Callable[Concatenate[T, ...], Any], kind: object) -> RunWithPayload[T]: ...
+    def __get__(self, handler: Any, kind: object) -> Any:
+        raise NotImplementedError
+
+
+class HandlerFunction(Generic[P, R_co]):
+    """How type checkers see a function with ``@app.handler``; at run time it is the function itself.
+
+    Attributes:
+        create: Creates a task of this handler, in the app that registered it last.
+        run_now: Creates a task of this handler that runs once, now.
+    """
+
+    __name__: str
+    __qualname__: str
+    create = _Create()
+    run_now = _Run()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the function, as any other."""
+        raise NotImplementedError

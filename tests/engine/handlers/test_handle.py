@@ -1,0 +1,120 @@
+"""The handle of a handler: `create` and `run_now` of the decorated function, and calls by the function."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, AsyncContext, Context, TaskStatus
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+
+
+class Reminder(BaseModel):
+    text: str
+
+
+def test_the_decorated_function_is_the_function_itself() -> None:
+    """Decorating changes neither its identity nor how it is called; it only adds the handle."""
+    app = App()
+
+    def remind(reminder: Reminder) -> str:
+        return reminder.text
+
+    decorated = app.handler("remind")(remind)
+    assert id(decorated) == id(remind)
+    assert inspect.isfunction(decorated)
+    assert decorated(Reminder(text="tea")) == "tea"
+
+
+def test_create_makes_the_task_that_the_app_makes() -> None:
+    """The handle's `create` is `app.create` with the handler filled in."""
+    app = App()
+
+    @app.handler("remind")
+    def remind(reminder: Reminder) -> str:
+        return reminder.text
+
+    with Simulation(app) as sim:
+        task = remind.create(payload=Reminder(text="tea"), owner="ada", schedule=timedelta(hours=1), title="Tea")
+        assert (task.handler, task.owner, task.title, task.payload) == ("remind", "ada", "Tea", {"text": "tea"})
+        sim.advance(timedelta(hours=2, minutes=10))
+        assert [each.content for each in sim.executions(task.id)][:2] == ["tea", "tea"]
+        with pytest.raises(InvalidInput, match="payload"):
+            remind.create(payload={"txt": "tea"})  # type: ignore[arg-type]
+
+
+def test_run_now_runs_at_once_whatever_the_lead() -> None:
+    """A task made by `run_now` is due at this very instant, although the settings ask for an hour of lead."""
+    app = App()
+
+    @app.handler("remind")
+    def remind(reminder: Reminder) -> str:
+        return reminder.text
+
+    with Simulation(app, minimum_lead=timedelta(hours=1)) as sim:
+        task = remind.run_now(Reminder(text="now"), owner="ada")
+        sim.advance(timedelta(0))
+        (execution,) = sim.executions(task.id)
+        assert (execution.content, execution.started_at) == ("now", sim.now)
+
+
+def test_run_now_runs_a_task_that_exists_once_more() -> None:
+    """With the id of an existing task it edits that one, and runs it now in addition to its schedule."""
+    app = App()
+
+    @app.handler("remind", task_id=lambda reminder: f"about-{reminder.text}")
+    def remind(reminder: Reminder) -> str:
+        return reminder.text
+
+    with Simulation(app) as sim:
+        first = remind.create(Reminder(text="tea"), schedule=timedelta(days=1))
+        second = remind.run_now(Reminder(text="tea"))
+        assert second.id == first.id
+        sim.advance(timedelta(0))
+        assert len(sim.executions(first.id)) == 1
+        assert app.get(first.id).status is TaskStatus.ACTIVE
+        assert app.get(first.id).schedule == first.schedule
+
+
+def test_a_method_stays_as_it_is() -> None:
+    """A bound method cannot carry attributes: it is registered, and called, without a handle."""
+    app = App()
+
+    class Greeter:
+        def greet(self) -> str:
+            return "hello"
+
+    greeter = Greeter()
+    assert app.handler("greet")(greeter.greet)() == "hello"
+    assert not hasattr(greeter.greet, "create")
+
+
+def test_calls_by_the_function_have_the_annotated_result() -> None:
+    """`ctx.call` with a function returns an instance of what it is annotated with, as its type promises."""
+    app = App()
+
+    @app.handler("shout")
+    def shout(reminder: Reminder) -> Reminder:
+        return Reminder(text=reminder.text.upper())
+
+    @app.handler("whisper")
+    async def whisper(_ctx: AsyncContext, reminder: Reminder) -> Reminder:
+        return Reminder(text=reminder.text.lower())
+
+    @app.handler("plain")
+    def plain(ctx: Context) -> str:
+        return ctx.call(shout, Reminder(text="a")).result().text + ctx.call(whisper, Reminder(text="B")).result().text
+
+    @app.handler("modern")
+    async def modern(ctx: AsyncContext) -> str:
+        results = await ctx.gather(ctx.call(shout, Reminder(text="a")), ctx.call(whisper, Reminder(text="B")))
+        return "".join(each.text for each in results) + (await ctx.call(shout, Reminder(text="c"))).text
+
+    with Simulation(app, replay=True) as sim:
+        tasks = [plain.run_now(), modern.run_now()]
+        sim.run_until_idle()
+        assert [sim.executions(task.id)[0].content for task in tasks] == ["Ab", "AbC"]

@@ -22,15 +22,17 @@ from __future__ import annotations
 
 import copy
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, Authority
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
+from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
 from cloudsched.engine.ports.store import Page, TaskQuery
+from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as_execution
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
@@ -111,6 +113,55 @@ class App(Container):
             return add_handle(register(function), self.create, self.run_now)
 
         return decorate
+
+    def scheduled(
+        self,
+        schedule: Schedule | datetime | timedelta | str,
+        *,
+        id: str | None = None,  # noqa: A002 - the field's name
+        timezone: str | None = None,
+        owner: str = SYSTEM_OWNER,
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+    ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
+        """Declare a task that runs this function on a schedule; ``cloudsched apply`` creates it.
+
+        A plain function becomes a handler of its own name. A handler, decorated before (below), gets the schedule in
+        addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at once.
+
+        Args:
+            schedule: Plain words, cron or another notation, a timedelta (every so often), or a `Schedule`.
+            id: The task's id; the handler's name if None.
+            timezone: The IANA time zone of words and cron; UTC if None.
+            owner: Whose task it is.
+            payload: An instance of the handler's model, or JSON.
+
+        Raises:
+            Misconfigured: The id is taken or invalid, or the function is a handler with several names.
+        """
+
+        def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
+            names = self.registry.names(function)
+            if not names:
+                self.handler(function.__name__)(function)
+            name = self.registry.name_of(function)
+            self.registry.declare(Declaration(id or name, name, schedule, timezone, owner, payload))
+            return cast("HandlerFunction[P, R]", function)
+
+        return decorate
+
+    def declared_tasks(self, name: str = "default") -> DeclaredTasks:
+        """Return what brings the stored tasks in line with the schedules that the code declares."""
+
+        def read(content: dict[str, Any], now: datetime) -> TaskDraft:
+            return TaskDraft.from_wire(with_schedule(content, now=now, default_time=self.settings.default_time))
+
+        return DeclaredTasks(self.scheduler, self.store, self.clock, read, name)
+
+    def apply_declarations(self) -> None:
+        """Create, edit and pause tasks as the code declares."""
+        if self.registry.declarations:
+            declared = self.declared_tasks()
+            declared.apply(declared.compare(list(self.registry.declarations.values())))
 
     def on_failure(self, hook: H) -> H:
         """Register a function that is called whenever an occurrence of any handler has failed permanently.

@@ -16,6 +16,7 @@ from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import print_error
 
 _COMMANDS = {
+    "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),

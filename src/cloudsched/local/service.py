@@ -105,6 +105,7 @@ def run_service(
         web = parts.enter_context(WebServer(_make_application(app), host=host, port=port))
         parts.enter_context(app.override(settings, dispatcher=window, clock=clock))
         parts.callback(app.store.close)
+        app.apply_declarations()
         parts.enter_context(_run_queue(queue))
         parts.enter_context(_Maintenance(app, window))
         web.serve()

@@ -126,6 +126,7 @@ def run_stack(
             )
         )
         _redispatch_active_tasks(app)
+        app.apply_declarations()
         web.serve()
         parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)

@@ -193,6 +193,7 @@ class Simulation:
                 chance=self._chance,
             )
         )
+        self.app.apply_declarations()
         return self
 
     def __exit__(

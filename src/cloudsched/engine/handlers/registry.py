@@ -19,6 +19,7 @@ from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
+from cloudsched.engine.handlers.declaration import Declaration, check_declaration
 from cloudsched.engine.handlers.handler_options import (
     validate_access,
     validate_options,
@@ -180,6 +181,8 @@ class Registry:
         """Called when an occurrence of any handler has failed permanently, in this order."""
         self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         """What is called instead of a factory of dependencies, in tests."""
+        self.declarations: dict[str, Declaration] = {}
+        """The tasks that the code declares, by their ids."""
         self.is_for_users = False
         """Whether this is a view of the handlers that users may name."""
 
@@ -267,6 +270,8 @@ class Registry:
         for name in self._handlers.keys() - other._handlers.keys():
             del self._handlers[name]
         self.failure_hooks[:] = other.failure_hooks
+        self.declarations.clear()
+        self.declarations.update(other.declarations)
 
     def for_users(self) -> Self:
         """Return a view of the handlers that users may name; it hides all others."""
@@ -296,7 +301,7 @@ class Registry:
         """
         if isinstance(handler, str):
             return handler
-        names = sorted(each.name for each in self._handlers.values() if each.function is handler)
+        names = self.names(handler)
         if len(names) == 1:
             return names[0]
         shown = getattr(handler, "__name__", None) or repr(handler)[:80]
@@ -305,6 +310,14 @@ class Registry:
             raise InvalidInput("handler", f"is the function {shown!r}, which has several names", hint)
         what = f"is the function {shown!r}, which is not registered" if callable(handler) else f"is {shown}"
         raise InvalidInput("handler", what, 'Give the name of a handler, or a function with @app.handler("name").')
+
+    def declare(self, declaration: Declaration) -> None:
+        """Note a task that the code declares. Raises Misconfigured."""
+        self.declarations[declaration.id] = check_declaration(declaration, self.declarations)
+
+    def names(self, function: object) -> list[str]:
+        """Return the names by which a function is registered."""
+        return sorted(each.name for each in self._handlers.values() if each.function is function)
 
     def derives_id(self, name: object) -> bool:
         """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""

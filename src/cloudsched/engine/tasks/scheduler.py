@@ -385,6 +385,10 @@ class Scheduler:
             return marked
         return task
 
+    def check(self, draft: TaskDraft) -> TaskDraft:
+        """Return a draft with its handler's defaults, as it would be stored. Raises InvalidInput."""
+        return self._validate(draft, Authority.SERVERS)
+
     def _validate(self, draft: TaskDraft, authority: Authority, *, is_payload_new: bool = True) -> TaskDraft:
         return validate_draft(draft, self._registry, self._retention, authority, is_payload_new=is_payload_new)
 

@@ -1,0 +1,55 @@
+"""``cloudsched apply``: creates, edits and pauses the tasks that the code declares."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+_SIGNS = {"create": "+", "update": "~", "pause": "-", "delete": "-"}
+
+
+@click.command()
+@click.option(
+    "--handlers",
+    metavar="FILE|MODULE[:APP]",
+    help="The app whose schedules are applied. [default: functions/handlers.py or handlers.py]",
+)
+@click.option("--prune", is_flag=True, help="Delete tasks that are gone from the code, instead of pausing them.")
+@click.option("--dry-run", is_flag=True, help="Show the changes and make none.")
+@click.option("--check", is_flag=True, help="Show the changes, make none, and exit with 1 if there are any.")
+@click.option(
+    "--owner",
+    "owners",
+    multiple=True,
+    help="An owner whose tasks may be gone from the code; repeatable. [default: system, and those that the code names]",
+)
+@click.option(
+    "--name",
+    default="default",
+    show_default=True,
+    help="The name of this code's schedules, if several services share a store.",
+)
+def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owners: tuple[str, ...], name: str) -> None:
+    """Bring the stored tasks in line with the schedules that the code declares with @app.scheduled.
+
+    The store and the queue are those of the settings in the environment. Tasks that people created are never changed.
+    Exits with 0, with 1 if --check finds a difference, and with 2 after an error.
+    """
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - not needed for --help
+
+    app = load_app(handlers, or_examples=False).app
+    try:
+        declared = app.declared_tasks(name)
+        changes = declared.compare(list(app.registry.declarations.values()), ("system", *owners), prunes=prune)
+        for change in changes:
+            click.echo(f"{_SIGNS[change.action]} {change.action} {change.task_id}: {change.detail}")
+        if not changes:
+            click.echo("Nothing differs.")
+        elif not (dry_run or check):
+            declared.apply(changes)
+            click.echo(f"{len(changes)} {'change' if len(changes) == 1 else 'changes'} made.")
+    finally:
+        app.close()
+    if check and changes:
+        sys.exit(1)

@@ -1,0 +1,168 @@
+"""Bring the stored tasks in line with the schedules that the code declares.
+
+A task that a declaration made carries a mark where callers of the API have the hash of their request: it contains a
+colon, which no such hash does, so nobody can forge it. A task without it is never changed, whatever its id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.declaration import Declaration
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+MARK = "declared:"
+"""What the mark of a declared task begins with; the name of the set of declarations follows."""
+_PAGE = 500
+
+
+class Action(StrEnum):
+    """What is done with a task."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    PAUSE = "pause"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the code and the store."""
+
+    action: Action
+    task_id: str
+    detail: str
+    fields: dict[str, Any]
+    """The task's fields as JSON, for CREATE; those that differ, for UPDATE."""
+
+
+class DeclaredTasks:
+    """Compares the declarations of an app with its tasks, and changes the tasks.
+
+    Args:
+        scheduler: Changes the tasks.
+        store: Has the tasks.
+        clock: The current time.
+        read_draft: Returns a draft from JSON whose words are read as of an instant.
+        name: The name of this set of declarations: two services that share a store have different ones.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        store: Store,
+        clock: Clock,
+        read_draft: Callable[[dict[str, Any], datetime], TaskDraft],
+        name: str = "default",
+    ) -> None:
+        self._scheduler = scheduler
+        self._store = store
+        self._clock = clock
+        self._read_draft = read_draft
+        self._mark = f"{MARK}{name}"
+
+    def compare(
+        self, declarations: Collection[Declaration], owners: Iterable[str] = (), *, prunes: bool = False
+    ) -> list[Change]:
+        """Return what `apply` would change; nothing is written.
+
+        Args:
+            declarations: What the code declares.
+            owners: The owners besides those of the declarations whose tasks may be gone from the code.
+            prunes: Whether tasks that are gone from the code are deleted, rather than paused.
+
+        Raises:
+            InvalidInput: A declaration is not valid, or has the id of a task that somebody created.
+        """
+        changes = [change for each in declarations if (change := self._compare_one(each)) is not None]
+        ids = {each.id for each in declarations}
+        for owner in sorted({each.owner for each in declarations} | set(owners)):
+            for task in self._list_marked(owner):
+                if task.id in ids:
+                    continue
+                if prunes:
+                    changes.append(Change(Action.DELETE, task.id, "is gone from the code", {}))
+                elif task.status is TaskStatus.ACTIVE:
+                    changes.append(Change(Action.PAUSE, task.id, "is gone from the code", {}))
+        return changes
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Make the changes. Safe to repeat, and to interrupt: `compare` finds what is left."""
+        guarded = self._scheduler.with_authorization(self._require_marked)
+        for change in changes:
+            if change.action is Action.CREATE:
+                draft = self._read_draft(change.fields, self._clock.now())
+                self._scheduler.create(draft, self._mark)
+            elif change.action is Action.UPDATE:
+                guarded.update(change.task_id, change.fields)
+            elif change.action is Action.PAUSE:
+                guarded.pause(change.task_id)
+            else:
+                guarded.delete(change.task_id)
+
+    def _compare_one(self, declaration: Declaration) -> Change | None:
+        content = to_wire_fields(declaration.fields)
+        try:
+            task = self._scheduler.get(declaration.id)
+        except NotFound:
+            draft = self._scheduler.check(self._read_draft(content, self._clock.now()))
+            described = "once, after the default lead" if draft.schedule is None else draft.schedule.describe()
+            return Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
+        self._require_marked(task)
+        if task.owner != declaration.owner:
+            hint = "A task's owner cannot change: give the declaration another id."
+            raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
+        # Words count from the task's creation, so that they mean the same in each deployment.
+        draft = self._scheduler.check(self._read_draft(content, task.created_at))
+        details, fields = list[str](), dict[str, Any]()
+        if draft.handler != task.handler:
+            details.append(f"handler: {task.handler} → {draft.handler}")
+            fields["handler"] = draft.handler
+        if draft.payload != task.payload:
+            details.append("payload")
+            fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
+        if draft.schedule is not None and not _is_same_schedule(task, draft):
+            details.append(f"schedule: {task.schedule.describe()} → {draft.schedule.describe()}")
+            cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+            wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+            fields["schedule"] = {**cleared, **wire}
+        return Change(Action.UPDATE, task.id, "; ".join(details), fields) if fields else None
+
+    def _require_marked(self, task: Task) -> None:
+        if task.request_fingerprint == self._mark:
+            return
+        hint = f"It belongs to {task.owner!r}, and is left as it is. Give the declaration another id: id=…."
+        raise InvalidInput(
+            "id", f"of a declaration is that of a task that this code did not declare: {task.id!r}", hint
+        )
+
+    def _list_marked(self, owner: str) -> Iterator[Task]:
+        token: str | None = None
+        while True:
+            page = self._store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
+            yield from (each for each in page.items if each.request_fingerprint == self._mark)
+            token = page.next_page_token
+            if token is None:
+                return
+
+
+def _is_same_schedule(task: Task, draft: TaskDraft) -> bool:
+    schedule = draft.schedule
+    if schedule is None or schedule.is_anchored:
+        return schedule == task.schedule
+    return schedule == task.schedule.model_copy(update={"dtstart": None})

@@ -29,7 +29,10 @@
     │   │   ├── ClockSkewed          this machine's clock differs too much from the store's
     │   │   └── BlobsUnavailable     the blob storage, not the store itself
     │   ├── QueueUnavailable
-    │   └── InterpreterUnavailable   the script interpreter did not start, or died
+    │   ├── InterpreterUnavailable   the script interpreter did not start, or died
+    │   └── DeliveryDelayed      a message could not be handed over now; `retry_after` says when to try again
+    ├── DeliveryRefused              a message will not be accepted, however often it is sent
+    │   └── AddressGone              its recipient no longer exists there: send nothing to that address again
     ├── UnreadableDocument
     │   ├── DamagedDocument          a stored document that is not as cloudsched wrote it
     │   └── UnsupportedDocument      a stored document of a schema version that this code does not know
@@ -326,6 +329,26 @@ class UnsupportedDocument(UnreadableDocument):
         self.supported = supported
         problem = f"has schema version {version!r}; this code reads versions up to {supported}."
         super().__init__(key, problem, "Deploy the newer cloudsched that wrote it.")
+
+
+class DeliveryDelayed(Unavailable):
+    """A message could not be handed over now, or nobody can say whether it was.
+
+    Attributes:
+        retry_after: How long the other side asks to wait before the next try; None if it does not say.
+    """
+
+    def __init__(self, service: str, reason: str, retry_after: timedelta | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(service, reason)
+
+
+class DeliveryRefused(CloudschedError):
+    """A message will not be accepted, however often it is sent."""
+
+
+class AddressGone(DeliveryRefused):
+    """The recipient of a message no longer exists at this address: send nothing there again."""
 
 
 class Misconfigured(CloudschedError):

@@ -1,0 +1,151 @@
+"""Send messages as webhooks, signed as the Standard Webhooks specification says.
+
+Source: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. From it:
+
+* what is signed is ``id.timestamp.body``; the timestamp is that of the try, on this machine's own clock, because
+  receivers allow five minutes, whatever a moved clock of tests says;
+* with several secrets there are several signatures, so that a receiver can change its secret without losing a message;
+* only 2xx is success. A redirect is not followed; 410 ends all sending to that URL; everything else is tried again.
+
+The URL is a user's: it has to be HTTPS without a password in it, the session that is given decides which addresses may
+be reached, and nothing of the answer is read but its status and ``Retry-After``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import requests
+
+    from cloudsched.engine.ports.sender import Message, Recipient
+
+TIMEOUT_SECONDS: Final = 15.0
+"""How long connecting, and then each part of the answer, may take."""
+_SERVICE: Final = "The webhook"
+_GONE: Final = 410
+_LONGEST_WAIT: Final = timedelta(days=1)
+_SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
+
+
+class WebhookSender:
+    """Posts each message to a URL.
+
+    Args:
+        make_session: Makes a session that reaches only what users may reach (`adapters.safe_http.make_session`).
+        allows_http: Whether URLs without TLS are taken: for development on one machine.
+        now: The system's clock, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        make_session: Callable[[], requests.Session],
+        *,
+        allows_http: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._make_session = make_session
+        self._schemes = {"https", "http"} if allows_http else {"https"}
+        self._now = now
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        """Post a message, and return its id."""
+        from requests import RequestException  # noqa: PLC0415 - imported when the first webhook is sent
+
+        self._require_url(recipient.address)
+        body = write_body(message)
+        timestamp = int(self._now())
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "cloudsched",
+            "webhook-id": message.id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": sign(message.id, timestamp, body, recipient.secrets),
+        }
+        try:
+            with (
+                self._make_session() as session,
+                session.post(
+                    recipient.address,
+                    data=body,
+                    headers=headers,
+                    timeout=TIMEOUT_SECONDS,
+                    allow_redirects=False,
+                    stream=True,  # the body of the answer is not read: it can be endless
+                ) as response,
+            ):
+                status, retry_after = response.status_code, response.headers.get("Retry-After")
+        except InvalidInput as error:
+            raise DeliveryRefused(f"The webhook's address {error.problem}. {error.hint}") from error
+        except (RequestException, OSError, ValueError) as error:
+            raise DeliveryDelayed(_SERVICE, f"it did not answer ({type(error).__name__})") from error
+        if status == _GONE:
+            raise AddressGone("The webhook answers 410 Gone: it wants no more messages.")
+        if not 200 <= status <= 299:  # noqa: PLR2004 - success, RFC 9110
+            raise DeliveryDelayed(_SERVICE, f"it answers {status}", self._parse_retry_after(retry_after))
+        return message.id
+
+    def _require_url(self, url: str) -> None:
+        hint = "Give one as https://example.com/hook."
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise DeliveryRefused(f"The webhook's address is not a URL. {hint}") from None
+        if parts.scheme not in self._schemes or not parts.hostname:
+            raise DeliveryRefused(f"The webhook's address is not an https URL. {hint}")
+        if parts.username is not None or parts.password is not None:
+            raise DeliveryRefused(f"The webhook's address contains a user or a password. {hint}")
+
+    def _parse_retry_after(self, text: str | None) -> timedelta | None:
+        """Return how long to wait (RFC 9110 §10.2.3), at most a day; None for what is neither seconds nor a date."""
+        if text is None:
+            return None
+        if text.isascii() and text.isdigit():
+            return min(timedelta(seconds=min(int(text[:9]), 86_400)), _LONGEST_WAIT)
+        try:
+            wait = parsedate_to_datetime(text).astimezone(UTC) - datetime.fromtimestamp(self._now(), UTC)
+        except (ValueError, OverflowError):
+            return None
+        return min(max(wait, timedelta(0)), _LONGEST_WAIT)
+
+
+def write_body(message: Message) -> bytes:
+    """Return what is posted: the same bytes for all tries."""
+    data = {"title": message.title, "body": message.body, **message.data}
+    body = {"type": message.kind, "timestamp": message.created_at.astimezone(UTC).isoformat(), "data": data}
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def sign(message_id: str, timestamp: int, body: bytes, secrets: tuple[str, ...]) -> str:
+    """Return the signatures of a try, one for each secret, separated by spaces.
+
+    Raises:
+        DeliveryRefused: There is no secret, or one is not ``whsec_`` and Base64.
+    """
+    if not secrets:
+        raise DeliveryRefused("The webhook has no secret to sign with. Set its address again, which makes one.")
+    signed = b".".join((message_id.encode(), str(timestamp).encode(), body))
+    signatures = (hmac.new(_decode_secret(each), signed, hashlib.sha256).digest() for each in secrets)
+    return " ".join(f"v1,{base64.b64encode(each).decode('ascii')}" for each in signatures)
+
+
+def _decode_secret(secret: str) -> bytes:
+    try:
+        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not key:
+        raise DeliveryRefused("A secret of the webhook is not whsec_ and Base64. Set its address again.")
+    return key

@@ -64,16 +64,17 @@ def read_elsewhere(text: str, begin: datetime, end: datetime) -> list[datetime]:
     return sorted(at for each in events if begin <= (at := each["DTSTART"].dt.astimezone(UTC)) < end)
 
 
-def is_read_alike(rule: str) -> bool:
-    """Whether the library that the reader stands on, dateutil, follows the RFC for a rule."""
-    parsed = parse_rule(rule)
+def is_read_alike(case: dict[str, Any]) -> bool:
+    """Whether the reader, and dateutil on which it stands, follow the RFC for a case."""
+    parsed = parse_rule(case["rrule"])
     weeks = parsed.week_numbers and not parsed.weekdays  # it takes all days of the week instead of DTSTART's
     set_of_week = parsed.frequency == Frequency.WEEKLY and parsed.positions  # it counts from DTSTART on
     mixed = len({bool(day.nth) for day in parsed.weekdays}) > 1  # it drops the plain ones
-    return not weeks and not set_of_week and not mixed
+    hours = parsed.frequency > Frequency.DAILY and case.get("exdates")  # it also drops what EXDATE names in UTC
+    return not weeks and not set_of_week and not mixed and not hours
 
 
-READ_ALIKE = [number for number, case in enumerate(CASES) if is_read_alike(case["rrule"])]
+READ_ALIKE = [number for number, case in enumerate(CASES) if is_read_alike(case)]
 
 
 @given(LINES)
@@ -114,6 +115,8 @@ def test_another_program_finds_the_same_occurrences(number: int) -> None:
     for each in range(ZONES_EACH):
         dates = {"rdates": case.get("rdates", ()), "exdates": case.get("exdates", ())}
         zone = ZONES[(number + each) % len(ZONES)]
+        if zone != case["tzid"] and "UNTIL" in case["rrule"]:
+            zone = case["tzid"]  # elsewhere it may never fire
         schedule = Schedule(rrule=case["rrule"], dtstart=case["dtstart"], timezone=zone, **dates)
         first = schedule.first()
         assert first is not None

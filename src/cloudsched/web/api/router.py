@@ -52,6 +52,7 @@ class _IdConverter(BaseConverter):
     """One segment of a path. One that ends in ``.ics`` is the calendar of what it names, and has routes of its own."""
 
     regex = r"[^/]+(?<!\.ics)"
+    part_isolating = True
 
 
 _ROUTES = Map(

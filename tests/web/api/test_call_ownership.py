@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
-from tests.web.api.test_worker_routes import run_path
+from tests.web.api.test_worker_operations import run_path
 
 from cloudsched import App, Context, Fail, Settings
 from cloudsched.config.access import Access

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-from tests.web.api.test_worker_routes import run_path
+from tests.web.api.test_worker_operations import run_path
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 

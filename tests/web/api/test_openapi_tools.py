@@ -19,7 +19,8 @@ from werkzeug.wrappers import Request
 
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api.openapi import build_document
-from cloudsched.web.api.operations import OPERATIONS, TAGS
+from cloudsched.web.api.operation import TAGS
+from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import validate
 from cloudsched.web.functions import serve_api
 
@@ -63,8 +64,8 @@ def test_every_default_and_example_is_valid(handlers: tuple[str, ...] | None) ->
         (content,) = body["content"].values() if body else ({"examples": {}},)
         assert bool(content["examples"]) is bool(body), f"{operation.name} has an example of its body"
         for example in content["examples"].values():
-            if operation.body is not None and operation.name != "create_task":
-                validate(operation.body, example["value"])
+            if operation.body_schema is not None and operation.name != "create_task":
+                validate(operation.body_schema, example["value"])
 
 
 def test_every_operation_is_described_grouped_and_secured() -> None:

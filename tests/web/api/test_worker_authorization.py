@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import read_problem
-from tests.web.api.test_worker_routes import run_path
+from tests.web.api.test_worker_operations import run_path
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
 from werkzeug.wrappers import Request
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.web.api.test_fuzz import ANYTHING, SCALARS
 from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, read_problem
-from tests.web.api.test_worker_routes import claim_from_queue, run_path
+from tests.web.api.test_worker_operations import claim_from_queue, run_path
 
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK

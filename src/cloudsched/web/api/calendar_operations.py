@@ -1,78 +1,135 @@
-"""The operations that show tasks as calendars."""
+"""The operations that show tasks as calendars. A feed's address holds its secret: calendar programs cannot log in."""
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from typing import TYPE_CHECKING
 
+from werkzeug.wrappers import Response
+
+from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import Operation
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Right
 
-CALENDAR_OPERATIONS: Final = (
-    Operation(
-        name="create_feed",
-        tag="Calendars",
-        method="POST",
-        path="/v1/feeds",
-        summary="Create a feed: an owner's tasks as a calendar to subscribe to.",
-        description=(
-            "The response has the address, with a secret that is shown only here; whoever has it can read the feed. "
-            "An owner may have 20 feeds."
-        ),
-        right=Right.WRITE,
-        body=bodies.NewFeed,
-        body_is_optional=True,
-        success_statuses=(201,),
-        response_schema="NewFeedAddress",
-    ),
-    Operation(
-        name="list_feeds",
-        tag="Calendars",
-        method="GET",
-        path="/v1/feeds",
-        summary="List an owner's feeds.",
-        description="Without their addresses, which are stored nowhere.",
-        query=bodies.OwnerQuery,
-        response_schema="Feeds",
-    ),
-    Operation(
-        name="delete_feed",
-        tag="Calendars",
-        method="DELETE",
-        path="/v1/feeds/{feedId}",
-        summary="Revoke a feed.",
-        description="Its address shows nothing any more. Programs may keep what they have for some hours.",
-        right=Right.WRITE,
-        success_statuses=(204,),
-        error_statuses=(404, 409),
-    ),
-    Operation(
-        name="get_feed",
-        tag="Calendars",
-        method="GET",
-        path="/v1/feeds/{feedSecret}.ics",
-        summary="Get a feed as iCalendar text.",
-        description=(
-            "Occurrences from 30 days ago to 90 days ahead, in UTC, with what became of the past ones. The secret is "
-            "all that it takes. With `If-None-Match`, an unchanged feed is answered with 304."
-        ),
-        right=None,
-        success_statuses=(200, 304),
-        response_schema="text/calendar",
-        error_statuses=(404,),
-    ),
-    Operation(
-        name="get_task_calendar",
-        tag="Calendars",
-        method="GET",
-        path="/v1/tasks/{taskId}.ics",
-        summary="Get a task as iCalendar text, to add to a calendar.",
-        description=(
-            "One event with the task's rule, where every program reads it alike; otherwise its occurrences of the next "
-            "90 days."
-        ),
-        success_statuses=(200, 304),
-        response_schema="text/calendar",
-        error_statuses=(404,),
-    ),
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.feed import Feed
+    from cloudsched.web.api.call import ApiCall
+
+_CACHED_FOR = 900
+"""For how many seconds a program need not ask again."""
+
+
+@operation(
+    "POST",
+    "/v1/feeds",
+    "Calendars",
+    right=Right.WRITE,
+    body=bodies.NewFeed,
+    body_is_optional=True,
+    success_statuses=(201,),
+    response_schema="NewFeedAddress",
 )
+def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
+    """Create a feed: an owner's tasks as a calendar to subscribe to.
+
+    The response has the address, with a secret that is shown only here; whoever has it can read the feed. An owner may
+    have 20 feeds.
+    """
+    owner = call.caller.resolve_owner(body.owner)
+    if owner is None:
+        raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
+    feed, secret = call.app.feeds.create(str(owner), body.categories)
+    root = call.app.settings.public_url or call.request.url_root.rstrip("/")
+    return json_response({**_feed_to_json(feed), "url": f"{root}/v1/feeds/{secret}.ics"}, 201)
+
+
+@operation("GET", "/v1/feeds", "Calendars", query=bodies.OwnerQuery, response_schema="Feeds")
+def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """List an owner's feeds.
+
+    Without their addresses, which are stored nowhere.
+    """
+    owner = call.caller.resolve_owner(query.owner)
+    if owner is None:
+        raise InvalidInput("owner", "is missing", "Say whose feeds to list.")
+    return json_response({"feeds": [_feed_to_json(feed) for feed in call.app.feeds.list(str(owner))]})
+
+
+@operation(
+    "DELETE",
+    "/v1/feeds/{feedId}",
+    "Calendars",
+    right=Right.WRITE,
+    success_statuses=(204,),
+    error_statuses=(404, 409),
+)
+def delete_feed(call: ApiCall) -> Response:
+    """Revoke a feed.
+
+    Its address shows nothing any more. Programs may keep what they have for some hours.
+    """
+    key = call.path["feedId"]
+    if not call.caller.can_see(call.app.feeds.get(key).owner):
+        raise NotFound("feed", key)
+    call.app.feeds.revoke(key)
+    return Response(status=204)
+
+
+@operation(
+    "GET",
+    "/v1/feeds/{feedSecret}.ics",
+    "Calendars",
+    right=None,
+    success_statuses=(200, 304),
+    response_schema="text/calendar",
+    error_statuses=(404,),
+)
+def get_feed(call: ApiCall) -> Response:
+    """Get a feed as iCalendar text.
+
+    Occurrences from 30 days ago to 90 days ahead, in UTC, with what became of the past ones. The secret is all that it
+    takes. With `If-None-Match`, an unchanged feed is answered with 304.
+    """
+    try:
+        return _calendar_response(call.app.feeds.render(call.path["feedSecret"]))
+    except NotFound:
+        raise NotFound("feed", "…") from None
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}.ics",
+    "Calendars",
+    success_statuses=(200, 304),
+    response_schema="text/calendar",
+    error_statuses=(404,),
+)
+def get_task_calendar(call: ApiCall) -> Response:
+    """Get a task as iCalendar text, to add to a calendar.
+
+    One event with the task's rule, where every program reads it alike; otherwise its occurrences of the next 90 days.
+    """
+    return _calendar_response(call.app.feeds.render_task(call.app.get(call.task_id)))
+
+
+def _feed_to_json(feed: Feed) -> dict[str, object]:
+    return {
+        "id": feed.id,
+        "owner": feed.owner,
+        "categories": list(feed.categories),
+        "createdAt": feed.to_wire()["createdAt"],
+    }
+
+
+def _calendar_response(text: str) -> Response:
+    headers = {
+        "Content-Type": "text/calendar; charset=utf-8",
+        "Cache-Control": f"private, max-age={_CACHED_FOR}",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Disposition": 'inline; filename="tasks.ics"',
+    }
+    response = Response(text, 200, headers)
+    response.set_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
+    return response

@@ -5,31 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.parse import read_json_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.document import WireModel
-    from cloudsched.web.api.operation import Operation
     from cloudsched.web.api.visibility import Visibility
     from cloudsched.web.auth.roles import Caller
 
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One request, authenticated, with its path and query parsed; the body is parsed on demand."""
+    """One request, authenticated, with its path parsed."""
 
     app: App
     """The app, with tasks that the caller may not use hidden."""
     caller: Caller
     visibility: Visibility
     """Checks which tasks the request may use."""
-    operation: Operation
     request: Request
     path: dict[str, str]
-    query: WireModel
+    build_document: Callable[[tuple[str, ...] | None, str], dict[str, Any]]
+    """Builds the OpenAPI document; it needs all operations, so none of them can import it."""
 
     @property
     def task_id(self) -> str:
@@ -39,9 +39,3 @@ class ApiCall:
     def read_content(self) -> dict[str, Any]:
         """Return the body, which is one JSON object."""
         return read_json_object(self.request)
-
-    def read_body(self) -> WireModel:
-        """Return the body as an instance of the operation's model."""
-        model = self.operation.body
-        assert model is not None  # noqa: S101 - only operations with a body call this
-        return validate(model, read_json_object(self.request, is_optional=self.operation.body_is_optional))

@@ -18,7 +18,8 @@ from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_examples import build_request_examples, response_example
 from cloudsched.web.api.openapi_response_schemas import ref
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema
-from cloudsched.web.api.operations import OPERATIONS, TAGS
+from cloudsched.web.api.operation import TAGS
+from cloudsched.web.api.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
@@ -110,7 +111,7 @@ def _describe_operation(operation: Operation, examples: Json, *, is_open: bool) 
         "description": operation.description,
         "parameters": [
             *_path_parameters(operation),
-            *_query_parameters(operation.query),
+            *_query_parameters(operation.parameters),
             *_header_parameters(operation),
         ],
         "responses": _responses(operation, is_open=is_open),
@@ -119,8 +120,8 @@ def _describe_operation(operation: Operation, examples: Json, *, is_open: bool) 
     if operation.is_patch:
         content = {"application/merge-patch+json": {"schema": ref("TaskPatch"), "examples": examples}}
         described["requestBody"] = {"required": True, "content": content}
-    elif operation.body is not None:
-        content = {"application/json": {"schema": ref(operation.body.__name__), "examples": examples}}
+    elif operation.body_schema is not None:
+        content = {"application/json": {"schema": ref(operation.body_schema.__name__), "examples": examples}}
         described["requestBody"] = {"required": not operation.body_is_optional, "content": content}
     return described
 
@@ -181,7 +182,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     problems = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None and not is_open:
         problems.add(401)
-    if operation.body is not None or operation.is_patch:
+    if operation.body_schema is not None or operation.is_patch:
         problems.add(413)
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):

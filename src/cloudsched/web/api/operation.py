@@ -1,35 +1,74 @@
-"""What the API knows of one of its operations."""
+"""``@operation``: makes a function an operation of the API, with all that the router, the checks and OpenAPI need."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
-from cloudsched.web.api import request_bodies as bodies
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.request_bodies import NoParameters
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.document import WireModel
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from werkzeug.wrappers import Response
+
+    from cloudsched.web.api.call import ApiCall
+
+M = TypeVar("M", bound=WireModel)
+
+TAGS: Final = {
+    "Tasks": "Create, read, change and delete tasks.",
+    "Executions": "What has run, what will run, and running it again.",
+    "Events": "Send events to durable handlers.",
+    "Workers": "Claim work from a queue and report on it.",
+    "Inboxes": "Read the messages that tasks have delivered.",
+    "Calendars": "Show tasks in the calendars that people have.",
+    "Schedules": "Try schedules out before using them.",
+    "Service": "Health, and the description of this API.",
+}
+"""The groups of operations, in the order in which they are shown."""
+
+
+class Preset(TypedDict, total=False):
+    """What a group of operations may have in common."""
+
+    right: Right | None
+    is_conditional: bool
+    error_statuses: tuple[int, ...]
+
+
+class Options(Preset, total=False):
+    """What `operation` accepts besides the method, the path, the tag and the models; see `Operation`."""
+
+    content: type[WireModel] | None
+    body_is_optional: bool
+    is_patch: bool
+    accepts_idempotency_key: bool
+    success_statuses: tuple[int, ...]
+    response_schema: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of the API."""
+    """One operation of the API: a function, and what callers must know about it."""
 
-    name: str
-    """The operation's id, and the key of the function that implements it."""
-    tag: str
-    """The group that it is listed in; see `TAGS`."""
+    function: Callable[..., Response]
+    """Takes the call, and its query or its body if the operation has a model of one."""
     method: str
     path: str
-    summary: str
-    description: str
-    """What a caller needs to know besides the summary, in CommonMark."""
+    tag: str
+    """The group that it is listed in; see `TAGS`."""
     right: Right | None = Right.READ
     """The right that the caller needs; None for a public operation."""
-    query: type[WireModel] = bodies.NoParameters
+    query: type[WireModel] | None = None
     body: type[WireModel] | None = None
-    """The model of the request's JSON object, if it has one."""
+    """The model of the request's JSON object, if the function is called with an instance of it."""
+    content: type[WireModel] | None = None
+    """The model that describes the request's JSON object, if the function reads and checks it itself."""
     body_is_optional: bool = False
     is_patch: bool = False
     """Whether the body is a JSON merge patch."""
@@ -42,3 +81,79 @@ class Operation:
     """The schema of a successful response."""
     error_statuses: tuple[int, ...] = ()
     """The statuses of its problems besides those that every operation has."""
+
+    @property
+    def name(self) -> str:
+        """The operation's id in OpenAPI: the function's name."""
+        return self.function.__name__
+
+    @property
+    def summary(self) -> str:
+        """What it does: the first paragraph of the function's docstring."""
+        return _join_lines((self.function.__doc__ or "").partition("\n\n")[0])
+
+    @property
+    def description(self) -> str:
+        """What a caller needs to know besides, in CommonMark: the rest of the function's docstring."""
+        return _join_lines((self.function.__doc__ or "").partition("\n\n")[2])
+
+    @property
+    def parameters(self) -> type[WireModel]:
+        """The model of the query parameters."""
+        return self.query or NoParameters
+
+    @property
+    def body_schema(self) -> type[WireModel] | None:
+        """The model that describes the request's JSON object, whoever checks it."""
+        return self.body or self.content
+
+    def respond(self, call: ApiCall, query: WireModel) -> Response:
+        """Run the operation. Raises InvalidInput if the body is invalid, and what the function raises."""
+        if self.body is not None:
+            content = read_json_object(call.request, is_optional=self.body_is_optional)
+            return self.function(call, validate(self.body, content))
+        return self.function(call) if self.query is None else self.function(call, query)
+
+
+@overload
+def operation(
+    method: str, path: str, tag: str, *, query: type[M], **options: Unpack[Options]
+) -> Callable[[Callable[[ApiCall, M], Response]], Operation]: ...
+
+
+@overload
+def operation(
+    method: str, path: str, tag: str, *, body: type[M], **options: Unpack[Options]
+) -> Callable[[Callable[[ApiCall, M], Response]], Operation]: ...
+
+
+@overload
+def operation(
+    method: str, path: str, tag: str, **options: Unpack[Options]
+) -> Callable[[Callable[[ApiCall], Response]], Operation]: ...
+
+
+def operation(method: str, path: str, tag: str, **options: Any) -> Any:
+    """Make a function an operation of the API. Its docstring is the operation's documentation, in CommonMark.
+
+    Args:
+        method: The HTTP method.
+        path: The path, with parameters in braces.
+        tag: The group that it is listed in; see `TAGS`.
+        options: The other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
+            second argument.
+    """
+
+    def make(function: Callable[..., Response]) -> Operation:
+        return Operation(function=function, method=method, path=path, tag=tag, **options)
+
+    return make
+
+
+def find_operations(module: ModuleType) -> tuple[Operation, ...]:
+    """Return the operations that a module defines, in their order."""
+    return tuple(each for each in vars(module).values() if isinstance(each, Operation))
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(text.split())

@@ -6,7 +6,7 @@ that does not exist. A lease token is returned once, by the claim, and neither s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
@@ -17,6 +17,8 @@ from cloudsched.engine.execution.invoke import to_outcome, truncate_error, trunc
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import finished_response, format_instant, json_response, task_to_json
 from cloudsched.web.auth.roles import Right, Role
@@ -30,18 +32,32 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkerClaim
-    from cloudsched.web.api import request_bodies as bodies
     from cloudsched.web.api.call import ApiCall
 
 _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""
+_EXECUTION: Final = "/v1/tasks/{taskId}/executions/{executionId}"
+_REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
+"""What all reports on a claimed run have in common."""
 
 
-def claim(call: ApiCall) -> Response:
-    """Claim runs from a queue."""
+@operation(
+    "POST",
+    "/v1/queues/{queue}/claim",
+    "Workers",
+    right=Right.WORK,
+    body=bodies.ClaimRequest,
+    body_is_optional=True,
+    response_schema="Claims",
+)
+def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
+    """Claim work from a queue: the most urgent first, then what came due first.
+
+    A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
+    repeat a claim whose response was lost; what it may have claimed is offered again when its lease ends.
+    """
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
-    body = cast("bodies.ClaimRequest", call.read_body())
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
     worker_filter = WorkerFilter(
@@ -57,9 +73,19 @@ def claim(call: ApiCall) -> Response:
     return json_response({"claims": [_claim_to_json(each) for each in claims]}, headers=_NO_STORE)
 
 
-def heartbeat(call: ApiCall) -> Response:
-    """Renew a lease."""
-    body = cast("bodies.HeartbeatRequest", call.read_body())
+@operation(
+    "POST",
+    f"{_EXECUTION}/heartbeat",
+    "Workers",
+    body=bodies.HeartbeatRequest,
+    response_schema="HeartbeatResult",
+    **_REPORT,
+)
+def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
+    """Renew a claim's lease.
+
+    Safe to repeat. If `isCancelled` is true, stop and `complete` the run as `CANCELLED`.
+    """
     state = _authorized_claims(call).heartbeat(*_claim_key(call, body), _parse_progress(call, body.progress) or None)
     if state.until is None:
         raise LeaseLost(call.path["executionId"])
@@ -68,9 +94,14 @@ def heartbeat(call: ApiCall) -> Response:
     return json_response({**times, "isCancelled": state.is_cancelled})
 
 
-def complete(call: ApiCall) -> Response:
-    """Record that the work is done, or that there was nothing to do."""
-    body = cast("bodies.CompleteRequest", call.read_body())
+@operation(
+    "POST", f"{_EXECUTION}/complete", "Workers", body=bodies.CompleteRequest, response_schema="ReportedTask", **_REPORT
+)
+def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
+    """Report that a claimed run is done.
+
+    Safe to repeat: the first report counts. 409 `lease-lost` means that the run is no longer yours.
+    """
     answer: Cancel | Done = Done(body.content)
     if body.status == "CANCELLED":
         _require_absent(body, ("content", "notices"), "An execution that is CANCELLED has none.")
@@ -81,9 +112,12 @@ def complete(call: ApiCall) -> Response:
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
 
-def fail(call: ApiCall) -> Response:
-    """Record that an attempt has failed."""
-    body = cast("bodies.FailRequest", call.read_body())
+@operation("POST", f"{_EXECUTION}/fail", "Workers", body=bodies.FailRequest, response_schema="FailedTask", **_REPORT)
+def fail(call: ApiCall, body: bodies.FailRequest) -> Response:
+    """Report that a claimed run's attempt has failed.
+
+    Safe to repeat: the first report counts. The task's retry policy decides whether another attempt follows.
+    """
     error = truncate_error(body.error.type, body.error.message, body.error.traceback)
     if body.is_final:
         _require_absent(body, ("retry_after",), "No attempt follows one that is final.")
@@ -93,9 +127,14 @@ def fail(call: ApiCall) -> Response:
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
 
-def release(call: ApiCall) -> Response:
-    """Give back a run that a worker cannot finish."""
-    body = cast("bodies.ReleaseRequest", call.read_body())
+@operation(
+    "POST", f"{_EXECUTION}/release", "Workers", body=bodies.ReleaseRequest, response_schema="ReportedTask", **_REPORT
+)
+def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
+    """Give a claimed run back.
+
+    Another worker can claim it at once, or after `after` seconds. It costs no attempt.
+    """
     reason = truncate_text(body.reason or "Released by its worker.")
     steps = _parse_progress(call, body.progress)
     if body.after is None:

@@ -1,0 +1,142 @@
+"""The operations on what has run and will run, the events that it waits for and the messages that it delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.responses import json_response, occurrence_to_json, page_response, task_response
+from cloudsched.web.api.task_operations import CHANGE
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
+    from cloudsched.web.api.call import ApiCall
+
+
+@operation("POST", "/v1/tasks/{taskId}/trigger", "Executions", response_schema="Task", **CHANGE)
+def trigger(call: ApiCall) -> Response:
+    """Run a task now.
+
+    The schedule does not change, and the run does not count towards `maxRuns`.
+    """
+    return task_response(call.app.trigger(call.task_id, authority=call.caller.authority))
+
+
+@operation(
+    "POST",
+    "/v1/tasks/{taskId}/retry",
+    "Executions",
+    body=bodies.RetryRequest,
+    body_is_optional=True,
+    response_schema="Task",
+    **CHANGE,
+)
+def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
+    """Give an execution one more attempt.
+
+    Without an `executionId`, the last execution is retried.
+    """
+    return task_response(call.app.retry(call.task_id, body.execution_id, authority=call.caller.authority))
+
+
+@operation(
+    "POST", "/v1/tasks/{taskId}/backfill", "Executions", body=bodies.BackfillRequest, response_schema="Task", **CHANGE
+)
+def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
+    """Run the occurrences of a past range again.
+
+    They run one after the other; both ends of the range are included.
+    """
+    return task_response(call.app.backfill(call.task_id, body.start, body.end, authority=call.caller.authority))
+
+
+@operation(
+    "POST",
+    "/v1/tasks/{taskId}/events/{event}",
+    "Events",
+    body=bodies.SendEventRequest,
+    body_is_optional=True,
+    response_schema="Task",
+    **CHANGE,
+)
+def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
+    """Send an event to a task's durable handler.
+
+    An event that no handler waits for yet is kept until one asks for it.
+    """
+    event, sender = call.path["event"], call.caller.sender
+    sent = call.app.send_event(call.task_id, event, body.payload, execution_id=body.execution_id, sender=sender)
+    return task_response(sent)
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/upcoming",
+    "Executions",
+    query=bodies.Count,
+    response_schema="Occurrences",
+    error_statuses=(404,),
+)
+def upcoming(call: ApiCall, query: bodies.Count) -> Response:
+    """List a task's next occurrences.
+
+    Those that have not been claimed yet, without jitter; none unless the task is `ACTIVE`.
+    """
+    task = call.app.get(call.task_id)
+    times = upcoming_occurrences(task, query.count)
+    return json_response({"occurrences": [occurrence_to_json(at, task.timezone) for at in times]})
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/executions",
+    "Executions",
+    query=bodies.PageQuery,
+    response_schema="ExecutionPage",
+    error_statuses=(404,),
+)
+def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
+    """List a task's executions, the latest first.
+
+    Each occurrence that came due has one execution. As long as the response has a `nextPageToken`, repeat the request
+    with it.
+    """
+    page = call.app.executions(call.task_id, **query.to_arguments())
+    return page_response("executions", page, (execution.to_wire() for execution in page.items))
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/executions/{executionId}",
+    "Executions",
+    response_schema="Execution",
+    error_statuses=(404,),
+)
+def get_execution(call: ApiCall) -> Response:
+    """Get an execution.
+
+    The record of one occurrence's run, with its attempts, its result or its error.
+    """
+    return json_response(call.app.execution(call.task_id, call.path["executionId"]).to_wire())
+
+
+@operation(
+    "GET",
+    "/v1/inboxes/{owner}/messages",
+    "Inboxes",
+    query=bodies.PageQuery,
+    response_schema="MessagePage",
+    error_statuses=(404,),
+)
+def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
+    """List the messages in an owner's inbox, the newest first.
+
+    As long as the response has a `nextPageToken`, repeat the request with it.
+    """
+    owner = call.path["owner"]
+    call.caller.require_inbox(owner)
+    page = call.app.inbox(owner, **query.to_arguments())
+    return page_response("messages", page, (message.to_wire() for message in page.items))

@@ -1,0 +1,51 @@
+"""The operations on schedules that belong to no task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import validate
+from cloudsched.web.api.responses import json_response, occurrence_to_json
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
+    from cloudsched.web.api.call import ApiCall
+
+
+@operation(
+    "POST",
+    "/v1/schedules/preview",
+    "Schedules",
+    content=bodies.PreviewRequest,
+    response_schema="SchedulePreview",
+)
+def preview_schedule(call: ApiCall) -> Response:
+    """Preview the next occurrences of a schedule.
+
+    Nothing is stored. The response explains the schedule in words and lists the instants at which it fires, in UTC and
+    local time.
+    """
+    content = call.read_content()
+    now = call.app.clock.now()
+    read = None
+    if has_schedule_text(content):
+        read = read_schedule_field(content, now=now, default_time=call.app.settings.default_time)
+        content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        content.pop("timezone", None)
+    body = validate(bodies.PreviewRequest, content)
+    start = body.start or now
+    schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
+    times = schedule.upcoming(start, body.count)
+    return json_response(
+        {
+            "description": schedule.describe(),
+            "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "occurrences": [occurrence_to_json(at, schedule.timezone) for at in times],
+            **({} if read is None else {"assumptions": read.assumptions}),
+            **({} if read is None or read.title is None else {"title": read.title}),
+        }
+    )

@@ -1,0 +1,161 @@
+"""The operations on tasks: create, read, change and delete them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from werkzeug.wrappers import Response
+
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.batch import create_batch
+from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
+from cloudsched.web.api.operation import Preset, operation
+from cloudsched.web.api.responses import json_response, page_response, task_response, task_to_json, tree_to_json
+from cloudsched.web.auth.roles import Right
+
+if TYPE_CHECKING:
+    from cloudsched.web.api.call import ApiCall
+
+CHANGE: Final[Preset] = {
+    "right": Right.WRITE,
+    "is_conditional": True,
+    "error_statuses": (404, 409, 412),
+}
+"""What all changes of a task have in common."""
+
+
+@operation(
+    "POST",
+    "/v1/tasks",
+    "Tasks",
+    right=Right.WRITE,
+    content=bodies.NewTask,
+    accepts_idempotency_key=True,
+    success_statuses=(201, 200),
+    response_schema="Task",
+    error_statuses=(409, 422, 429),
+)
+def create_task(call: ApiCall) -> Response:
+    """Create a task (201), or edit the task with the same id (200).
+
+    Without a schedule, the task runs once, in five minutes. To make the request safe to repeat, give either an `id` of
+    your own or an `Idempotency-Key`. A user's `id` is prefixed with a hash of the owner: use the `id` of the response
+    from then on.
+    """
+    task, is_new = create_or_edit(call.app, call.caller, call.read_content(), read_idempotency_key(call.request))
+    return task_response(task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"})
+
+
+@operation(
+    "POST",
+    "/v1/tasks:batchCreate",
+    "Tasks",
+    right=Right.WRITE,
+    body=bodies.BatchCreateRequest,
+    accepts_idempotency_key=True,
+    response_schema="BatchResults",
+)
+def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Response:
+    """Create up to 500 tasks with one request.
+
+    Each task succeeds or fails on its own: the response has status 200 and one result for each task, in the order of
+    the request. An `Idempotency-Key` makes each of them safe to repeat.
+    """
+    key = read_idempotency_key(call.request)
+    return json_response({"results": create_batch(call.app, call.caller, body.tasks, key)})
+
+
+@operation("GET", "/v1/tasks", "Tasks", query=bodies.TaskListQuery, response_schema="TaskPage")
+def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
+    """List tasks, the newest or the soonest first.
+
+    All given filters must match. As long as the response has a `nextPageToken`, repeat the request with it and the same
+    filters.
+    """
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())
+    return page_response("tasks", page, (task_to_json(task) for task in page.items))
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}",
+    "Tasks",
+    success_statuses=(200, 304),
+    response_schema="Task",
+    error_statuses=(404,),
+)
+def get_task(call: ApiCall) -> Response:
+    """Get a task.
+
+    The `ETag` identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304.
+    """
+    return task_response(call.app.get(call.task_id))
+
+
+@operation("PATCH", "/v1/tasks/{taskId}", "Tasks", is_patch=True, response_schema="Task", **CHANGE)
+def update_task(call: ApiCall) -> Response:
+    """Edit a task by JSON merge patch (RFC 7396).
+
+    The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    """
+    return task_response(call.app.patch(call.task_id, call.read_content(), authority=call.caller.authority))
+
+
+@operation(
+    "DELETE",
+    "/v1/tasks/{taskId}",
+    "Tasks",
+    success_statuses=(204,),
+    **CHANGE,
+)
+def delete_task(call: ApiCall) -> Response:
+    """Delete a task and its executions.
+
+    A handler that is running is not interrupted; its result is discarded.
+    """
+    call.app.delete(call.task_id)
+    return Response(status=204)
+
+
+@operation("POST", "/v1/tasks/{taskId}/pause", "Tasks", response_schema="Task", **CHANGE)
+def pause(call: ApiCall) -> Response:
+    """Pause a task.
+
+    Nothing of it starts until it is resumed.
+    """
+    return task_response(call.app.pause(call.task_id, authority=call.caller.authority))
+
+
+@operation("POST", "/v1/tasks/{taskId}/resume", "Tasks", response_schema="Task", **CHANGE)
+def resume(call: ApiCall) -> Response:
+    """Resume a paused task.
+
+    It continues with its first occurrence from now.
+    """
+    return task_response(call.app.resume(call.task_id, authority=call.caller.authority))
+
+
+@operation("POST", "/v1/tasks/{taskId}/cancel", "Tasks", response_schema="Task", **CHANGE)
+def cancel(call: ApiCall) -> Response:
+    """Cancel a task.
+
+    Nothing of it starts any more. Its record is kept.
+    """
+    return task_response(call.app.cancel(call.task_id))
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/tree",
+    "Tasks",
+    query=bodies.TreeFilter,
+    response_schema="Tree",
+    error_statuses=(404,),
+)
+def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
+    """Get a task with the calls below it.
+
+    A large tree is cut: `omittedChildren` says how many calls were left out at each task.
+    """
+    return json_response(tree_to_json(call.app.tree(call.task_id, query.execution_id)))

@@ -1,7 +1,7 @@
 """The task: what to run, when, for whom, and its state. ``tasks/{taskId}``.
 
-The owner sets the fields of `TaskSpec`; the scheduler keeps the other fields of `Task`. The document is the truth: a
-message in the queue is only a hint to read it.
+The owner sets the fields of `TaskSpec`, callers see those of `PublicTask`, and the scheduler alone uses the others that
+`Task` has. The document is the truth: a message in the queue is only a hint to read it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
@@ -243,8 +243,10 @@ class Event(WireModel):
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
 
-class Task(Document, TaskSpec):
-    """One task: its spec and its state."""
+class PublicTask(Document, TaskSpec):
+    """The fields of a task that callers of the API see: its spec, and how it is getting on."""
+
+    model_config = ConfigDict(defer_build=True)  # nothing that runs a task needs a validator of it
 
     id: TaskId
     owner: Owner
@@ -261,22 +263,30 @@ class Task(Document, TaskSpec):
     created_at: Instant
     updated_at: Instant
     status_changed_at: Instant
+    outcome: ExecutionStatus | None = None
+    """The final status of the last scheduled occurrence; manual runs and backfills do not count."""
+    run_count: int = 0
+    """How many scheduled occurrences have run, or wait for a worker."""
+    consecutive_failures: int = 0
+    """How many occurrences in a row have failed."""
+    last_execution_id: str | None = None
+    parent: Parent | None = None
+    """The call that created this task; None if a caller created it directly."""
+
+
+class Task(PublicTask):
+    """One task as it is stored: what is public, and the state that only the scheduler uses."""
+
+    model_config = ConfigDict(defer_build=False)
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
-    outcome: ExecutionStatus | None = None
-    """The final status of the last scheduled occurrence; manual runs and backfills do not count."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
     planned_to: Instant | None = None
     """The latest occurrence that was processed: no edit makes it run again."""
     earlier_planned_to: Instant | None = None
     """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
-    run_count: int = 0
-    """How many scheduled occurrences have run, or wait for a worker."""
-    consecutive_failures: int = 0
-    """How many occurrences in a row have failed."""
-    last_execution_id: str | None = None
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
     backfill: Backfill | None = None
@@ -292,8 +302,6 @@ class Task(Document, TaskSpec):
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None
     """USERS if a user paused it last; None if a server or the scheduler itself did."""
-    parent: Parent | None = None
-    """The call that created this task; None if a caller created it directly."""
     has_children: bool = False
     """Whether any of its executions has made calls: only then can it have child tasks."""
     events: tuple[Event, ...] = ()

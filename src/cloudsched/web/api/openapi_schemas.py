@@ -15,17 +15,16 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
-from cloudsched.domain.documents.task import Task
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_response_schemas import (
     REFERENCE_TEMPLATE,
     Json,
     build_response_schemas,
-    instant_schema,
     ref,
 )
-from cloudsched.web.api.responses import INTERNAL, OMITTED_FOR_WORKERS
+from cloudsched.web.api.response_models import Task
+from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -165,7 +164,6 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     in_responses = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
     in_responses -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
     schemas = {name: _to_response_schema(each) if name in in_responses else each for name, each in schemas.items()}
-    _publish_task_schema(schemas["Task"])
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
     new = schemas["NewTask"]
@@ -222,18 +220,6 @@ def _with_short_description(schema: Json) -> Json:
     """Return a schema with only the first paragraph of its class's docstring; the rest is for programmers."""
     about = schema.get("description", "")
     return {**schema, "description": about.partition("\n\n")[0]} if about else schema
-
-
-def _publish_task_schema(task: Json) -> None:
-    """Change the schema of a stored task into that of a task as callers see it."""
-    for name in INTERNAL:
-        task["properties"].pop(name, None)
-    about = "A dispatch could not be created yet; the sweep will create it."
-    offered_at = {**instant_schema(), "description": "Since when it has been waiting for a worker, if it is."}
-    task["properties"]["offeredAt"] = offered_at
-    task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is running for it."}
-    task["properties"]["dispatchDeferred"] = {"type": "boolean", "description": about}
-    task["required"] = sorted({*task["required"], "isRunning"} - INTERNAL)
 
 
 def _reported_task_schema(task: Json) -> Json:

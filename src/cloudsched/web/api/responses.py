@@ -8,43 +8,16 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.recurrence import time_zones as zones
-from cloudsched.domain.transitions.offers import offered_runs
+from cloudsched.web.api import response_models
 from cloudsched.web.api.etags import compute_quoted_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
     from cloudsched.engine.ports.store import Page
-
-INTERNAL = frozenset(
-    {
-        "events",
-        "hasChildren",
-        "recentEventTokens",
-        "offer",
-        "runs",
-        "wakeAt",
-        "deferred",
-        "definedBy",
-        "pausedBy",
-        "deletedAt",
-        "backfill",
-        "lastManualRequest",
-        "requestFingerprint",
-        "backlog",
-        "planFrom",
-        "pendingRecords",
-        "outcomeExecutionId",
-        "plannedTo",
-        "earlierPlannedTo",
-    }
-)
-"""The fields of a task's document that only the scheduler uses; no caller sees them."""
-
 
 OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
 """The fields of a task that a worker gets with the claim, but not in later responses."""
@@ -52,22 +25,7 @@ OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", 
 
 def task_to_json(task: Task) -> dict[str, Any]:
     """Return a task as callers see it."""
-    content = {name: value for name, value in task.to_wire().items() if name not in INTERNAL}
-    content["isRunning"] = any(run.lease for run in task.runs)
-    if offered := offered_runs(task):
-        content["offeredAt"] = format_instant(offered[0].due_at)
-    if (refusal := next(filter(None, map(_quota_refusal, task.runs)), None)) is not None:
-        content["message"] = f"{task.message} Calls wait for room: {refusal}".strip()
-    if task.deferred:
-        content["dispatchDeferred"] = True
-        content["message"] = (
-            f"{content['message']} Saved; its dispatch is deferred until the queue can be reached.".strip()
-        )
-    return content
-
-
-def _quota_refusal(run: Run) -> str | None:
-    return None if run.suspension is None else run.suspension.quota_refusal
+    return response_models.Task.from_stored_task(task).to_wire()
 
 
 def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:

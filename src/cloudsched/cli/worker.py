@@ -176,7 +176,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
         except CloudschedError as error:
             code, problem = 2, str(error)
     if problem:
-        print_error(problem)
+        print_error(to_printable(str(problem)))
     elif once and not finished and not instance.was_stopped:
         click.echo(f"Nothing waits in {queue} that this worker may run: check its skills, handlers and owner.")
     _exit(code, at_once=instance.leaves_handlers_running, is_stopped=instance.was_stopped)

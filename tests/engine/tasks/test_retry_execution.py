@@ -190,6 +190,17 @@ def test_a_task_paused_while_its_missed_run_is_retried_can_be_resumed(app: App, 
     assert app.resume("t").status == "COMPLETED"
 
 
+def test_a_task_that_expired_before_it_was_paused_is_expired_when_resumed(app: App, sim: Simulation) -> None:
+    """Its only occurrence came due and expired unseen: the pause records it, and resuming ends the task."""
+    app.handler("slow")(lambda: None)
+    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE["expired"])
+    sim.queue.purge()
+    sim.clock.advance(timedelta(hours=1))
+    assert app.pause("t").status == "PAUSED"
+    assert app.resume("t").status == "EXPIRED"
+    assert [each.status for each in sim.executions("t")] == ["EXPIRED"]
+
+
 def test_a_call_paused_during_its_retry_notifies_its_parent_when_resumed(app: App, sim: Simulation) -> None:
     """The call had expired because no worker claimed it; the parent gets the result of the retry."""
 

@@ -41,7 +41,7 @@ _S = TaskStatus
 
 ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     _S.ACTIVE: frozenset({_S.PAUSED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
-    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
+    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
     _S.COMPLETED: frozenset({_S.ACTIVE}),
     _S.FAILED: frozenset({_S.ACTIVE}),
     _S.CANCELLED: frozenset({_S.ACTIVE}),

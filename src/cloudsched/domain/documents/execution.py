@@ -136,7 +136,9 @@ class Suspension(WireModel):
     at: Instant
     reason: str
     calls: tuple[int, ...] = ()
-    """The calls that must all have finished, by their numbers in the journal."""
+    """The calls that must all have finished, or one of them if `any_call`, by their numbers in the journal."""
+    any_call: bool | None = None
+    """Whether the end of one of the calls is enough."""
     events: tuple[str, ...] = ()
     """The events of which one must have arrived."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS

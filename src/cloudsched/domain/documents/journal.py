@@ -47,6 +47,7 @@ class StepKind(StrEnum):
     EVENT = "EVENT"
     NOW = "NOW"
     VERSION = "VERSION"
+    RACE = "RACE"
 
 
 class StepStatus(StrEnum):

@@ -71,13 +71,15 @@ class Suspend:
     until: datetime
     """When to resume or to poll, if nothing wakes it earlier."""
     calls: tuple[int, ...] = ()
-    """The calls that it waits for, all of them, by their numbers in the journal."""
+    """The calls that it waits for, all of them unless `any_call`, by their numbers in the journal."""
     events: tuple[str, ...] = ()
     """The events that it waits for, any of them."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
     """Whose events count."""
     quota_refusal: str | None = None
     """Why its owner's quota has no room for calls that it is to make; None if none of them waits."""
+    any_call: bool = False
+    """Whether the end of one of the calls is enough."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

@@ -55,7 +55,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
     calls_finished = (
         run.call_finished_while_running
         and bool(outcome.calls)
-        and not any(call in calls_in_progress for call in outcome.calls)
+        and (outcome.any_call or not any(call in calls_in_progress for call in outcome.calls))
     )
     has_room = run.call_finished_while_running and outcome.quota_refusal is not None
     is_ready = calls_finished or has_event or has_room
@@ -67,6 +67,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
                 at=now,
                 reason=truncate(outcome.reason, _MAX_REASON),
                 calls=outcome.calls,
+                any_call=outcome.any_call or None,
                 events=outcome.events,
                 senders=outcome.senders,
                 quota_refusal=outcome.quota_refusal,
@@ -121,7 +122,7 @@ def consume_event(transition: Transition, event: Event, now: datetime) -> Transi
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
 ) -> Transition:
-    """Record that a call has finished; the run becomes due if that was the last call that it awaited."""
+    """Record that a call has finished; the run becomes due if it awaited that call and no other, or any call."""
     run = task.find_run(execution_id)
     if run is None:
         return Transition(task)
@@ -132,7 +133,8 @@ def on_call_finished(
             with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
         )
     awaited = run.suspension.calls if run.suspension else ()
-    is_last = number in awaited and not any(other in calls_in_progress for other in awaited)
+    any_call = run.suspension is not None and bool(run.suspension.any_call)
+    is_last = number in awaited and (any_call or not any(other in calls_in_progress for other in awaited))
     makes_room = run.suspension is not None and run.suspension.quota_refusal is not None
     if not (is_last or makes_room) or run.due_at <= now:
         return Transition(task)

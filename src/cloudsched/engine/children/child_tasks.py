@@ -149,6 +149,8 @@ class ChildTasks:
         run = task.find_run(execution_id)
         if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._clock.now():
             return
+        if run.suspension.any_call:  # one earlier notification was enough to resume it
+            return
         with suppress(StoreUnavailable, QueueUnavailable):
             parent = Parent(task_id=task.id, execution_id=execution_id, step=run.suspension.calls[0], depth=1)
             self._wake_parent_run(parent, has_ended=False)
@@ -161,7 +163,8 @@ class ChildTasks:
                 return
             awaited = run.suspension.calls if run.suspension else ()
             running = set[int]()
-            if parent.step in awaited and (len(awaited) > 1 or not has_ended):
+            waits_for_all = run.suspension is not None and not run.suspension.any_call
+            if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._clock.now())
             if step.task is not stored.task:
@@ -262,14 +265,21 @@ class ChildTasks:
         old = [each for each in found if each.parent and each.parent.execution_id not in is_new]
         return [each for each in old if each.created_at < since], unreadable
 
-    def _cancel(self, task_id: str) -> None:
+    def cancel_call(self, task_id: str) -> None:
+        """Cancel a call that lost a race, and its descendants. Repeating this is harmless."""
+        self._cancel(task_id, "Another call won the race.")
+        stored = self._store.load(task_id)
+        if stored is not None and may_have_children(stored.task):
+            self.cancel_descendants(stored.task)
+
+    def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.") -> None:
         for _ in range(MAX_CONFLICTS):
             stored = self._store.load(task_id)
             if stored is None:
                 return
             try:
                 now = self._clock.now()
-                step = cancel(stored.task, now, "Its parent was cancelled.")
+                step = cancel(stored.task, now, reason)
                 is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
                 self._committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
             except VersionConflict:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store
 
@@ -43,8 +44,7 @@ def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
     task = stored.task
     if not task.has_ended:
         return False, None
-    own = task.outcome_execution_id or (task.outcome and task.last_execution_id)
-    record = store.load_execution(task_id, own) if own else None
+    record = _load_outcome(store, task)
     if record is None:
         raise CallFailed(handler, task_id, task.status, message=task.message)
     if record.status is not ExecutionStatus.SUCCEEDED:
@@ -52,6 +52,20 @@ def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
         why = (error.type, error.message) if error else ("", record.message or "")
         raise CallFailed(handler, task_id, record.status, *why)
     return True, record.content
+
+
+def call_end(store: Store, task_id: str) -> datetime | None:
+    """Return when a call that has ended did so; None if its task or its record is gone."""
+    stored = store.load(task_id)
+    if stored is None or not stored.task.has_ended:
+        return None
+    record = _load_outcome(store, stored.task)
+    return stored.task.status_changed_at if record is None else record.finished_at
+
+
+def _load_outcome(store: Store, task: Task) -> Execution | None:
+    own = task.outcome_execution_id or (task.outcome and task.last_execution_id)
+    return store.load_execution(task.id, own) if own else None
 
 
 def finished_call_fields(

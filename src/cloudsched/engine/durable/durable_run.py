@@ -24,10 +24,12 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
-from cloudsched.engine.durable.arguments import arguments_fingerprint, deadline
+from cloudsched.engine.durable.arguments import arguments_fingerprint
 from cloudsched.engine.durable.call_results import finished_call_fields
+from cloudsched.engine.durable.event_wait import wait_for_event
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.journal_cursor import JournalCursor, suspend_when_unavailable
+from cloudsched.engine.durable.race import run_race
 from cloudsched.engine.durable.results import decode_refusal, encode_refusal
 from cloudsched.engine.durable.steps import (
     Usage,
@@ -36,10 +38,8 @@ from cloudsched.engine.durable.steps import (
     encode_result,
     require_not_timed_out,
 )
-from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.errors import (
     CallFailed,
-    EventTimedOut,
     InvalidInput,
     LimitExceeded,
     StepFailed,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.authority import EventSender, SenderRole
     from cloudsched.domain.documents.policy import RetryPolicy
-    from cloudsched.domain.documents.task import Event
 
 MAX_MESSAGE = 1000
 """How many characters of a step's error message are stored."""
@@ -80,7 +79,7 @@ class DurableRun(JournalCursor):
         return uuid.UUID(bytes=self._seed()[:16])
 
     def _seed(self) -> bytes:
-        return hashlib.sha256(f"{self._claimed_run.task.id} {self._execution_id}".encode()).digest()
+        return hashlib.sha256(f"{self.claimed_run.task.id} {self.execution_id}".encode()).digest()
 
     # ── Operations ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,12 +88,12 @@ class DurableRun(JournalCursor):
         """Return the current time, the same in every replay."""
         require_not_timed_out()
         if self.is_in_step:
-            return self._clock.now()
+            return self.clock.now()
         if self._position >= MAX_STEPS and not self.is_durable:
-            return self._clock.now()
-        number, entry = self._next_entry(StepKind.NOW, "")
+            return self.clock.now()
+        number, entry = self.next_entry(StepKind.NOW, "")
         if entry is None:
-            entry = self._put(self._new_entry(number, StepKind.NOW, ""), status=StepStatus.SUCCEEDED)
+            entry = self.put(self.new_entry(number, StepKind.NOW, ""), status=StepStatus.SUCCEEDED)
         return entry.started_at
 
     def uuid(self) -> uuid.UUID:
@@ -109,7 +108,7 @@ class DurableRun(JournalCursor):
     @property
     def called_handlers(self) -> frozenset[str]:
         """The handlers called so far, in this attempt and earlier ones."""
-        return frozenset(entry.name for entry in self._journal.values() if entry.kind is StepKind.CALL)
+        return frozenset(entry.name for entry in self.journal.values() if entry.kind is StepKind.CALL)
 
     @property
     def position(self) -> int:
@@ -118,7 +117,7 @@ class DurableRun(JournalCursor):
 
     def last_finished_at(self, since: int) -> datetime:
         """Return when the last of the entries from `since` on finished, the same in every replay."""
-        entries = (self._journal[number] for number in range(since, self._position + 1))
+        entries = (self.journal[number] for number in range(since, self._position + 1))
         return max(entry.finished_at or entry.started_at for entry in entries)
 
     @suspend_when_unavailable
@@ -126,12 +125,12 @@ class DurableRun(JournalCursor):
         """Return which version of the code this execution follows."""
         self._require_may_record(StepKind.VERSION, name)
         if name not in self._versions:
-            recorded = self._journal.get(self._position + 1)
+            recorded = self.journal.get(self._position + 1)
             if recorded is None or (recorded.kind, recorded.name) == (StepKind.VERSION, name):
-                number, entry = self._next_entry(StepKind.VERSION, name)
+                number, entry = self.next_entry(StepKind.VERSION, name)
                 if entry is None:
-                    new_entry = self._new_entry(number, StepKind.VERSION, name)
-                    entry = self._put(new_entry, status=StepStatus.SUCCEEDED, result=newest)
+                    new_entry = self.new_entry(number, StepKind.VERSION, name)
+                    entry = self.put(new_entry, status=StepStatus.SUCCEEDED, result=newest)
                 self._versions[name] = entry.result
             else:
                 self._versions[name] = 1
@@ -148,33 +147,33 @@ class DurableRun(JournalCursor):
     ) -> Any:  # noqa: ANN401 - whatever the step returns
         """Return the recorded result of a step; without one, call its function, with retries, and record the result."""
         self._cause = None
-        number, entry = self._next_entry(StepKind.STEP, name)
+        number, entry = self.next_entry(StepKind.STEP, name)
         self.is_durable = True
         if entry is None:
-            entry = self._new_entry(number, StepKind.STEP, name)
+            entry = self.new_entry(number, StepKind.STEP, name)
         while entry.status is StepStatus.WAITING:
-            if entry.due_at is not None and entry.due_at > self._clock.now():
-                self._suspend(f"waits to try step {name!r} again", entry.due_at)
-            self._flush()
+            if entry.due_at is not None and entry.due_at > self.clock.now():
+                self.suspend(f"waits to try step {name!r} again", entry.due_at)
+            self.flush()
             entry = self._try_step(entry, partial(call_with_timeout, function, timeout), annotated, retry)
-            self._commit()
+            self.commit()
         if entry.status is StepStatus.SUCCEEDED:
-            return decode_result(self._results.read(entry), annotated, by_name=bool(entry.is_by_name))
-        raise self._note_failure(self._to_exception(entry))
+            return decode_result(self.results.read(entry), annotated, by_name=bool(entry.is_by_name))
+        raise self.note_failure(self._to_exception(entry))
 
     @suspend_when_unavailable
     def sleep_until(self, until: Callable[[datetime], datetime]) -> None:
         """Suspend the handler until an instant that is computed once and recorded."""
-        number, entry = self._next_entry(StepKind.SLEEP, "")
+        number, entry = self.next_entry(StepKind.SLEEP, "")
         self.is_durable = True
         if entry is None:
-            new_entry = self._new_entry(number, StepKind.SLEEP, "")
-            entry = self._put(new_entry, due_at=until(new_entry.started_at))
-        self._require_same(number, "sleep", entry.due_at, until(entry.started_at))
+            new_entry = self.new_entry(number, StepKind.SLEEP, "")
+            entry = self.put(new_entry, due_at=until(new_entry.started_at))
+        self.require_same(number, "sleep", entry.due_at, until(entry.started_at))
         if entry.status is StepStatus.WAITING and entry.due_at is not None:
-            if entry.due_at > self._clock.now():
-                self._suspend(f"sleeps until {entry.due_at.isoformat()}", entry.due_at)
-            self._put(entry, status=StepStatus.SUCCEEDED, finished_at=self._clock.now())
+            if entry.due_at > self.clock.now():
+                self.suspend(f"sleeps until {entry.due_at.isoformat()}", entry.due_at)
+            self.put(entry, status=StepStatus.SUCCEEDED, finished_at=self.clock.now())
 
     @suspend_when_unavailable
     def wait_for(
@@ -184,17 +183,7 @@ class DurableRun(JournalCursor):
 
         Events from other senders stay with the task.
         """
-        number, entry = self._next_entry(StepKind.EVENT, name)
-        self.is_durable = True
-        if entry is None:
-            entry = self._new_entry(number, StepKind.EVENT, name)
-            entry = self._put(entry, due_at=_wait_deadline(timeout, entry))
-        self._require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
-        if entry.status is StepStatus.WAITING:
-            entry = self._wait_for_event(entry, senders)
-        if entry.status is StepStatus.TIMED_OUT:
-            raise self._note_failure(EventTimedOut(name))
-        return self._results.read(entry), entry.sender
+        return wait_for_event(self, name, timeout, senders)
 
     @suspend_when_unavailable
     def call(
@@ -208,45 +197,45 @@ class DurableRun(JournalCursor):
 
         An error that `check` raises is recorded as a rejection. It runs only for a call that certainly has no task.
         """
-        number, entry = self._next_entry(StepKind.CALL, handler)
+        number, entry = self.next_entry(StepKind.CALL, handler)
         self.is_durable = True
-        if self._surroundings.suspend_policy.every_step:
-            key = (self._claimed_run.task.id, self._run.started_at, number)
+        if self.surroundings.suspend_policy.every_step:
+            key = (self.claimed_run.task.id, self._run.started_at, number)
             arguments = arguments_fingerprint(payload, fields)
-            recorded = self._surroundings.suspend_policy.call_arguments
+            recorded = self.surroundings.suspend_policy.call_arguments
             before = arguments if entry is None else recorded.get(key, arguments)
-            self._require_same(number, f"call {handler!r}", before, arguments)
+            self.require_same(number, f"call {handler!r}", before, arguments)
             recorded[key] = arguments
         if entry is not None and entry.status is StepStatus.FAILED and entry.child is None:
-            raise self._note_failure(decode_refusal(entry))
+            raise self.note_failure(decode_refusal(entry))
         if entry is not None and (entry.status is not StepStatus.WAITING or number <= self.calls_made or entry.is_made):
             return number
-        task = self._claimed_run.task
-        child = (entry and entry.child) or call_id(task.id, self._execution_id, number, self._run.attempt)
+        task = self.claimed_run.task
+        child = (entry and entry.child) or call_id(task.id, self.execution_id, number, self._run.attempt)
         if entry is None and len(self._waiting_calls) >= MAX_CALLS:
             self._poll_calls()
         try:
             if entry is None or entry.is_made is False:
                 check()
             depth = self._call_depth(is_new=entry is None)
-            parent = Parent(task_id=task.id, execution_id=self._execution_id, step=number, depth=depth)
-            self._pending_calls[number] = self._surroundings.draft_call(handler, payload, child, fields, parent)
+            parent = Parent(task_id=task.id, execution_id=self.execution_id, step=number, depth=depth)
+            self.pending_calls[number] = self.surroundings.draft_call(handler, payload, child, fields, parent)
         except Unavailable:
             raise
         except Exception as error:  # recorded, so that every replay is rejected in the same way
-            refused = self._new_entry(number, StepKind.CALL, handler) if entry is None else entry
-            now = self._clock.now()
-            self._put(refused, status=StepStatus.FAILED, child=None, finished_at=now, **encode_refusal(error))
+            refused = self.new_entry(number, StepKind.CALL, handler) if entry is None else entry
+            now = self.clock.now()
+            self.put(refused, status=StepStatus.FAILED, child=None, finished_at=now, **encode_refusal(error))
             if isinstance(error, InvalidInput | LimitExceeded):
-                self._note_failure(error)
+                self.note_failure(error)
                 raise
-            raise self._note_failure(decode_refusal(self._journal[number])) from error
+            raise self.note_failure(decode_refusal(self.journal[number])) from error
         if entry is None:
-            self._put(self._new_entry(number, StepKind.CALL, handler), child=child)
+            self.put(self.new_entry(number, StepKind.CALL, handler), child=child)
         return number
 
     def _call_depth(self, *, is_new: bool) -> int:
-        task = self._claimed_run.task
+        task = self.claimed_run.task
         depth = (task.parent.depth if task.parent else 0) + 1
         if depth > MAX_NESTING:
             raise LimitExceeded(f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?")
@@ -256,9 +245,9 @@ class DurableRun(JournalCursor):
 
     def _poll_calls(self) -> None:
         """Record the results of finished calls that the handler has not waited for."""
-        self._flush()
+        self.flush()
         for number in sorted(self._waiting_calls):
-            self._poll_call(number)
+            self.poll_call(number)
 
     @suspend_when_unavailable
     def wait_for_results(self, numbers: Sequence[int], *, as_recorded: bool = False) -> list[Any]:
@@ -266,20 +255,23 @@ class DurableRun(JournalCursor):
 
         Results are decoded as their handlers' return annotations, or returned as JSON if `as_recorded`.
         """
-        self._require_may_record(StepKind.CALL, self._journal[numbers[0]].name if numbers else "")
-        self._flush()
-        waiting = [number for number in numbers if not self._poll_call(number)]
+        self._require_may_record(StepKind.CALL, self.journal[numbers[0]].name if numbers else "")
+        self.flush()
+        waiting = [number for number in numbers if not self.poll_call(number)]
         if waiting:
-            now = self._clock.now()
-            since = min(self._journal[number].started_at for number in waiting)
-            what = f"{len(waiting)} calls" if len(waiting) > 1 else f"the call of {self._journal[waiting[0]].name!r}"
-            self._suspend(f"waits for {what}", next_poll(since, now), calls=tuple(waiting))
-        outcomes = {
-            number: self._read_call_result(self._journal[number], as_recorded=as_recorded) for number in numbers
-        }
+            now = self.clock.now()
+            since = min(self.journal[number].started_at for number in waiting)
+            what = f"{len(waiting)} calls" if len(waiting) > 1 else f"the call of {self.journal[waiting[0]].name!r}"
+            self.suspend(f"waits for {what}", next_poll(since, now), calls=tuple(waiting))
+        outcomes = {number: self.read_call_result(self.journal[number], as_recorded=as_recorded) for number in numbers}
         failed = {number: outcome for number, outcome in outcomes.items() if isinstance(outcome, CallFailed)}
-        self._failures.note(failed.values(), failed, self._position)
+        self.failures.note(failed.values(), failed, self._position)
         return [outcomes[number] for number in numbers]
+
+    @suspend_when_unavailable
+    def race(self, numbers: Sequence[int], *, cancel_losers: bool) -> tuple[int, Any]:
+        """Return the number and the result of the call that ended first; see `race.run_race`."""
+        return run_race(self, numbers, cancel_losers=cancel_losers)
 
     # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -298,7 +290,7 @@ class DurableRun(JournalCursor):
                 return self._record_failure(entry, error, None if is_refusal else retry)
             try:
                 encoded = encode_result(result, annotated)
-                encoded |= self._results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
+                encoded |= self.results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
             except Unavailable:
                 raise
             except Exception as error:  # noqa: BLE001 - user code may define the JSON encoding
@@ -306,81 +298,50 @@ class DurableRun(JournalCursor):
         finally:
             self.is_in_step = False
         done = {**self._attempt_fields(entry), "status": StepStatus.SUCCEEDED}
-        return self._put(entry, **done, **encoded, error=None, due_at=None)
+        return self.put(entry, **done, **encoded, error=None, due_at=None)
 
     def _record_failure(self, entry: JournalEntry, error: BaseException, retry: RetryPolicy | None) -> JournalEntry:
         self._cause = error
         changes = {**self._attempt_fields(entry), "error": _to_step_error(error)}
         if retry is not None and entry.attempts < retry.max_retries:
-            wait = retry.delay(entry.attempts + 1, self._surroundings.chance)
-            return self._put(entry, **changes, due_at=changes["finished_at"] + wait)
+            wait = retry.delay(entry.attempts + 1, self.surroundings.chance)
+            return self.put(entry, **changes, due_at=changes["finished_at"] + wait)
         status = StepStatus.TIMED_OUT if isinstance(error, TimeoutError) else StepStatus.FAILED
-        return self._put(entry, **changes, status=status)
+        return self.put(entry, **changes, status=status)
 
     def _attempt_fields(self, entry: JournalEntry) -> dict[str, Any]:
         return {
             "attempts": entry.attempts + 1,
-            "finished_at": self._clock.now(),
+            "finished_at": self.clock.now(),
             "queries": (entry.queries or 0) + self.step_usage.queries or None,
             "tokens": (entry.tokens or 0) + self.step_usage.tokens or None,
         }
 
-    def _wait_for_event(self, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
-        while (event := self._find_event(entry.name, senders)) is not None:
-            try:
-                consumed = self._consume_event(entry, event)
-            except (Unavailable, Suspended):
-                if self._pending.pop(entry.number, None):  # the next replay reads whether it was consumed
-                    self._is_complete = False
-                raise
-            if consumed is not None:
-                return consumed
-        now = self._clock.now()
-        if entry.due_at is not None and entry.due_at <= now:
-            return self._put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
-        poll_at = next_poll(entry.started_at, now)
-        until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
-        return self._suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
-
-    def _find_event(self, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
-        """Return the earliest event of that name from one of `senders` that this execution may consume."""
-        events = self._claimed_run.task.events
-        return next((each for each in events if each.is_for(name, self._execution_id, senders)), None)
-
-    def _consume_event(self, entry: JournalEntry, event: Event) -> JournalEntry | None:
-        """Remove an event from the task and record it in the same commit; None if another run consumed it first."""
-        now = self._clock.now()
-        received = {"result": event.payload, "sender": event.sender}
-        consumed = self._put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
-        try:
-            self._commit(event)
-        except LookupError:  # consumed by this commit, whose first response was lost, or by another run
-            stored = {each.number: each for each in self._surroundings.load()}.get(entry.number)
-            if stored is not None and stored.status is StepStatus.SUCCEEDED:
-                self._pending.clear()
-                return stored
-            self._put(entry)
-            return None
-        return consumed
-
-    def _poll_call(self, number: int) -> bool:
+    def poll_call(self, number: int) -> bool:
+        """Return whether a call has ended, and record its outcome if it has."""
         self._flush_if_large()
-        entry = self._journal[number]
+        entry = self.journal[number]
         if entry.status is not StepStatus.WAITING:
             return True
-        if number in self._new_calls or number in self._pending_calls or entry.child is None:
+        if number in self._new_calls or number in self.pending_calls or entry.child is None:
             return False
-        changes = finished_call_fields(entry, self._surroundings.call_outcome, self._results, self._clock.now())
+        changes = finished_call_fields(entry, self.surroundings.call_outcome, self.results, self.clock.now())
         if changes is not None:
-            self._put(entry, **changes)
+            self.put(entry, **changes)
         return changes is not None
 
-    def _read_call_result(self, entry: JournalEntry, *, as_recorded: bool) -> Any:  # noqa: ANN401 - whatever it returns
+    def read_call_result(self, entry: JournalEntry, *, as_recorded: bool) -> Any:  # noqa: ANN401 - whatever it returns
+        """Return the result of a call that has ended, or its `CallFailed`."""
         if entry.status is not StepStatus.SUCCEEDED:
             return self._to_exception(entry)
-        value = self._results.read(entry)
-        function = None if as_recorded else self._surroundings.function(entry.name)
+        value = self.results.read(entry)
+        function = None if as_recorded else self.surroundings.function(entry.name)
         return value if function is None else decode_result(value, function)
+
+    def find_call_end(self, number: int) -> datetime:
+        """Return when a call that has ended did so, by its own record; as the journal says if that record is gone."""
+        entry = self.journal[number]
+        return self.surroundings.call_end(entry.child or "") or entry.finished_at or entry.started_at
 
     def _to_exception(self, entry: JournalEntry) -> Exception:
         error = entry.error or StepError(type="Error", message="")
@@ -393,7 +354,3 @@ class DurableRun(JournalCursor):
 
 def _to_step_error(error: BaseException) -> StepError:
     return StepError(type=escape_surrogates(type(error).__qualname__), message=exception_text(error)[:MAX_MESSAGE])
-
-
-def _wait_deadline(timeout: timedelta | None, entry: JournalEntry) -> datetime | None:
-    return None if timeout is None else deadline(timeout, entry.started_at)

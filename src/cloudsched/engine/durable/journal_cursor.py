@@ -79,27 +79,27 @@ class JournalCursor:
         run = surroundings.claimed_run.task.find_run(execution_id)
         if run is None or run.lease is None:
             raise ValueError(f"execution {execution_id} is not claimed")
-        self._surroundings = surroundings
-        self._claimed_run = surroundings.claimed_run
-        self._clock = surroundings.clock
+        self.surroundings = surroundings
+        self.claimed_run = surroundings.claimed_run
+        self.clock = surroundings.clock
         self._run = run
         self._is_owners = surroundings.claimed_run.task.is_written_by_owner
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
-        self._results = Results(surroundings.blobs, f"{surroundings.claimed_run.task.id}/{execution_id}", claim)
-        self._execution_id = execution_id
+        self.results = Results(surroundings.blobs, f"{surroundings.claimed_run.task.id}/{execution_id}", claim)
+        self.execution_id = execution_id
         self._position = 0
         self._entries: dict[int, JournalEntry] | None = None
-        self._pending: dict[int, JournalEntry] = {}
+        self.pending: dict[int, JournalEntry] = {}
         self._pending_bytes = 0
-        self._pending_calls: dict[int, Task] = {}
+        self.pending_calls: dict[int, Task] = {}
         self._quota_refusal: QuotaExceeded | None = None
         self._new_calls: set[int] = set()
         self._waiting_calls: set[int] = set()
-        self._is_complete = True
+        self.is_complete = True
         self._versions: dict[str, int] = {}
         self._uuids = 0
         self._cause: BaseException | None = None
-        self._failures = FailureTracker()
+        self.failures = FailureTracker()
         self._mismatch: JournalMismatch | None = None
         self._thread: int | None = None
         self._loop_thread: int | None = None
@@ -115,7 +115,7 @@ class JournalCursor:
 
     def handler_name(self, handler: object) -> str:
         """Return the name of a handler that is given by its name or as its function. Raises InvalidInput."""
-        return self._surroundings.name_of(handler)
+        return self.surroundings.name_of(handler)
 
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,7 +127,7 @@ class JournalCursor:
     def allow_event_loop(self, thread: int) -> None:
         """Let the event loop's thread request entries, too; the journal is loaded here, which would block it."""
         self._loop_thread = thread
-        _ = self._journal
+        _ = self.journal
 
     @suspend_when_unavailable
     def check_complete(self) -> None:
@@ -138,7 +138,7 @@ class JournalCursor:
             raise WorkflowError(f"The handler continued after it was suspended. {self.suspension}")
         if not self.is_durable:
             return
-        following = self._journal.get(self._position + 1)
+        following = self.journal.get(self._position + 1)
         if following is not None:
             raise JournalMismatch(following.number, following.description, "the handler's end")
         self._make_all_calls()
@@ -146,24 +146,24 @@ class JournalCursor:
     @suspend_when_unavailable
     def make_calls(self) -> None:
         """Create the tasks of calls that were started before an exception left the handler."""
-        if self._pending_calls:
+        if self.pending_calls:
             self._make_all_calls()
 
     def clock_now(self) -> datetime:
         """Return the current time without recording it."""
-        return self._clock.now()
+        return self.clock.now()
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
         """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""
-        self._suspend_with(Suspend(reason, self._clock.now() + OUTAGE_PAUSE))
+        self._suspend_with(Suspend(reason, self.clock.now() + OUTAGE_PAUSE))
 
     def merge_failures_since(self, since: int) -> None:
         """Merge the failures from entry `since` on: the handler requested them in parallel and sees them only now."""
-        self._failures.merge_since(since, self._position)
+        self.failures.merge_since(since, self._position)
 
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
         """Return which entries made the handler fail; `error` is None if it returned a failure."""
-        return self._failures.cause_of(error, None if self.is_replaying else self._position)
+        return self.failures.cause_of(error, None if self.is_replaying else self._position)
 
     @property
     def is_replaying(self) -> bool:
@@ -179,12 +179,12 @@ class JournalCursor:
     @property
     def pending_entries(self) -> tuple[JournalEntry, ...]:
         """The entries that are not committed yet."""
-        return tuple(self._pending.values()) if self.is_durable else ()
+        return tuple(self.pending.values()) if self.is_durable else ()
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
         """The complete journal; None if it was not loaded, or if it is uncertain what was committed."""
-        if not self._is_complete:
+        if not self.is_complete:
             return None
         if not self.is_durable or self._entries is None:
             return None if self._run.steps else ()
@@ -193,9 +193,10 @@ class JournalCursor:
     # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _journal(self) -> dict[int, JournalEntry]:
+    def journal(self) -> dict[int, JournalEntry]:
+        """The entries by number, including those that are not committed yet; loaded when first needed."""
         if self._entries is None:
-            entries = {entry.number: entry for entry in self._surroundings.load()} if self._run.steps else {}
+            entries = {entry.number: entry for entry in self.surroundings.load()} if self._run.steps else {}
             if len(entries) < self._run.steps:  # finished steps must not run again
                 raise WorkflowError(
                     f"The journal has {len(entries)} of its {self._run.steps} entries: its task was deleted, or "
@@ -233,11 +234,12 @@ class JournalCursor:
                 "and ctx.gather."
             )
 
-    def _next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
+    def next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
+        """Return the number of the entry that the handler requests now, and the entry if it is recorded."""
         self._require_may_record(kind, name)
         self._flush_if_large()
         number = self._position + 1
-        entry = self._journal.get(number)
+        entry = self.journal.get(number)
         if entry is not None:
             self._position = number
             try:
@@ -252,104 +254,105 @@ class JournalCursor:
             )
         return number, entry
 
-    def _require_same(self, number: int, what: str, before: object, now: object) -> None:
-        """Check, in a replay test, that a request has the same arguments as the first time."""
-        if self._surroundings.suspend_policy.every_step and before != now:
+    def require_same(self, number: int, what: str, before: object, now: object, *, always: bool = False) -> None:
+        """Check, in a replay test or `always`, that a request has the same arguments as the first time."""
+        if (always or self.surroundings.suspend_policy.every_step) and before != now:
             self._mismatch = JournalMismatch(number, _describe_arguments(what, before), _describe_arguments(what, now))
             raise self._mismatch
 
-    def _new_entry(self, number: int, kind: StepKind, name: str) -> JournalEntry:
+    def new_entry(self, number: int, kind: StepKind, name: str) -> JournalEntry:
+        """Return an entry that starts now; `put` adds it to the journal."""
         return JournalEntry(
             number=number,
             kind=kind,
             name=name,
-            execution_id=self._execution_id,
-            started_at=self._clock.now(),
+            execution_id=self.execution_id,
+            started_at=self.clock.now(),
             is_owners=self._is_owners or None,
         )
 
-    def _put(self, entry: JournalEntry, **changes: Any) -> JournalEntry:
+    def put(self, entry: JournalEntry, **changes: Any) -> JournalEntry:
         """Put an entry into the journal. A new one advances the position only here: a rejected one leaves no gap."""
         changed = entry.model_copy(update=changes)
         self._position = max(self._position, entry.number)
-        self._journal[entry.number] = changed
+        self.journal[entry.number] = changed
         (self._waiting_calls.add if _is_waiting_call(changed) else self._waiting_calls.discard)(entry.number)
-        self._pending[entry.number] = changed
+        self.pending[entry.number] = changed
         error = changed.error and changed.error.message
         self._pending_bytes += max_size({"result": changed.result, "error": error}) + ENTRY_OVERHEAD_BYTES
         return changed
 
     def _flush_if_large(self) -> None:
         """Commit the pending entries once they are many or large: a store limits both in one commit."""
-        is_large = self._pending_bytes > MAX_PENDING_BYTES or len(self._pending) >= MAX_COMMIT_ENTRIES
+        is_large = self._pending_bytes > MAX_PENDING_BYTES or len(self.pending) >= MAX_COMMIT_ENTRIES
         if is_large and self.is_durable:
-            self._flush()
+            self.flush()
             self._pending_bytes = 0
 
-    def _commit(self, event: Event | None = None) -> None:
+    def commit(self, event: Event | None = None) -> None:
         """Write the pending entries; continue only with the lease, an active task, and no suspension due by policy."""
         task = self._write_pending(event)
-        now = self._clock.now()
+        now = self.clock.now()
         if task.status is TaskStatus.PAUSED:
-            self._suspend("waits for its task to be resumed", now)
+            self.suspend("waits for its task to be resumed", now)
         if not task.is_active:
             self._suspend_with(Cancel(f"The task is {task.status}."))
-        policy = self._surroundings.suspend_policy
+        policy = self.surroundings.suspend_policy
         if policy.every_step or (policy.until is not None and now >= policy.until):
-            self._suspend("continues in another call of its function", now)
+            self.suspend("continues in another call of its function", now)
 
     def _write_pending(self, event: Event | None) -> Task:
         """Write the pending entries, in several commits if they are many: then in order, so that none leaves a gap."""
-        entries = tuple(self._pending[number] for number in sorted(self._pending))
+        entries = tuple(self.pending[number] for number in sorted(self.pending))
         while len(entries) > MAX_COMMIT_ENTRIES:
             self._append(entries[:MAX_COMMIT_ENTRIES], None)
             entries = entries[MAX_COMMIT_ENTRIES:]
         return self._append(entries, event)
 
     def _append(self, entries: tuple[JournalEntry, ...], event: Event | None) -> Task:
-        task = self._claimed_run.append_journal(entries, self.calls_made, event)
-        run = None if task is None else task.find_run(self._execution_id)
+        task = self.claimed_run.append_journal(entries, self.calls_made, event)
+        run = None if task is None else task.find_run(self.execution_id)
         if task is None or run is None:
-            self._suspend_with(Suspend("has lost its lease", self._clock.now()))
+            self._suspend_with(Suspend("has lost its lease", self.clock.now()))
         for entry in entries:
-            del self._pending[entry.number]
-        self._pending_bytes = 0 if not self._pending else self._pending_bytes
+            del self.pending[entry.number]
+        self._pending_bytes = 0 if not self.pending else self._pending_bytes
         self.lease_until = run.wake_at
         return task
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Commit the pending entries before anything depends on them, then create the tasks of pending calls."""
-        if self._pending:
+        if self.pending:
             task = self._write_pending(None)
             if not task.is_active and task.status is not TaskStatus.PAUSED:
                 self._suspend_with(Cancel(f"The task is {task.status}."))
         self._quota_refusal = None
-        for number in sorted(self._pending_calls):
+        for number in sorted(self.pending_calls):
             try:
-                is_new = self._surroundings.make_call(self._pending_calls[number])
+                is_new = self.surroundings.make_call(self.pending_calls[number])
             except QuotaExceeded as refusal:  # this call and those after it wait; the handler continues
                 self._quota_refusal = refusal
                 return
             if is_new:
                 self._new_calls.add(number)
-            del self._pending_calls[number]
+            del self.pending_calls[number]
             self.calls_made = number
 
     def _make_all_calls(self) -> None:
         """Create all pending calls, at the handler's end; without room for all of them, suspend until there is."""
-        self._flush()
+        self.flush()
         if self._quota_refusal is not None:
-            self._suspend_with(self._await_room(Suspend("is at its end", self._clock.now() + MAX_QUOTA_PAUSE)))
+            self._suspend_with(self._await_room(Suspend("is at its end", self.clock.now() + MAX_QUOTA_PAUSE)))
 
     def _await_room(self, suspend: Suspend) -> Suspend:
         """Return the suspension that also ends when the owner's quota may have room for the pending calls."""
         if self._quota_refusal is None:
             return suspend
-        now, first = self._clock.now(), self._journal[min(self._pending_calls)]
+        now, first = self.clock.now(), self.journal[min(self.pending_calls)]
         pause = min(max(now - first.started_at, MIN_QUOTA_PAUSE), MAX_QUOTA_PAUSE)
         if self._quota_refusal.retry_after is not None:
             pause = timedelta(seconds=self._quota_refusal.retry_after)
-        waiting = len(self._pending_calls)
+        waiting = len(self.pending_calls)
         what = "a call waits" if waiting == 1 else f"{waiting} calls wait"
         return replace(
             suspend,
@@ -358,7 +361,7 @@ class JournalCursor:
             quota_refusal=str(self._quota_refusal),
         )
 
-    def _suspend(
+    def suspend(
         self,
         reason: str,
         until: datetime,
@@ -366,14 +369,16 @@ class JournalCursor:
         calls: tuple[int, ...] = (),
         events: tuple[str, ...] = (),
         senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
+        any_call: bool = False,
     ) -> NoReturn:
-        if self._pending_calls or len(self._pending) > MAX_COMMIT_ENTRIES:
-            self._flush()
-        self._suspend_with(self._await_room(Suspend(reason, until, calls, events, senders)))
+        """Suspend the handler until an instant, or until what it waits for has come, whichever is earlier."""
+        if self.pending_calls or len(self.pending) > MAX_COMMIT_ENTRIES:
+            self.flush()
+        self._suspend_with(self._await_room(Suspend(reason, until, calls, events, senders, any_call=any_call)))
 
-    def _note_failure(self, error: Exception) -> Exception:
+    def note_failure(self, error: Exception) -> Exception:
         """Note that the entry at the current position failed, and return the error to raise in the handler."""
-        self._failures.note([error], [self._position], self._position)
+        self.failures.note([error], [self._position], self._position)
         return error
 
     def _suspend_with(self, outcome: Outcome, error: Exception | None = None) -> NoReturn:

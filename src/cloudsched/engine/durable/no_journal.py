@@ -95,6 +95,10 @@ class NoJournal:
         """Refuse `Context.gather`."""
         _refuse("ctx.gather")
 
+    def race(self, *_: object, **__: object) -> NoReturn:
+        """Refuse `Context.race`."""
+        _refuse("ctx.race")
+
     def sleep_until(self, *_: object) -> NoReturn:
         """Refuse `Context.sleep`."""
         _refuse("ctx.sleep")

@@ -71,6 +71,10 @@ class Surroundings:
     chance: random.Random
     load: Callable[[], Sequence[JournalEntry]]
     make_call: Callable[[Task], bool]
+    cancel_call: Callable[[str], None]
+    """Cancel the task of a call, and what is below it; nothing happens if it has ended, or was never created."""
     call_outcome: Callable[[str, str], tuple[bool, Any]]
+    call_end: Callable[[str], datetime | None]
+    """When the task of a call that has ended did so; None if its record is gone."""
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     suspend_policy: SuspendPolicy

@@ -11,7 +11,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.durable.call_results import call_outcome
+from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.validation import validate_draft
@@ -102,7 +102,9 @@ class DurableServices:
             chance=self._chance,
             load=partial(self.archive.load, claimed_run.task.id, run),
             make_call=self.child_tasks.create,
+            cancel_call=self.child_tasks.cancel_call,
             call_outcome=partial(call_outcome, self._store),
+            call_end=partial(call_end, self._store),
             draft_call=partial(self._draft, claimed_run.task),
             suspend_policy=SuspendPolicy(
                 self._suspend_deadline(), self._settings.replays_each_step, self._call_arguments

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.durable.call_handle import RaceResult
     from cloudsched.engine.durable.event_loop import BlockingCalls
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.typed_calls import CallFields
@@ -37,10 +38,10 @@ T = TypeVar("T")
 class AsyncContext(AnyContext):
     """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
 
-    What may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `progress` and `heartbeat`. `call`
-    starts a call at once and returns it; awaiting that gives its result. The journal records the order of the durable
-    operations, so they are awaited one after the other: `asyncio.gather` over two of them is refused. To run work in
-    parallel, use `call` and `gather`, or `asyncio.gather` within one step.
+    What may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and `heartbeat`.
+    `call` starts a call at once and returns it; awaiting that gives its result. The journal records the order of the
+    durable operations, so they are awaited one after the other: `asyncio.gather` over two of them is refused. To run
+    work in parallel, use `call` and `gather`, or `asyncio.gather` within one step.
 
     Attributes:
         task: The task as it was when the attempt started.
@@ -111,6 +112,12 @@ class AsyncContext(AnyContext):
         """Wait until all calls have ended, and return their results in the order of the arguments; see `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.gather` returns
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
+        )
+
+    async def race(self, *calls: AsyncCallHandle[Any], cancel_losers: bool = True) -> RaceResult[AsyncCallHandle[Any]]:
+        """Wait until the first of the calls has ended; return its result and which of them it was; see `Context`."""
+        return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
+            "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
         )
 
     async def sleep(self, until: timedelta | datetime) -> None:

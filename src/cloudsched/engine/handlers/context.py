@@ -32,8 +32,9 @@ from cloudsched.engine.durable.arguments import (
     require_count,
     require_instances,
 )
-from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.call_handle import CallHandle, RaceResult, require_racers
 from cloudsched.engine.durable.steps import Usage, require_not_timed_out
+from cloudsched.engine.handlers.event_payload import EventPayload
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
@@ -63,16 +64,6 @@ MAX_NOTICES_BYTES = 3 * 1024 * 1024
 """How many bytes these messages may have together, because one request to Firestore has at most 10 MiB."""
 MAX_TEXT = 200
 """How many bytes of a progress note or of a message's title are kept."""
-
-
-class EventPayload(dict[str, Any]):
-    """An event's payload whose fields can be read as attributes: ``approval.by`` is ``approval["by"]``."""
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any JSON
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
 
 
 class Context(Calls):
@@ -211,6 +202,29 @@ class Context(Calls):
             if isinstance(outcome, CallFailed) and not return_failures:
                 raise outcome
         return outcomes
+
+    def race(self, *calls: CallHandle[Any], cancel_losers: bool = True) -> RaceResult[CallHandle[Any]]:
+        """Wait until the first of the calls has ended, and return its result and which of them it was.
+
+        The calls' own records say which one ended first, and every replay gets the same winner. A call that ended
+        before the race began takes part.
+
+        Args:
+            *calls: What `call` returned, each of them once.
+            cancel_losers: Cancel the others, and what is below them; their results are then `CallFailed`. If False,
+                they go on.
+
+        Raises:
+            CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
+            InvalidInput: There are no calls, one of them is given twice, or one is not a call of this attempt.
+        """
+        hint = "Pass what ctx.call returned as separate arguments: ctx.race(first, second)."
+        require_instances("calls", CallHandle, calls, hint)
+        numbers = require_racers(self.durable_run, calls, cancel_losers=cancel_losers)
+        number, outcome = self.durable_run.race(numbers, cancel_losers=cancel_losers)
+        if isinstance(outcome, CallFailed):
+            raise outcome
+        return RaceResult(outcome, calls[numbers.index(number)])
 
     def sleep(self, until: timedelta | datetime) -> None:
         """Wait for a duration, or until an aware instant, while no function runs. An instant in the past does not wait.

@@ -1,0 +1,219 @@
+"""What a durable handler may rely on when it lets calls race: the first to end wins, once and for all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import MINUTE, Row, register_work_handler, run
+
+from cloudsched import App, AsyncContext, Context, Task  # noqa: TC001 - handlers are annotated
+from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture(autouse=True)
+def naps(app: App) -> None:
+    """Register a handler that sleeps for some hours, and one that fails after some."""
+
+    @app.handler("nap")
+    def nap(ctx: Context, row: Row) -> int:
+        ctx.sleep(timedelta(hours=row.n))
+        return row.n
+
+    @app.handler("bad", retry=False)
+    def bad(ctx: Context, row: Row) -> None:
+        ctx.sleep(timedelta(hours=row.n))
+        raise ConnectionError("no")
+
+
+def race_naps(ctx: Context, *hours: int, **options: bool) -> list[Any]:
+    """Let naps race; return the winner's result, and its place among the arguments."""
+    calls = [ctx.call("nap", Row(n=n)) for n in hours]
+    result, winner = ctx.race(*calls, **options)
+    return [result, calls.index(winner)]
+
+
+def statuses(sim: Simulation, task: Task) -> list[str]:
+    """Return the statuses of a task's calls in the order in which they were made."""
+    calls = sim.app.store.list_tasks(TaskQuery(parent=task.id), limit=100).items
+    return [str(each.status) for each in sorted(calls, key=lambda each: each.parent.step if each.parent else 0)]
+
+
+def test_the_first_to_end_wins_and_resumes_its_caller_at_once(app: App) -> None:
+    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 2))
+    execution = run(app)
+    assert execution.content == [1, 1]
+    assert execution.finished_at == START + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_losers_are_cancelled_unless_they_are_to_go_on(
+    app: App, sim: Simulation, create: Callable[..., Task], *, cancels: bool
+) -> None:
+    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 2, cancel_losers=cancels))
+    task = create()
+    sim.run_until_idle()
+    loser = "CANCELLED" if cancels else "COMPLETED"
+    assert statuses(sim, task) == [loser, "COMPLETED", loser]
+
+
+def test_the_first_to_end_wins_by_its_record_whoever_is_seen_first(app: App) -> None:
+    """Both have ended when the caller looks, and the one that ended first is the second argument."""
+
+    def late(ctx: Context) -> int:
+        slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
+        ctx.sleep(timedelta(hours=10))
+        return int(ctx.race(slow, fast).result)
+
+    register_work_handler(app, late)
+    assert run(app).content == 1
+
+
+def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> None:
+    winners = list[Any]()
+
+    def race(ctx: Context) -> None:
+        winners.append(race_naps(ctx, 2, 1, cancel_losers=False))
+        ctx.sleep(timedelta(hours=9))
+
+    register_work_handler(app, race)
+    run(app)
+    assert len(winners) > 1
+    assert all(each == [1, 1] for each in winners)
+
+
+def test_a_failure_that_ends_first_raises_and_cancels_the_others(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=2)), ctx.call("bad", Row(n=1))))
+    task = create(retry=0)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.error is not None
+    assert execution.error.type == "CallFailed"
+    assert execution.finished_at == START + timedelta(hours=1)
+    assert statuses(sim, task)[0] == "CANCELLED"
+
+
+def test_a_failure_that_ends_later_does_not_matter(app: App) -> None:
+    register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("bad", Row(n=2))).result)
+    assert run(app).content == 1
+
+
+def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
+    def race(ctx: Context) -> str:
+        slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
+        ctx.race(slow, fast)
+        with pytest.raises(CallFailed) as caught:
+            slow.result()
+        return caught.value.status
+
+    register_work_handler(app, race)
+    assert run(app).content == "CANCELLED"
+
+
+def test_a_process_that_dies_between_winner_and_cancel_cancels_once_afterwards(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winner stays the winner, and the loser is cancelled by the next replay."""
+    cancel, tries = ChildTasks.cancel_call, list[str]()
+
+    def fail_first(self: ChildTasks, task_id: str) -> None:
+        tries.append(task_id)
+        if len(tries) == 1:
+            raise StoreUnavailable("The store", "died")
+        cancel(self, task_id)
+
+    monkeypatch.setattr(ChildTasks, "cancel_call", fail_first)
+    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1))
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == [1, 1]
+    assert statuses(sim, task) == ["CANCELLED", "COMPLETED"]
+    assert len(tries) == 2
+    assert len(set(tries)) == 1
+
+
+def test_what_is_below_a_loser_is_cancelled_too(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    @app.handler("mid")
+    def mid(ctx: Context) -> object:
+        return ctx.call("nap", Row(n=8)).result()
+
+    register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
+    create()
+    sim.run_until_idle()
+    assert not [each for each in app.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
+
+
+def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """The cancelled loser starts anew: its cancellation must not win the second race."""
+    is_up = list[bool]()
+
+    @app.handler("flaky", retry=False)
+    def flaky(ctx: Context) -> str:
+        ctx.sleep(MINUTE)
+        if not is_up:
+            raise ConnectionError("down")
+        return "up"
+
+    register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("flaky")).result)
+    task = create(retry=0)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    is_up.append(True)
+    app.retry(task.id, execution.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == "up"
+
+
+def test_an_async_handler_awaits_a_race(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """The winner is the very call that was passed, and a function may be given for a handler's name."""
+
+    @app.handler("work")
+    async def work(ctx: AsyncContext) -> list[Any]:
+        slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
+        result, winner = await ctx.race(slow, fast)
+        return [result, winner is fast]
+
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == [1, True]
+
+
+@pytest.mark.parametrize("misuse", ["nothing", "twice", "result", "list", "flag"])
+def test_a_race_of_what_cannot_race_is_refused(app: App, misuse: str) -> None:
+    def race(ctx: Context) -> None:
+        call = ctx.call("nap", Row(n=1))
+        wrong: dict[str, tuple[Any, ...]] = {"nothing": (), "twice": (call, call), "result": (1,), "list": ([call],)}
+        with pytest.raises(InvalidInput):
+            ctx.race(*wrong.get(misuse, (call,)), **({"cancel_losers": "no"} if misuse == "flag" else {}))  # type: ignore[arg-type]
+
+    register_work_handler(app, race)
+    assert run(app).status == "SUCCEEDED"
+
+
+def test_a_call_of_an_earlier_attempt_cannot_race(app: App) -> None:
+    """Its number may mean something else by now."""
+    kept = list[Any]()
+
+    def race(ctx: Context) -> None:
+        call = ctx.call("nap", Row(n=1))
+        kept.append(call)
+        if len(kept) > 1:
+            with pytest.raises(InvalidInput, match="another execution or attempt"):
+                ctx.race(kept[0], call)
+        ctx.race(call)
+
+    register_work_handler(app, race)
+    assert run(app).status == "SUCCEEDED"
+    assert len(kept) > 1

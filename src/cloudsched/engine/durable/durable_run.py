@@ -271,7 +271,7 @@ class DurableRun(JournalCursor):
     @suspend_when_unavailable
     def race(self, numbers: Sequence[int], *, cancel_losers: bool) -> tuple[int, Any]:
         """Return the number and the result of the call that ended first; see `race.run_race`."""
-        return run_race(self, numbers, cancel_losers=cancel_losers)
+        return run_race(self, self, numbers, cancel_losers=cancel_losers)
 
     # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,63 +15,63 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.authority import EventSender, SenderRole
     from cloudsched.domain.documents.task import Event
-    from cloudsched.engine.durable.durable_run import DurableRun
+    from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 
 def wait_for_event(
-    durable_run: DurableRun, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
+    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
-    number, entry = durable_run.next_entry(StepKind.EVENT, name)
-    durable_run.is_durable = True
+    number, entry = cursor.next_entry(StepKind.EVENT, name)
+    cursor.is_durable = True
     if entry is None:
-        entry = durable_run.new_entry(number, StepKind.EVENT, name)
-        entry = durable_run.put(entry, due_at=_wait_deadline(timeout, entry))
-    durable_run.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
+        entry = cursor.new_entry(number, StepKind.EVENT, name)
+        entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
+    cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
     if entry.status is StepStatus.WAITING:
-        entry = _wait_for_event(durable_run, entry, senders)
+        entry = _wait_for_event(cursor, entry, senders)
     if entry.status is StepStatus.TIMED_OUT:
-        raise durable_run.note_failure(EventTimedOut(name))
-    return durable_run.results.read(entry), entry.sender
+        raise cursor.note_failure(EventTimedOut(name))
+    return cursor.results.read(entry), entry.sender
 
 
-def _wait_for_event(durable_run: DurableRun, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
-    while (event := _find_event(durable_run, entry.name, senders)) is not None:
+def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
+    while (event := _find_event(cursor, entry.name, senders)) is not None:
         try:
-            consumed = _consume_event(durable_run, entry, event)
+            consumed = _consume_event(cursor, entry, event)
         except (Unavailable, Suspended):
-            if durable_run.pending.pop(entry.number, None):  # the next replay reads whether it was consumed
-                durable_run.is_complete = False
+            if cursor.pending.pop(entry.number, None):  # the next replay reads whether it was consumed
+                cursor.is_complete = False
             raise
         if consumed is not None:
             return consumed
-    now = durable_run.clock.now()
+    now = cursor.clock.now()
     if entry.due_at is not None and entry.due_at <= now:
-        return durable_run.put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
+        return cursor.put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
     poll_at = next_poll(entry.started_at, now)
     until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
-    return durable_run.suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
+    return cursor.suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
 
 
-def _find_event(durable_run: DurableRun, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
+def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
     """Return the earliest event of that name from one of `senders` that this execution may consume."""
-    events = durable_run.claimed_run.task.events
-    return next((each for each in events if each.is_for(name, durable_run.execution_id, senders)), None)
+    events = cursor.claimed_run.task.events
+    return next((each for each in events if each.is_for(name, cursor.execution_id, senders)), None)
 
 
-def _consume_event(durable_run: DurableRun, entry: JournalEntry, event: Event) -> JournalEntry | None:
+def _consume_event(cursor: JournalCursor, entry: JournalEntry, event: Event) -> JournalEntry | None:
     """Remove an event from the task and record it in the same commit; None if another run consumed it first."""
-    now = durable_run.clock.now()
+    now = cursor.clock.now()
     received = {"result": event.payload, "sender": event.sender}
-    consumed = durable_run.put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
+    consumed = cursor.put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
     try:
-        durable_run.commit(event)
+        cursor.commit(event)
     except LookupError:  # consumed by this commit, whose first response was lost, or by another run
-        stored = {each.number: each for each in durable_run.surroundings.load()}.get(entry.number)
+        stored = {each.number: each for each in cursor.surroundings.load()}.get(entry.number)
         if stored is not None and stored.status is StepStatus.SUCCEEDED:
-            durable_run.pending.clear()
+            cursor.pending.clear()
             return stored
-        durable_run.put(entry)
+        cursor.put(entry)
         return None
     return consumed
 

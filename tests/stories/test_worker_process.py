@@ -290,9 +290,7 @@ def test_a_second_signal_ends_a_worker_during_a_slow_response(tmp_path: Path) ->
         command, env = bare(tmp_path, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
         patient = (sys.executable, "-c", FOR_EVER_PATIENT, *command[3:])
         with process(*patient, env=env, cwd=tmp_path) as worker:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
+            with accept_request(server) as connection:
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{")
                 dropping = send_slowly(connection)
                 worker.signal(signal.SIGTERM)
@@ -301,6 +299,16 @@ def test_a_second_signal_ends_a_worker_during_a_slow_response(tmp_path: Path) ->
                 assert worker.wait() == 0
             assert "stopped before the claim was answered" in worker.output
             assert "Traceback" not in worker.output
+
+
+def accept_request(server: socket.socket) -> socket.socket:
+    """Return the first connection that sends anything: before it, the worker only looks whether the port is open."""
+    while True:
+        connection, _ = server.accept()
+        connection.settimeout(WAIT_SECONDS)
+        if connection.recv(65536):
+            return connection
+        connection.close()
 
 
 def send_slowly(connection: socket.socket) -> Iterator[int]:

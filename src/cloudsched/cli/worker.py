@@ -161,11 +161,11 @@ def worker(  # noqa: PLR0913 - one argument for each option
             time_limit=limit,
             on_attempt_finished=report,
         )
-        click.echo(_startup_text(source, loaded, concurrency, None if once else poll))
-        if url and (hint := find_missing_stack(url)):
-            click.echo(f"worker: {hint}", err=True)
         try:
             with _stop_on_signals(instance):
+                click.echo(_startup_text(source, loaded, concurrency, None if once else poll))
+                if url and (hint := find_missing_stack(url)):
+                    click.echo(f"worker: {hint}", err=True)
                 instance.run(once=once)
             code, problem = 0, ""
         except NotFound as error:

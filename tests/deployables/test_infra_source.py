@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 SECRET = "a-secret-of-the-tests"  # noqa: S105 - a secret for tests
 THREADS = 10
+INSTALL = ("install", "--quiet", "--no-deps", "--no-compile")
 HANDLERS = '''
 """A user's handlers: one that ends only when enough others run at the same time."""
 
@@ -80,7 +81,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
         (str(ROOT / "infra/build-source.sh"), str(functions), str(source)),
         (sys.executable, "-m", "venv", "--without-pip", str(environment)),
         # Only the pins are installed: a dependency that they lack would be missing in the cloud too.
-        (*pip, "--python", str(environment), "install", "--quiet", "--no-deps", "--requirement", "requirements.txt"),
+        (*pip, "--python", str(environment), *INSTALL, "--requirement", "requirements.txt"),
         (*pip, "--python", str(environment), "check"),
     ):
         cwd = source if source.exists() else folder

@@ -37,6 +37,7 @@ from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.container import Container
+from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
+    from cloudsched.engine.people.people import People
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
 
@@ -192,6 +194,18 @@ class App(Container):
         view = copy.copy(self)
         view.__dict__["scheduler"] = scheduler.with_authorization(check)
         return view
+
+    @lazy_property
+    def people(self) -> People:
+        """The contacts and preferences of owners."""
+        from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
+        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - likewise
+
+        def read_digest(text: str, timezone: str) -> Schedule:
+            at = self.settings.default_time
+            return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
+
+        return People(self.store, self.clock, read_digest, self._require_webhook_url)
 
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 

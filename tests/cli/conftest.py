@@ -123,3 +123,9 @@ def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 def tasks(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
     """Type a `cloudsched tasks` command."""
     return lambda *words: run_command("tasks", "--url", url, *words)
+
+
+@pytest.fixture
+def people(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
+    """Type a `cloudsched people` command."""
+    return lambda *words: run_command("people", "--url", url, *words)

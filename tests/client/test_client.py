@@ -66,6 +66,12 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert [each.id for each in client.feeds("ada")] == [feed.id]
     client.delete_feed(feed.id)
     assert client.feeds("ada") == []
+    person = client.put_person(
+        "ada", webhook={"url": "https://example.com/"}, quiet_hours={"from": "22:00", "until": "07:00"}
+    )
+    assert client.person("ada").quiet_hours == {"from": "22:00", "until": "07:00"}
+    assert client.rotate_webhook_secret("ada") != person.webhook_secret
+    client.delete_person("ada")
     assert client.cancel(task.id).status is TaskStatus.CANCELLED
     client.delete(task.id)
     with pytest.raises(NotFound):

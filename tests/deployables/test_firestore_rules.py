@@ -18,7 +18,9 @@ from tests.deployables.fake_project import ROOT
 
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.schedule import Schedule
 
@@ -67,6 +69,8 @@ def _store_documents(address: str) -> None:
                 id=f"{task.id}-1", task_id=task.id, owner=owner, execution_id=RUN, title="Hi", body="", created_at=NOW
             )
             store.commit(task, None, [record], [message])
+        for kind in (Person, ContactSecrets):
+            store.records.write(kind(id=owner, owner=owner, created_at=NOW, updated_at=NOW), None)
     store.close()
 
 
@@ -136,7 +140,7 @@ def stranger(address: str) -> Client:
     return Client(address, None)
 
 
-OWN = ["tasks/ada-one", f"tasks/ada-one/executions/{RUN}", "inboxes/ada/messages/ada-one-1"]
+OWN = ["tasks/ada-one", f"tasks/ada-one/executions/{RUN}", "inboxes/ada/messages/ada-one-1", "people/ada"]
 OTHERS = [path.replace("ada", "bob") for path in OWN]
 
 
@@ -223,7 +227,8 @@ def test_no_client_can_write(request: pytest.FixtureRequest, who: str, path: str
 
 
 @pytest.mark.parametrize(
-    "path", ["locks/x", "offers/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"]
+    "path",
+    ["locks/x", "offers/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x", "contactSecrets/ada"],
 )
 def test_documents_without_a_rule_cannot_be_read(ada: Client, admin: Client, path: str) -> None:
     """Clients cannot read any other document, including those of future collections."""

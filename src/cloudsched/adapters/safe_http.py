@@ -19,6 +19,7 @@ from __future__ import annotations
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -96,6 +97,41 @@ def make_session(reachable: Iterable[str] = ()) -> requests.Session:
     session.mount("http://", _Adapter(is_allowed))
     session.mount("https://", _Adapter(is_allowed))
     return session
+
+
+def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_http: bool = False) -> None:
+    """Check a URL as far as that is possible before a connection: its form, and an address in place of a name.
+
+    Args:
+        url: The URL.
+        reachable: Networks that are not public but are allowed.
+        allows_http: Whether it may lead to this machine, and without TLS: for development.
+
+    Raises:
+        InvalidInput: It cannot be reached from here, or may not be.
+    """
+    hint = "Give one as https://example.com/hook."
+    try:
+        parts = urlsplit(url)
+        has_valid_port = parts.port != 0
+    except ValueError:
+        raise InvalidInput("webhook.url", "is not a URL", hint) from None
+    if (
+        parts.scheme not in ({"https", "http"} if allows_http else {"https"})
+        or not parts.hostname
+        or not has_valid_port
+    ):
+        raise InvalidInput("webhook.url", "is not an https URL", hint)
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("webhook.url", "contains a user or a password", hint)
+    try:
+        address = ip_address(parts.hostname.partition("%")[0])
+    except ValueError:
+        return  # a name: what it leads to is checked at each connection
+    networks = [ip_network(network) for network in reachable]
+    if not (allows_http or is_public(address) or any(address in network for network in networks)):
+        hint = "Give an address of the public internet. CLOUDSCHED_REACHABLE lets the operator allow others."
+        raise InvalidInput("webhook.url", "is an address that may not be reached from here", hint)
 
 
 def is_public(address: Address) -> bool:

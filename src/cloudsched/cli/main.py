@@ -22,6 +22,7 @@ _COMMANDS = {
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
+    "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
@@ -63,6 +64,7 @@ _SYNONYMS = {
     "task": "tasks",
     "key": "keys",
     "preview": "next",
+    "person": "people",
 }
 """What people type without the group that it belongs to, or by another name."""
 

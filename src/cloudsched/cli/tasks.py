@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.groups import SuggestingGroup
+from cloudsched.cli.api_group import ApiGroup, api_options
 from cloudsched.cli.instants import parse_instant
-from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.occurrences import backfill, upcoming
 from cloudsched.cli.output import Printer
-from cloudsched.cli.reachability import explain_unreachable
 from cloudsched.cli.tree import send, tree
-from cloudsched.client.client import Client
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.errors import NotFound, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.errors import NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import IO
 
+    from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 
 POLL_SECONDS = 1.0
@@ -35,23 +33,6 @@ POLL_SECONDS = 1.0
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 _task_id_argument = click.argument("task_id", metavar="ID")
-
-
-class _TasksGroup(SuggestingGroup):
-    """A group whose commands say what to do when a credential is missing, or nothing answers."""
-
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        try:
-            return super().invoke(ctx)
-        except Unavailable as error:
-            hint = explain_unreachable(ctx.params["url"])
-            if hint:
-                error.args = (f"{error}. {hint}",)
-            raise
-        except Unauthenticated as error:
-            if any(ctx.params[name] for name in ("key", "token", "platform_token")):
-                raise
-            raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {ctx.params['url']}")) from error
 
 
 _SYNONYMS = {
@@ -72,23 +53,10 @@ _SYNONYMS = {
 }
 
 
-@click.group(cls=_TasksGroup, synonyms=_SYNONYMS)
-@click.option(
-    "--url",
-    envvar="CLOUDSCHED_URL",
-    default="http://127.0.0.1:8080",
-    show_default=True,
-    help="The API's address. [env: CLOUDSCHED_URL]",
-)
-@click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
-@click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
-@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
-@click.pass_context
-def tasks(context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None) -> None:
+@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@api_options
+def tasks() -> None:
     """Show and change tasks through the API."""
-    client = Client(url, key=key, token=token, platform_token=platform_token)
-    context.obj = client
-    context.call_on_close(client.close)
 
 
 for _command in (tree, send, backfill, upcoming):

@@ -5,7 +5,7 @@ Needs no Google package. May import the domain's documents, which the API's answ
 
 from cloudsched.client.client import AsyncClient, Client
 from cloudsched.client.connection import RETRIES
-from cloudsched.client.views import ClaimView, Created, FeedView, HeartbeatResult, TaskView, TreeView
+from cloudsched.client.views import ClaimView, Created, FeedView, HeartbeatResult, PersonView, TaskView, TreeView
 
 __all__ = [
     "RETRIES",
@@ -15,6 +15,7 @@ __all__ = [
     "Created",
     "FeedView",
     "HeartbeatResult",
+    "PersonView",
     "TaskView",
     "TreeView",
 ]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
 from cloudsched.client.flow import Pause
+from cloudsched.client.people_operations import PeopleOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client(TaskOperations, WorkerOperations):
+class Client(TaskOperations, PeopleOperations, WorkerOperations):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -87,7 +88,7 @@ class Client(TaskOperations, WorkerOperations):
         return step.result
 
 
-class AsyncClient(TaskOperations, WorkerOperations):
+class AsyncClient(TaskOperations, PeopleOperations, WorkerOperations):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:

@@ -77,6 +77,24 @@ class FeedView(_View):
     """Where it is; only in the response to its creation."""
 
 
+class PersonView(_View):
+    """A person's contacts and preferences."""
+
+    owner: str
+    name: str = ""
+    email: dict[str, Any] | None = None
+    """The address, and whether it is verified."""
+    devices: tuple[dict[str, Any], ...] = ()
+    webhook: dict[str, Any] | None = None
+    timezone: str = "UTC"
+    locale: str | None = None
+    channels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    quiet_hours: dict[str, str] | None = None
+    digest: str | None = None
+    webhook_secret: str | None = Field(default=None, repr=False)
+    """What a new webhook's messages are signed with; only in the response to the call that sets its URL."""
+
+
 class TreeView(_View):
     """A task and the calls that it made, in order."""
 

@@ -262,6 +262,12 @@ class Container:
 
         return Feeds(self.store, self.clock)
 
+    def _require_webhook_url(self, url: str) -> None:
+        from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used
+
+        access = self.settings.access
+        require_reachable_url(url, access.reachable, allows_http=access.open and not self.settings.is_deployed)
+
     @lazy_property
     def tracer(self) -> Tracer:
         """Traces a task from its caller through the queue to its handler."""

@@ -28,7 +28,9 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.locks import Lock
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-RECORDS = (Feed,)
+RECORDS = (Feed, Person, ContactSecrets)
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])
@@ -170,7 +172,16 @@ def test_a_missing_index_is_found(rules: ProductionRules) -> None:
 
 def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
     """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
-    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks", "waiters", "feeds"):
+    for collection in (
+        "tasks",
+        "offers",
+        "executions",
+        "messages",
+        "steps",
+        "locks",
+        "waiters",
+        *(each.collection for each in RECORDS),
+    ):
         assert rules.indexes.overrides[collection, "*"] == frozenset(), collection
         assert not rules.indexes.single_field_indexes(collection, "payload.anything")
 

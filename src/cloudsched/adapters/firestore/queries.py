@@ -179,6 +179,8 @@ INDEXED_TEXTS = {
     "offers": (("owner",), ("queueKey",), ("order",)),
     "waiters": (("taskId",), ("workerGroup",)),
     "feeds": (("owner",),),
+    "people": (("owner",),),
+    "contactSecrets": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

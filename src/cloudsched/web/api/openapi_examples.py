@@ -26,6 +26,16 @@ _RENDER: Final[Json] = {
     "payload": {"frames": 240},
     "pull": {"queue": "gpu", "skill": "cuda"},
 }
+_PREFERENCES: Final[Json] = {
+    "name": "Ada",
+    "email": {"address": "ada@example.com"},
+    "webhook": {"url": "https://example.com/hook"},
+    "timezone": "Europe/Paris",
+    "locale": "fr",
+    "channels": {"REMINDER": ["EMAIL", "WEB"]},
+    "quietHours": {"from": "22:00", "until": "07:00"},
+    "digest": "every day at 8:00",
+}
 _REQUESTS: Final[dict[str, dict[str, Json]]] = {
     "update_task": {
         "reschedule": {
@@ -40,6 +50,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
             "value": {"start": "2027-01-01T00:00:00Z", "end": "2027-01-31T23:59:59Z"},
         }
     },
+    "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
     "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
     "claim": {
@@ -182,6 +193,15 @@ _FEED: Final[Json] = {
     "categories": ["REPORT"],
     "createdAt": "2027-01-04T08:00:00Z",
 }
+_PERSON: Final[Json] = {
+    **_PREFERENCES,
+    "owner": "ada",
+    "email": {"address": "ada@example.com", "verified": False},
+    "devices": [],
+    "createdAt": "2027-01-04T08:00:00Z",
+    "updatedAt": "2027-01-04T08:00:00Z",
+}
+_WEBHOOK_SECRET: Final = "whsec_EXAMPLEsecretOfAWebhook000000000000000000000="  # noqa: S105 - an example
 _RESPONSES: Final[dict[str, Json]] = {
     "Task": _TASK,
     "ReportedTask": _TASK,
@@ -211,6 +231,9 @@ _RESPONSES: Final[dict[str, Json]] = {
         "isCancelled": False,
     },
     "MessagePage": {"messages": [_MESSAGE]},
+    "Person": _PERSON,
+    "SavedPerson": {**_PERSON, "webhookSecret": _WEBHOOK_SECRET},
+    "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
     "Occurrences": {"occurrences": [_OCCURRENCE]},

@@ -31,6 +31,7 @@ def build_response_schemas() -> Json:
         "Feed": object_schema(feed, *feed),
         "Feeds": object_schema({"feeds": array_schema(ref("Feed"))}, "feeds"),
         "NewFeedAddress": object_schema({**feed, "url": {"type": "string", "format": "uri"}}, *feed, "url"),
+        "WebhookSecret": object_schema({"webhookSecret": text}, "webhookSecret"),
         "Occurrence": occurrence,
         "Occurrences": object_schema({"occurrences": array_schema(ref("Occurrence"))}, "occurrences"),
         "SchedulePreview": object_schema(

@@ -23,7 +23,7 @@ from cloudsched.web.api.openapi_response_schemas import (
     build_response_schemas,
     ref,
 )
-from cloudsched.web.api.response_models import Task
+from cloudsched.web.api.response_models import Person, Task
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.PreviewRequest,
         bodies.BatchCreateRequest,
         bodies.NewFeed,
+        bodies.NewPerson,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
-_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message)
+_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message, Person)
 
 
 _SECONDS = "In seconds."
@@ -166,6 +167,7 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     schemas = {name: _to_response_schema(each) if name in in_responses else each for name, each in schemas.items()}
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
+    schemas["SavedPerson"] = _saved_person_schema(schemas["Person"])
     new = schemas["NewTask"]
     new["required"] = []  # a task with children or a script has no handler of its own
     for name in ("title", "owner"):
@@ -181,7 +183,14 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
     candidates = {**schemas, **build_response_schemas()}
-    roots = {"TaskPatch", "ReportedTask", "FailedTask", *build_response_schemas(), *_model_names(_REQUEST_MODELS)}
+    roots = {
+        "TaskPatch",
+        "ReportedTask",
+        "FailedTask",
+        "SavedPerson",
+        *build_response_schemas(),
+        *_model_names(_REQUEST_MODELS),
+    }
     used = _find_reachable(candidates, roots)
     return {name: _with_short_description(each) for name, each in sorted(candidates.items()) if name in used}
 
@@ -233,6 +242,12 @@ def _failed_task_schema(task: Json) -> Json:
     """Return the schema of a task, one of whose attempts has failed, as its worker sees it."""
     about = "The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours."
     return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
+
+
+def _saved_person_schema(person: Json) -> Json:
+    """Return the schema of a person who was written: with the secret of a new webhook, which is shown only there."""
+    about = "With what the new webhook's messages are signed; keep it, it is shown only here."
+    return {**person, "properties": {**person["properties"], "webhookSecret": {"type": "string", "description": about}}}
 
 
 def _patch_schema(new: Json) -> Json:

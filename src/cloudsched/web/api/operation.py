@@ -26,6 +26,7 @@ TAGS: Final = {
     "Events": "Send events to durable handlers.",
     "Workers": "Claim work from a queue and report on it.",
     "Inboxes": "Read the messages that tasks have delivered.",
+    "People": "How owners want to be reached.",
     "Calendars": "Show tasks in the calendars that people have.",
     "Schedules": "Try schedules out before using them.",
     "Service": "Health, and the description of this API.",

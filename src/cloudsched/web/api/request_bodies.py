@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Category, Owner, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
@@ -135,6 +136,10 @@ class NewFeed(WireModel):
     """Whose tasks it shows; the caller's, if it is omitted."""
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
     """Only tasks of these categories; all if there are none."""
+
+
+class NewPerson(PersonSpec):
+    """A person's contacts and preferences."""
 
 
 class RetryRequest(WireModel):

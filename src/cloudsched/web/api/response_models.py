@@ -6,10 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - pydantic reads it
-from cloudsched.domain.documents.task import PublicTask
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import Owner, PublicTask
 from cloudsched.domain.transitions.offers import offered_runs
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents import person as stored_person
     from cloudsched.domain.documents import task as stored
     from cloudsched.domain.documents.execution import Run
 
@@ -38,6 +40,19 @@ class Task(PublicTask):
                 "dispatch_deferred": True if task.deferred else None,
             }
         )
+
+
+class Person(PersonSpec):
+    """A person's contacts and preferences."""
+
+    owner: Owner
+    created_at: Instant
+    updated_at: Instant
+
+    @classmethod
+    def from_stored_person(cls, person: stored_person.Person) -> Person:
+        """Return a stored person as callers see them. They were validated when they were read."""
+        return cls.model_construct(**{name: getattr(person, name) for name in cls.model_fields})
 
 
 @lru_cache(maxsize=1)

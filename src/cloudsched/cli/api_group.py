@@ -1,0 +1,61 @@
+"""What groups of commands that use the API have in common: its address, and credentials."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudsched.cli.groups import SuggestingGroup
+from cloudsched.cli.main import NO_CREDENTIALS
+from cloudsched.cli.reachability import explain_unreachable
+from cloudsched.client.client import Client
+from cloudsched.errors import Unauthenticated, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class ApiGroup(SuggestingGroup):
+    """A group whose commands say what to do when a credential is missing, or nothing answers."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except Unavailable as error:
+            hint = explain_unreachable(ctx.params["url"])
+            if hint:
+                error.args = (f"{error}. {hint}",)
+            raise
+        except Unauthenticated as error:
+            if any(ctx.params[name] for name in ("key", "token", "platform_token")):
+                raise
+            raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {ctx.params['url']}")) from error
+
+
+def api_options(group: Callable[[], None]) -> Callable[..., None]:
+    """Give a group the options that say where the API is, and its commands a `Client` as their object."""
+
+    @click.option(
+        "--url",
+        envvar="CLOUDSCHED_URL",
+        default="http://127.0.0.1:8080",
+        show_default=True,
+        help="The API's address. [env: CLOUDSCHED_URL]",
+    )
+    @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
+    @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
+    @click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
+    @click.pass_context
+    @wraps(group)
+    def with_client(
+        context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None
+    ) -> None:
+        client = Client(url, key=key, token=token, platform_token=platform_token)
+        context.obj = client
+        context.call_on_close(client.close)
+        group()
+
+    return with_client

@@ -1,0 +1,123 @@
+"""``cloudsched people``: shows and changes through the API how people want to be reached."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.errors import NotFound
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.client.client import Client
+    from cloudsched.client.views import PersonView
+
+_SYNONYMS = {"get": "show", "put": "set", "edit": "set", "update": "set", "rm": "delete", "remove": "delete"}
+_SETTABLE = (*("name", "email", "devices", "webhook", "timezone", "locale", "channels", "quiet_hours", "digest"),)
+"""The fields of a person that a caller sets."""
+
+
+@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@api_options
+def people() -> None:
+    """Show and change how people want to be reached."""
+
+
+_owner_argument = click.argument("owner")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@people.command()
+@_owner_argument
+@_json_option
+@click.pass_obj
+def show(client: Client, owner: str, *, as_json: bool) -> None:
+    """Show a person's contacts and preferences."""
+    _print_person(client.person(owner), as_json=as_json)
+
+
+@people.command("set")
+@_owner_argument
+@click.option("--name", help="How to address the person.")
+@click.option("--email", metavar="ADDRESS", help="Where mail goes, once it is verified.")
+@click.option("--verified", is_flag=True, help="With --email: the address is known to be theirs. Only for admins.")
+@click.option("--device", "devices", multiple=True, metavar="TOKEN", help="A device's FCM token; repeatable.")
+@click.option("--webhook", metavar="URL", help="Where messages are posted to; the secret is printed once.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the quiet hours and the digest.")
+@click.option("--locale", help="The person's language, such as de-AT.")
+@click.option("--channels", multiple=True, metavar="CATEGORY=A,B", help="The channels of a category; repeatable.")
+@click.option("--quiet-hours", metavar="FROM-UNTIL", help="When nothing is sent, such as 22:00-07:00.")
+@click.option("--digest", metavar="WORDS", help="When all mail is sent in one: 'every day at 8:00'.")
+@click.option("--clear", multiple=True, metavar="FIELD", help="A field to reset, such as digest; repeatable.")
+@_json_option
+@click.pass_obj
+def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Change some of a person's contacts and preferences; the others stay."""
+    changes = _parse_options(options)
+    if not changes and not clear:
+        raise click.UsageError("Name at least one field to change.")
+    try:
+        known = client.person(owner).model_dump(mode="json", exclude_none=True)
+    except NotFound:
+        known = {}
+    fields = {name: known[name] for name in _SETTABLE if name in known} | changes
+    for field in clear:
+        if field.replace("-", "_") not in _SETTABLE:
+            raise click.UsageError(f"--clear {field}: name one of {', '.join(_SETTABLE)}.")
+        fields.pop(field.replace("-", "_"), None)
+    person = client.put_person(owner, **fields)
+    _print_person(person, as_json=as_json)
+    if person.webhook_secret is not None:
+        click.echo(f"The webhook's secret, which is shown only once: {person.webhook_secret}", err=True)
+
+
+@people.command()
+@_owner_argument
+@click.pass_obj
+def delete(client: Client, owner: str) -> None:
+    """Delete a person's contacts and preferences; their tasks stay."""
+    client.delete_person(owner)
+    click.echo(f"deleted {to_printable(owner)}")
+
+
+def _parse_options(options: dict[str, Any]) -> dict[str, Any]:
+    changes = {name: options[name] for name in ("name", "timezone", "locale", "digest") if options[name] is not None}
+    if options["verified"] and options["email"] is None:
+        raise click.UsageError("--verified is about an address: give --email as well.")
+    if options["email"] is not None:
+        changes["email"] = {"address": options["email"], **({"verified": True} if options["verified"] else {})}
+    if options["devices"]:
+        changes["devices"] = [{"token": token} for token in options["devices"]]
+    if options["webhook"] is not None:
+        changes["webhook"] = {"url": options["webhook"]}
+    if options["channels"]:
+        changes["channels"] = dict(_parse_channels(options["channels"]))
+    if options["quiet_hours"] is not None:
+        hours = re.fullmatch(r"([0-9]{2}:[0-9]{2})-([0-9]{2}:[0-9]{2})", options["quiet_hours"])
+        if hours is None:
+            raise click.UsageError("--quiet-hours: write them as 22:00-07:00.")
+        changes["quiet_hours"] = {"from": hours[1], "until": hours[2]}
+    return changes
+
+
+def _parse_channels(texts: Iterable[str]) -> Iterable[tuple[str, list[str]]]:
+    for text in texts:
+        category, equals, listed = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--channels {text}: write CATEGORY=CHANNEL,CHANNEL, or CATEGORY= for none.")
+        yield category.upper(), [each.upper() for each in listed.split(",") if each]
+
+
+def _print_person(person: PersonView, *, as_json: bool) -> None:
+    content = person.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"webhook_secret"})
+    if as_json:
+        click.echo(to_json_line(content))
+        return
+    for name, value in content.items():
+        if value not in ((), [], {}, ""):
+            click.echo(f"{name:<12} {to_printable(value if isinstance(value, str) else to_json_line(value))}")

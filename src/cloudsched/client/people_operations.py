@@ -1,0 +1,48 @@
+"""The operations of the API on people, as flows that both clients run."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from pydantic.alias_generators import to_camel
+
+from cloudsched.client.flow import ApiRequest, Flow, operation
+from cloudsched.client.views import PersonView
+
+
+class PeopleOperations:
+    """The methods of `Client` and `AsyncClient` for people's contacts and preferences."""
+
+    @operation
+    def person(self, owner: str) -> Flow[PersonView]:
+        """Return a person's contacts and preferences. Raises NotFound."""
+        return (yield ApiRequest("GET", _person_path(owner))).read("a person", PersonView.model_validate)
+
+    @operation
+    def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
+        """Set a person's contacts and preferences, in place of what there was (docs/people.md).
+
+        Args:
+            owner: Whose they are.
+            fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`, `quiet_hours`, `digest`, as
+                the API takes them: ``email={"address": "ada@example.com"}``.
+        """
+        content = {to_camel(name): value for name, value in fields.items()}
+        answer = yield ApiRequest("PUT", _person_path(owner), content, is_idempotent=True)
+        return answer.read("a person", PersonView.model_validate)
+
+    @operation
+    def delete_person(self, owner: str) -> Flow[None]:
+        """Delete a person's contacts and preferences; their tasks stay."""
+        yield ApiRequest("DELETE", _person_path(owner))
+
+    @operation
+    def rotate_webhook_secret(self, owner: str) -> Flow[str]:
+        """Return a new secret for a person's webhook; for a day, messages are signed with the previous one, too."""
+        answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/rotate", {})
+        return answer.read("a secret", lambda content: str(content["webhookSecret"]))
+
+
+def _person_path(owner: str) -> str:
+    return f"/v1/people/{quote(owner, safe='')}"

@@ -1,0 +1,162 @@
+"""A person: how an owner of tasks wants to be reached. ``people/{owner}``.
+
+The owner may read this document, so it holds nothing that proves anything: codes and keys are in `ContactSecrets`.
+Every field is a user's text, and some end up in the headers of mails, so each is limited to what it can mean.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
+
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.errors import InvalidSchedule
+
+MAX_DEVICES = 20
+MAX_ADDRESS = 254
+"""The longest e-mail address (RFC 5321, section 4.5.3.1.3: a path of 256 with its angle brackets)."""
+_ATEXT = r"[^\s@<>()\[\],;:\\\"]"
+_ADDRESS = re.compile(rf"{_ATEXT}{{1,64}}@{_ATEXT}{{1,253}}")
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Control characters, line ends, marks of direction and halves of surrogate pairs."""
+
+
+def _require_one_line(text: str) -> str:
+    if any(unicodedata.category(each) in _UNPRINTABLE for each in text):
+        raise ValueError("has a control character, a line break or a mark that is not shown")
+    return text
+
+
+def _require_address(text: str) -> str:
+    """Check an address as the sender will: what it would refuse later is refused now."""
+    _require_one_line(text)
+    local, _, domain = text.rpartition("@")
+    labels = domain.split(".")
+    is_whole = all(local.split(".")) and all(0 < len(each) <= 63 and each == each.strip("-") for each in labels)  # noqa: PLR2004 - RFC 1035
+    if len(text) > MAX_ADDRESS or not _ADDRESS.fullmatch(text) or not is_whole or "=?" in text:
+        raise ValueError("is not an e-mail address such as ada@example.com")
+    try:
+        domain.encode("idna")
+    except UnicodeError:
+        raise ValueError("is not an e-mail address: its domain cannot be looked up") from None
+    return text
+
+
+def _require_zone(name: str, info: ValidationInfo) -> str:
+    if not (info.context and info.context.get("stored")):
+        try:
+            load_zone(name)
+        except InvalidSchedule as error:
+            raise ValueError(f"{error.problem}; {error.hint}") from None
+    return name
+
+
+def _matching(pattern: str, words: str, example: str) -> tuple[AfterValidator, WithJsonSchema]:
+    """Return what makes a text match a pattern, and says so in words."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"is not {words}, such as {example}")
+        return text
+
+    schema = {"type": "string", "pattern": pattern, "examples": [example]}
+    return AfterValidator(check), WithJsonSchema(schema)
+
+
+Name = Annotated[str, StringConstraints(max_length=200), AfterValidator(_require_one_line)]
+Address = Annotated[str, StringConstraints(max_length=MAX_ADDRESS), AfterValidator(_require_address)]
+DeviceToken = Annotated[str, *_matching(r"^[!-~]{1,4096}$", "a registration token", "dGhpcyBpcyBhIHRva2Vu:APA91b")]
+Url = Annotated[str, *_matching(r"^https?://[!-~]{1,2000}$", "a URL in ASCII", "https://example.com/hook")]
+Locale = Annotated[str, *_matching(r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}$", "a language tag (RFC 5646)", "de-AT")]
+TimeOfDay = Annotated[str, *_matching(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "a time of day", "22:00")]
+"""A local time, such as ``22:00``."""
+ZoneName = Annotated[str, StringConstraints(max_length=64), AfterValidator(_require_zone)]
+DigestText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_require_one_line)]
+
+
+class EmailContact(WireModel):
+    """Where mail goes."""
+
+    address: Address
+    verified: Annotated[bool, Field(strict=True)] | None = None
+    """Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set
+    it; anybody else confirms a link or a code. It is lost when the address changes."""
+
+
+class Device(WireModel):
+    """A mobile device or a browser."""
+
+    token: DeviceToken
+    """Its registration token of Firebase Cloud Messaging."""
+
+
+class WebhookContact(WireModel):
+    """A service that gets what the person gets."""
+
+    url: Url
+
+
+class QuietHours(WireModel):
+    """When nothing is sent, by the clock where the person is. What comes meanwhile is sent afterwards."""
+
+    start: TimeOfDay = Field(alias="from")
+    until: TimeOfDay
+    """On the next day, if it is before `from`."""
+
+    @model_validator(mode="after")
+    def _check(self) -> QuietHours:
+        if self.start == self.until:
+            raise ValueError("end when they begin; give two times, such as 22:00 and 07:00")
+        return self
+
+
+class PersonSpec(WireModel):
+    """What a person sets."""
+
+    name: Name = ""
+    email: EmailContact | None = None
+    devices: tuple[Device, ...] = Field(default=(), max_length=MAX_DEVICES)
+    webhook: WebhookContact | None = None
+    timezone: ZoneName = "UTC"
+    """The IANA zone of `quietHours` and `digest`."""
+    locale: Locale | None = None
+    """The person's language, such as ``de-AT``: for templates and handlers."""
+    channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
+    """For a category, the only channels that may be used. They are also those of a new task that names none. What is
+    not listed may come by all channels. The web inbox always has everything."""
+    quiet_hours: QuietHours | None = None
+    digest: DigestText | None = None
+    """When to send all mail that has come since, in one: words such as ``every day at 8:00``, in the person's zone."""
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> PersonSpec:
+        if info.context and info.context.get("stored"):
+            return self
+        tokens = [each.token for each in self.devices]
+        if len(set(tokens)) != len(tokens):
+            raise ValueError("devices has the same token twice")
+        if any(len(set(channels)) != len(channels) for channels in self.channels.values()):
+            raise ValueError("channels has the same channel twice")
+        return self
+
+
+class Person(Record, PersonSpec):
+    """An owner's contacts and preferences, as they are stored. The id is the owner."""
+
+    collection: ClassVar[str] = "people"
+
+    digest_schedule: Schedule | None = None
+    """What `digest` means."""
+
+    @property
+    def verified_address(self) -> str | None:
+        """The address that mail may be sent to."""
+        return self.email.address if self.email is not None and self.email.verified else None

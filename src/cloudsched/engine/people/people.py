@@ -1,0 +1,227 @@
+"""People: how owners want to be reached. Every write goes through here, so `verified` can be trusted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cloudsched.domain.documents.contact_secrets import ContactSecrets
+from cloudsched.domain.documents.person import EmailContact, Person, PersonSpec
+from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
+from cloudsched.engine.people.webhook_secrets import WebhookSecrets
+from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+
+_MIN_DIGEST_INTERVAL: Final = timedelta(hours=1)
+_DIGESTS_CHECKED: Final = 50
+
+
+class SavedPerson(NamedTuple):
+    """A person who was written.
+
+    Attributes:
+        person: As they are stored now.
+        is_new: Whether they were not stored before.
+        webhook_secret: What the webhook's messages are signed with, if it was made now. It is shown only here.
+    """
+
+    person: Person
+    is_new: bool
+    webhook_secret: str | None = None
+
+
+class People:
+    """Reads and writes people.
+
+    Args:
+        store: Where they are stored.
+        clock: The current time.
+        read_digest: Returns what the words of a digest mean in a time zone. Raises InvalidSchedule.
+        require_url: Checks that a webhook may have a URL. Raises InvalidInput.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        read_digest: Callable[[str, str], Schedule],
+        require_url: Callable[[str], None],
+    ) -> None:
+        self._records = store.records
+        self._clock = clock
+        self._read_digest = read_digest
+        self._require_url = require_url
+        self.webhook_secrets = WebhookSecrets(self._records, clock)
+
+    def find(self, owner: str) -> Person | None:
+        """Return an owner's contacts and preferences, or None. One document is read."""
+        stored = self._records.load(Person, owner)
+        return None if stored is None else stored.record
+
+    def get(self, owner: str) -> Person:
+        """Return an owner's contacts and preferences. Raises NotFound."""
+        person = self.find(owner)
+        if person is None:
+            raise NotFound("person", owner)
+        return person
+
+    def put(
+        self, owner: str, spec: PersonSpec, *, may_verify: bool = False, proven_address: str | None = None
+    ) -> SavedPerson:
+        """Write what a person has set, in place of what there was.
+
+        An address stays verified as long as it is the same.
+
+        Args:
+            owner: Whose it is.
+            spec: What the person has set.
+            may_verify: Whether the caller may say that an address is verified.
+            proven_address: An address that is known to be the owner's, as by the token of a Firebase user.
+
+        Raises:
+            InvalidInput: A field is not valid.
+            Forbidden: It says that an address is verified, and the caller may not.
+        """
+        digest = self._parse_digest(spec)
+        if spec.webhook is not None:
+            self._require_url(spec.webhook.url)
+
+        def write() -> SavedPerson:
+            now = self._clock.now()
+            stored = self._records.load(Person, owner)
+            current = None if stored is None else stored.record
+            email = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
+            person = Person(
+                **{name: getattr(spec, name) for name in PersonSpec.model_fields if name != "email"},
+                id=owner,
+                owner=owner,
+                email=email,
+                digest_schedule=digest,
+                created_at=current.created_at if current is not None else now,
+                updated_at=now,
+            )
+            secret = self._make_secret(person, current)
+            self._records.write(person, None if stored is None else stored.version)
+            return SavedPerson(person, stored is None, secret)
+
+        return retry_conflicts(owner, write)
+
+    def change(self, owner: str, change: Callable[[Person], Person]) -> Person | None:
+        """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""
+
+        def write() -> Person | None:
+            stored = self._records.load(Person, owner)
+            if stored is None:
+                return None
+            changed = change(stored.record)
+            if changed != stored.record:
+                changed = changed.model_copy(update={"updated_at": self._clock.now()})
+                self._records.write(changed, stored.version)
+            return changed
+
+        return retry_conflicts(owner, write)
+
+    def verify_address(self, owner: str, address: str) -> bool:
+        """Record that an address is a person's; return whether it still is the one that is stored."""
+
+        def verify(person: Person) -> Person:
+            if person.email is None or person.email.address != address:
+                return person
+            return person.model_copy(update={"email": EmailContact(address=address, verified=True)})
+
+        changed = self.change(owner, verify)
+        return changed is not None and changed.verified_address == address
+
+    def reject_address(self, owner: str, address: str) -> None:
+        """Record that an address does not exist (any more): nothing is sent to it until it is verified again."""
+
+        def reject(person: Person) -> Person:
+            if person.email is None or person.email.address != address:
+                return person
+            return person.model_copy(update={"email": EmailContact(address=address, verified=False)})
+
+        self.change(owner, reject)
+
+    def remove_device(self, owner: str, token: str) -> None:
+        """Remove a device whose token is gone."""
+
+        def remove(person: Person) -> Person:
+            return person.model_copy(update={"devices": tuple(d for d in person.devices if d.token != token)})
+
+        self.change(owner, remove)
+
+    def remove_webhook(self, owner: str, url: str) -> None:
+        """Remove a webhook that wants no more messages (410)."""
+
+        def remove(person: Person) -> Person:
+            is_it = person.webhook is not None and person.webhook.url == url
+            return person.model_copy(update={"webhook": None}) if is_it else person
+
+        self.change(owner, remove)
+
+    def rotate_webhook_secret(self, owner: str) -> str:
+        """Return a new secret for a person's webhook; for a day, messages are signed with the previous one as well.
+
+        Raises:
+            NotFound: There is no such person.
+            InvalidInput: The person has no webhook.
+        """
+        webhook = self.get(owner).webhook
+        if webhook is None:
+            raise InvalidInput("webhook", "is not set", "Set it first.")
+        return self.webhook_secrets.replace(owner, webhook.url, keeps_previous=True)
+
+    def delete(self, owner: str) -> None:
+        """Delete what is stored of a person's contacts and preferences. Raises NotFound."""
+        self.get(owner)
+        self.forget(owner)
+
+    def forget(self, owner: str) -> None:
+        """Delete what there is of a person's contacts and preferences; safe to repeat."""
+        delete_record(self._records, ContactSecrets, owner)
+        delete_record(self._records, Person, owner)  # last: as long as there is one, deleting it can be repeated
+
+    def _make_secret(self, person: Person, current: Person | None) -> str | None:
+        """Return a secret for a new webhook. It is stored first, so that no webhook is without one."""
+        if person.webhook is None or (current is not None and current.webhook == person.webhook):
+            return None
+        return self.webhook_secrets.replace(person.owner, person.webhook.url)
+
+    def _parse_digest(self, spec: PersonSpec) -> Schedule | None:
+        if spec.digest is None:
+            return None
+        hint = "Say how often, such as: every day at 8:00."
+        try:
+            schedule = self._read_digest(spec.digest, spec.timezone)
+        except InvalidSchedule as error:
+            raise InvalidInput("digest", error.problem, error.hint or hint) from error
+        times = schedule.upcoming(self._clock.now(), _DIGESTS_CHECKED)
+        if schedule.is_one_time or not times:
+            raise InvalidInput("digest", "does not come again", hint)
+        if any(after - before < _MIN_DIGEST_INTERVAL for before, after in pairwise(times)):
+            raise InvalidInput("digest", "comes more often than once an hour", hint)
+        return schedule
+
+
+def _decide_email(
+    given: EmailContact | None, current: Person | None, *, may_verify: bool, proven_address: str | None
+) -> EmailContact | None:
+    """Return the address to store, and whether it is verified: not because the owner says so."""
+    if given is None:
+        return None
+    was_verified = current is not None and current.verified_address == given.address
+    is_proven = proven_address is not None and proven_address.casefold() == given.address.casefold()
+    verified = was_verified or is_proven
+    if may_verify and given.verified is not None:
+        verified = given.verified
+    if given.verified and not verified:
+        hint = "leave it out, and confirm the code or the link that is sent to the address"
+        raise Forbidden(f"Only an admin may say that an address is verified; {hint}.")
+    return EmailContact(address=given.address, verified=verified)

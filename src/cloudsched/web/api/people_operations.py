@@ -1,0 +1,92 @@
+"""The operations on people: their contacts and preferences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.wrappers import Response
+
+from cloudsched.errors import NotFound
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api import response_models
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import validate
+from cloudsched.web.api.responses import json_response
+from cloudsched.web.auth.roles import Right, Role
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.person import Person
+    from cloudsched.web.api.call import ApiCall
+
+
+@operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
+def get_person(call: ApiCall) -> Response:
+    """Get a person's contacts and preferences."""
+    return json_response(_person_to_json(call.app.people.get(read_owner(call))))
+
+
+@operation(
+    "PUT",
+    "/v1/people/{owner}",
+    "People",
+    right=Right.WRITE,
+    body=bodies.NewPerson,
+    success_statuses=(200, 201),
+    response_schema="SavedPerson",
+    error_statuses=(404, 409),
+)
+def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
+    """Set a person's contacts and preferences, in place of what there was.
+
+    Mail is sent to an address once it is verified; it stays so until it changes. Only an admin may set `verified`. For
+    a new webhook the response has `webhookSecret`, with which its messages are signed; it is shown only here.
+    """
+    owner = read_owner(call)
+    saved = call.app.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN)
+    secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
+    return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
+
+
+@operation(
+    "DELETE",
+    "/v1/people/{owner}",
+    "People",
+    right=Right.WRITE,
+    success_statuses=(204,),
+    error_statuses=(404, 409),
+)
+def delete_person(call: ApiCall) -> Response:
+    """Delete a person's contacts and preferences.
+
+    Their tasks stay, and what these deliver goes to the web inbox only.
+    """
+    call.app.people.delete(read_owner(call))
+    return Response(status=204)
+
+
+@operation(
+    "POST",
+    "/v1/people/{owner}/webhook/rotate",
+    "People",
+    right=Right.WRITE,
+    response_schema="WebhookSecret",
+    error_statuses=(404, 409),
+)
+def rotate_webhook_secret(call: ApiCall) -> Response:
+    """Make a new secret for a person's webhook.
+
+    It is shown only here. For a day, messages are signed with the previous one as well.
+    """
+    return json_response({"webhookSecret": call.app.people.rotate_webhook_secret(read_owner(call))})
+
+
+def read_owner(call: ApiCall) -> str:
+    """Return the person whom the path names. Raises NotFound for one whom the caller may not see."""
+    owner = str(validate(bodies.OwnerQuery, {"owner": call.path["owner"]}).owner)
+    if not call.caller.can_see(owner):
+        raise NotFound("person", owner)
+    return owner
+
+
+def _person_to_json(person: Person) -> dict[str, Any]:
+    return response_models.Person.from_stored_person(person).to_wire()

@@ -1,0 +1,206 @@
+"""People over HTTP: what is accepted and kept, who may see and change it, and what is never shown."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness, roles
+
+from cloudsched.domain.documents.contact_secrets import ContactSecrets
+from cloudsched.domain.documents.person import Person
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+__all__ = ["roles"]
+ADA: dict[str, Any] = {
+    "name": "Ada Lovelace",
+    "email": {"address": "ada@example.com"},
+    "devices": [{"token": "dGhpcyBpcyBhIHRva2Vu:APA91b"}],
+    "webhook": {"url": "https://example.com/hook"},
+    "timezone": "Europe/Paris",
+    "locale": "fr-FR",
+    "channels": {"REMINDER": ["EMAIL", "WEB"], "REPORT": []},
+    "quietHours": {"from": "22:00", "until": "07:00"},
+    "digest": "every day at 8:00",
+}
+
+
+def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
+    """With all fields and no other of the person's; 201 at first, then 200; after a deletion there is nothing."""
+    made = call("PUT", "/v1/people/ada", ADA)
+    assert made.status_code == 201, made.text
+    got = call("GET", "/v1/people/ada").get_json()
+    assert {key: got[key] for key in ADA} == {**ADA, "email": {"address": "ada@example.com", "verified": False}}
+    assert set(got) - set(ADA) == {"owner", "createdAt", "updatedAt"}
+    assert call("PUT", "/v1/people/ada", {"name": "A"}).status_code == 200
+    assert set(call("GET", "/v1/people/ada").get_json()) == {
+        *("owner", "name", "devices", "channels", "timezone", "createdAt", "updatedAt")
+    }
+    assert call("DELETE", "/v1/people/ada").status_code == 204
+    assert call("GET", "/v1/people/ada").status_code == 404
+    assert call("DELETE", "/v1/people/ada").status_code == 404
+    assert sim.app.store.records.load(ContactSecrets, "ada") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[
+            ("email.address", {"email": {"address": address}})
+            for address in (
+                *("ada", "ada@", "@example.com", "a@b@c", "ada@exa mple.com", "ada@-x.com", "a..b@x.com", ".a@x.com"),
+                *("ada@example.com\r\nBcc: eve@example.com", "=?utf-8?q?a=0ABcc:x?=@example.com", "ada@[127.0.0.1]"),
+                *("ada\u202e@example.com", "Ada <ada@example.com>", "a@x.com,b@x.com", f"{'a' * 65}@x.com"),
+                *(f"a@{'x' * 64}.com", f"a@{'.'.join(['x' * 60] * 5)}", "ada@example..com", "a\u200bda@example.com"),
+            )
+        ],
+        ("name", {"name": "Ada\nBcc: eve@example.com"}),
+        ("name", {"name": "a" * 201}),
+        ("timezone", {"timezone": "Europe/Nowhere"}),
+        ("timezone", {"timezone": "../../etc/passwd"}),
+        ("locale", {"locale": "fr FR"}),
+        ("locale", {"locale": "x\r\n"}),
+        ("channels", {"channels": {"REMINDER": ["PIGEON"]}}),
+        ("channels", {"channels": {"NOTHING": ["EMAIL"]}}),
+        ("(body)", {"channels": {"REMINDER": ["EMAIL", "EMAIL"]}}),
+        ("quietHours.from", {"quietHours": {"from": "24:00", "until": "07:00"}}),
+        ("quietHours.until", {"quietHours": {"from": "22:00"}}),
+        ("quietHours", {"quietHours": {"from": "22:00", "until": "22:00"}}),
+        ("digest", {"digest": "every blue moon"}),
+        ("digest", {"digest": "tomorrow at 8"}),
+        ("digest", {"digest": "every 5 minutes"}),
+        ("digest", {"digest": "every day\nat 8"}),
+        ("devices.0.token", {"devices": [{"token": "a b"}]}),
+        ("devices", {"devices": [{"token": f"t{number}"} for number in range(21)]}),
+        ("(body)", {"devices": [{"token": "t"}, {"token": "t"}]}),
+        ("webhook.url", {"webhook": {"url": "file:///etc/passwd"}}),
+        ("webhook.url", {"webhook": {"url": "https://user:password@example.com/"}}),
+        ("webhook.url", {"webhook": {"url": "https://example.com:99999/"}}),
+        ("isAdmin", {"isAdmin": True}),
+        ("digestSchedule", {"digestSchedule": {"rrule": "FREQ=DAILY"}}),
+        ("owner", {"owner": "bob"}),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(call: Call, field: str, value: dict[str, Any]) -> None:
+    """Also what would become a header of its own, or leads elsewhere; the problem names the field."""
+    refused = call("PUT", "/v1/people/ada", value)
+    assert refused.status_code == 400, refused.text
+    assert refused.get_json()["field"].startswith(field), refused.text
+    assert call("GET", "/v1/people/ada").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address", ["o'hara+tag@example.co.uk", "ü@bücher.example", "a.b@xn--bcher-kva.example", "a@localhost"]
+)
+def test_unusual_addresses_are_addresses(call: Call, address: str) -> None:
+    """With a tag, with letters of all languages, with a name that only this machine knows."""
+    assert call("PUT", "/v1/people/ada", {"email": {"address": address}}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/", "https://10.0.0.1"],
+)
+def test_a_webhook_leads_to_the_public_internet(roles: RoleHarness, url: str) -> None:
+    """By TLS, and to no address within the network; whatever name it has is checked at each connection."""
+    refused = roles.ask("ada", "PUT", "/v1/people/ada", {"webhook": {"url": url}})
+    assert refused.status_code == 400
+    assert refused.get_json()["field"] == "webhook.url"
+
+
+def test_only_an_admin_says_that_an_address_is_verified(roles: RoleHarness) -> None:
+    """A user who does gets 403 and changes nothing; what an admin has said stays until the address changes."""
+
+    def put(who: str, address: str, **more: object) -> object:
+        answer = roles.ask(who, "PUT", "/v1/people/ada", {"email": {"address": address, **more}})
+        return answer.get_json()["email"]["verified"] if answer.status_code < 300 else answer.status_code
+
+    assert put("ada", "ada@example.com", verified=True) == 403
+    assert roles.ask("ada", "GET", "/v1/people/ada").status_code == 404
+    assert put("ada", "ada@example.com") is False
+    assert put("ada", "ada@example.com", verified=True) == 403
+    assert put("admin", "ada@example.com", verified=True) is True
+    assert put("ada", "ada@example.com") is True
+    assert put("ada", "ada@example.com", verified=True) is True
+    assert put("ada", "ada@example.com", verified=False) is True
+    assert put("ada", "eve@example.com", verified=True) == 403
+    assert put("ada", "eve@example.com") is False
+    assert put("ada", "ada@example.com") is False
+    assert put("admin", "ada@example.com", verified=True) is True
+    assert put("admin", "ada@example.com", verified=False) is False
+
+
+def test_users_see_and_change_themselves(roles: RoleHarness) -> None:
+    """Another person is answered like one that does not exist, byte for byte; readers and viewers change nothing."""
+    assert roles.ask("ada", "PUT", "/v1/people/ada", ADA).status_code == 201
+    for method, path, body in (
+        ("GET", "/v1/people/{}", None),
+        ("PUT", "/v1/people/{}", {}),
+        ("DELETE", "/v1/people/{}", None),
+        ("POST", "/v1/people/{}/webhook/rotate", None),
+    ):
+        taken, nobody = (roles.ask("bob", method, path.format(who), body) for who in ("ada", "eve"))
+        assert taken.status_code == nobody.status_code == 404
+        assert taken.text.replace("ada", "eve") == nobody.text
+        assert roles.ask("worker", method, path.format("ada"), body).status_code == 403
+    for who, sees in (("reader", 200), ("viewer", 200), ("admin", 200)):
+        assert roles.ask(who, "GET", "/v1/people/ada").status_code == sees
+    for who in ("reader", "viewer"):
+        assert roles.ask(who, "PUT", "/v1/people/ada", {}).status_code == 403
+        assert roles.ask(who, "DELETE", "/v1/people/ada").status_code == 403
+    assert roles.ask("admin", "DELETE", "/v1/people/ada").status_code == 204
+
+
+def test_a_webhooks_secret_is_shown_once(call: Call, sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """In the response to what makes it; not in the person's document, which its owner may read, nor in the log."""
+    caplog.set_level(logging.DEBUG)
+    secret = call("PUT", "/v1/people/ada", ADA).get_json()["webhookSecret"]
+    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
+    assert "webhookSecret" not in call("PUT", "/v1/people/ada", {**ADA, "name": "A"}).get_json()
+    assert secret not in call("GET", "/v1/people/ada").text
+    stored = sim.app.store.records.load(Person, "ada")
+    assert stored is not None
+    assert secret not in stored.record.to_stored_json()
+    assert secret not in caplog.text
+    assert sim.app.people.webhook_secrets.current("ada") == (secret,)
+    other = call("PUT", "/v1/people/ada", {**ADA, "webhook": {"url": "https://example.org/"}}).get_json()
+    assert sim.app.people.webhook_secrets.current("ada") == (other["webhookSecret"],) != (secret,)
+
+
+def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Simulation) -> None:
+    """So that a receiver can change it without losing a message; two are the most."""
+    old = call("PUT", "/v1/people/ada", ADA).get_json()["webhookSecret"]
+    new = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
+    assert sim.app.people.webhook_secrets.current("ada") == (new, old)
+    newest = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
+    assert sim.app.people.webhook_secrets.current("ada") == (newest, new)
+    sim.advance(timedelta(days=1))
+    assert sim.app.people.webhook_secrets.current("ada") == (newest,)
+    call("PUT", "/v1/people/ada", {})
+    assert call("POST", "/v1/people/ada/webhook/rotate").status_code == 400
+
+
+def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
+    """A dead token, webhook or address is dropped, and only if the person has not changed it meanwhile."""
+    call("PUT", "/v1/people/ada", {**ADA, "email": {"address": "ada@example.com", "verified": True}})
+    people = sim.app.people
+    people.remove_device("ada", "other")
+    people.remove_webhook("ada", "https://example.org/")
+    people.reject_address("ada", "eve@example.com")
+    assert not people.verify_address("ada", "eve@example.com")
+    kept = people.get("ada")
+    assert (len(kept.devices), kept.webhook is not None, kept.verified_address) == (1, True, "ada@example.com")
+    people.remove_device("ada", ADA["devices"][0]["token"])
+    people.remove_webhook("ada", "https://example.com/hook")
+    people.reject_address("ada", "ada@example.com")
+    left = people.get("ada")
+    assert (left.devices, left.webhook, left.verified_address) == ((), None, None)
+    assert people.verify_address("ada", "ada@example.com")
+    people.remove_device("nobody", "t")

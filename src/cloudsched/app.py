@@ -151,19 +151,19 @@ class App(Container):
 
         return decorate
 
-    def declared_tasks(self, name: str = "default") -> DeclaredTasks:
-        """Return what brings the stored tasks in line with the schedules that the code declares."""
+    def declared_tasks(self, name: str = "default", source: str = "the code") -> DeclaredTasks:
+        """Return what brings the stored tasks in line with declared schedules; see `DeclaredTasks`."""
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             return TaskDraft.from_wire(with_schedule(content, now=now, default_time=self.settings.default_time))
 
-        return DeclaredTasks(self.scheduler, self.store, self.clock, read, name)
+        return DeclaredTasks(self.scheduler, self.store, self.clock, read, name, source)
 
-    def apply_declarations(self) -> None:
-        """Create, edit and pause tasks as the code declares."""
-        if self.registry.declarations:
+    def apply_declarations(self, owners: Iterable[str] = ()) -> None:
+        """Create, edit and pause tasks as the code declares; `owners` are those that only older code named."""
+        if self.registry.declarations or owners:
             declared = self.declared_tasks()
-            declared.apply(declared.compare(list(self.registry.declarations.values())))
+            declared.apply(declared.compare(list(self.registry.declarations.values()), owners))
 
     def on_failure(self, hook: H) -> H:
         """Register a function that is called whenever an occurrence of any handler has failed permanently.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched import TaskStatus
 from cloudsched.local.app_loader import load_app
 from cloudsched.local.handler_watch import HandlerWatch
 from cloudsched.testing import Simulation
@@ -121,3 +122,28 @@ def test_without_reload_a_change_is_said_once(
     assert caplog.text.count(f"{project[1].name} has changed") == 1
     assert "--reload" in caplog.text
     assert result("work") == "one"
+
+
+def test_declared_schedules_follow_the_files(
+    project: tuple[Path, Path], run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new one is created, a changed one edited, one that is gone paused, and one that comes back resumed."""
+    sim, watch, _ = run
+    watching, plain = watch(), project[0].read_text()
+
+    def save(schedule: str) -> None:
+        line = f'@app.scheduled("{schedule}", id="declared")\n@app.handler("work")' if schedule else ""
+        project[0].write_text(plain.replace('@app.handler("work")', line or '@app.handler("work")'))
+        watching.check()
+
+    save("every day at 9")
+    assert "09:00" in sim.app.get("declared").schedule.describe()
+    save("every day at 10")
+    assert "10:00" in sim.app.get("declared").schedule.describe()
+    save("")
+    assert sim.app.get("declared").status is TaskStatus.PAUSED
+    save("every day at 11")
+    assert sim.app.get("declared").status is TaskStatus.ACTIVE
+    save("every blue moon")
+    assert "the schedules of the code cannot be applied" in caplog.text
+    assert "11:00" in sim.app.get("declared").schedule.describe()

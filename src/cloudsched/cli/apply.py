@@ -6,7 +6,7 @@ import sys
 
 import click
 
-_SIGNS = {"create": "+", "update": "~", "pause": "-", "delete": "-"}
+_SIGNS = {"create": "+", "update": "~", "pause": "-", "resume": "+", "delete": "-"}
 
 
 @click.command()
@@ -36,12 +36,17 @@ def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owne
     The store and the queue are those of the settings in the environment. Tasks that people created are never changed.
     Exits with 0, with 1 if --check finds a difference, and with 2 after an error.
     """
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers, or_examples=False).app
     try:
         declared = app.declared_tasks(name)
-        changes = declared.compare(list(app.registry.declarations.values()), ("system", *owners), prunes=prune)
+        changes = declared.compare(
+            list(app.registry.declarations.values()),
+            ("system", *owners),
+            gone=Action.DELETE if prune else Action.PAUSE,
+        )
         for change in changes:
             click.echo(f"{_SIGNS[change.action]} {change.action} {change.task_id}: {change.detail}")
         if not changes:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.app_loader import load_app
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _FOREIGN_FOLDERS = {"site-packages", "dist-packages", ".venv", "venv", "node_mod
 class HandlerWatch:
     """A context in which changes of the handlers' files are noticed, in a thread of its own.
 
+    Schedules that the code declares are applied anew.
     A task that is running keeps the function that it runs; tasks, clock and queue stay as they are. If the changed
     files cannot be imported, the handlers stay the old ones.
 
@@ -88,11 +89,16 @@ class HandlerWatch:
             sys.modules.update(replaced)
             log.error("%s has changed and cannot be loaded, so the handlers are still the old ones: %s", names, error)  # noqa: TRY400 - says where
             return
+        owners = {each.owner for each in self._app.registry.declarations.values()}
         self._app.registry.replace_handlers(loaded.registry)
         loaded.__dict__ = self._app.__dict__  # what the handlers' module calls `app` reaches the stack as well
         handlers = ", ".join(sorted(handler.name for handler in self._app.registry)) or "none"
         log.info("%s has changed; handlers loaded again: %s", names, handlers)
         self._known = self._look()
+        try:
+            self._app.apply_declarations(owners)
+        except CloudschedError as error:
+            log.error("the schedules of the code cannot be applied: %s", error)  # noqa: TRY400 - says what is wrong
 
     def _look(self) -> dict[Path, tuple[int, int]]:
         """Return the time of change and the size of each file that a watched module came from."""

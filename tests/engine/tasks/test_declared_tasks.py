@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from cloudsched import App, Schedule, TaskStatus
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.tasks.declared_tasks import Action, Change
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.engine.handlers.declaration import Declaration
 
 
 class Report(BaseModel):
@@ -29,7 +35,9 @@ def declaring(schedule: object = "every weekday at 9:00", **options: object) -> 
 
 
 def compare(app: App, *, prunes: bool = False) -> list[Change]:
-    return app.declared_tasks().compare(list(app.registry.declarations.values()), ("system",), prunes=prunes)
+    return app.declared_tasks().compare(
+        list(app.registry.declarations.values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
+    )
 
 
 def test_a_declared_task_exists_at_once_and_runs() -> None:
@@ -110,7 +118,7 @@ def test_another_name_leaves_these_tasks_alone() -> None:
     """Two services that share a store, under different names, neither prune nor edit each other's tasks."""
     app = declaring()
     with Simulation(app):
-        assert app.declared_tasks("other").compare([], ("system",), prunes=True) == []
+        assert app.declared_tasks("other").compare([], ("system",), gone=Action.DELETE) == []
         with pytest.raises(InvalidInput, match="did not declare"):
             app.declared_tasks("other").compare(list(app.registry.declarations.values()))
 
@@ -142,3 +150,138 @@ def test_words_that_are_not_understood_store_nothing() -> None:
             with pytest.raises(InvalidInput):
                 app.apply_declarations()
             assert not app.tasks().items
+
+
+def forget(app: App) -> dict[str, Declaration]:
+    """Apply the code without its declarations; return them."""
+    known = dict(app.registry.declarations)
+    app.registry.declarations.clear()
+    app.apply_declarations(["system"])
+    return known
+
+
+def test_a_declaration_that_comes_back_resumes_its_task() -> None:
+    """What `apply` paused because the declaration was gone runs again when it is there again, changed or not."""
+    app = declaring("every day at 9")
+    with Simulation(app) as sim:
+        known = forget(app)
+        sim.advance(timedelta(days=3))
+        assert app.get("report").message == "Its declaration is gone from the code."
+        assert sim.executions("report") == []
+        app.registry.declarations["report"] = replace(known["report"], payload={"name": "sales"})
+        assert [change.action for change in compare(app)] == [Action.UPDATE, Action.RESUME]
+        app.apply_declarations()
+        assert compare(app) == []
+        sim.advance(timedelta(days=2))
+        assert [each.content for each in sim.executions("report")] == ["sales", "sales"]
+
+
+@pytest.mark.parametrize("moment", ["before", "while it is gone", "between comparison and change"])
+def test_a_pause_by_a_person_outlives_the_return_of_a_declaration(moment: str) -> None:
+    """Whenever somebody pauses the task themselves, only they resume it."""
+    app = declaring("every day at 9")
+    with Simulation(app):
+        if moment == "before":
+            app.pause("report")
+        known = forget(app)
+        if moment == "while it is gone":
+            app.pause("report")
+        app.registry.declarations.update(known)
+        changes = compare(app)
+        app.pause("report")
+        app.declared_tasks().apply(changes)
+        assert app.get("report").status is TaskStatus.PAUSED
+        assert app.get("report").message == "Paused by its owner."
+        assert compare(app) == []
+        app.resume("report")
+        assert compare(app) == []
+
+
+def test_a_pause_ends_with_its_resumption() -> None:
+    """A later pause by a person is not mistaken for the earlier one of a missing declaration."""
+    app = declaring("every day at 9")
+    with Simulation(app):
+        known = forget(app)
+        app.resume("report")
+        app.pause("report")
+        app.registry.declarations.update(known)
+        assert compare(app) == []
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("commit_number", [1, 2, 3, 4])
+def test_a_killed_apply_is_continued_by_the_next(commit_number: int, is_after: bool) -> None:  # noqa: FBT001
+    """Wherever the process dies, before or after a commit, running the command again brings all tasks in line."""
+    app = App()
+
+    @app.scheduled("every day at 9", id="changed")
+    @app.scheduled("every day at 9", id="old")
+    @app.scheduled("every day at 9", id="back")
+    @app.handler("report")
+    def report() -> None: ...
+
+    store = SqliteStore()
+    with Simulation(app, store=store):
+        back = app.registry.declarations.pop("back")
+        app.apply_declarations()
+        del app.registry.declarations["old"], app.registry.declarations["changed"]
+        app.registry.declarations["back"] = back
+        app.scheduled("every day at 10", id="changed")(report)
+        app.scheduled("every day at 11", id="new")(report)
+        made, commit = list[int](), store.commit
+
+        def commit_until_killed(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - whatever a store takes
+            made.append(1)
+            if len(made) == commit_number and not is_after:
+                raise Killed
+            version = commit(*arguments, **options)
+            if len(made) == commit_number:
+                raise Killed
+            return version
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "commit", commit_until_killed)
+            with pytest.raises(Killed):
+                app.apply_declarations()
+        app.apply_declarations()
+        assert compare(app) == []
+        stored = {task.id: (task.status.value, "9:00" in task.schedule.describe()) for task in app.tasks().items}
+        assert stored == {
+            "back": ("ACTIVE", True),
+            "changed": ("ACTIVE", False),
+            "new": ("ACTIVE", False),
+            "old": ("PAUSED", True),
+        }
+
+
+@pytest.mark.parametrize("gone", [Action.PAUSE, Action.DELETE])
+def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, Action.DELETE]) -> None:
+    """Both compare before either changes anything; the second one finds its work done, and fails at nothing."""
+    app = declaring("every day at 9", id="old")
+    with Simulation(app):
+        app.registry.declarations.clear()
+        app.scheduled("every day at 10", id="new")(next(iter(app.registry)).function)
+        both = [app.declared_tasks().compare(list(app.registry.declarations.values()), gone=gone) for _ in range(2)]
+        assert [change.action for change in both[1]] == [Action.CREATE, gone]
+        for changes in both:
+            app.declared_tasks().apply(changes)
+        assert app.get("new").revision == 1
+        assert sorted(task.id for task in app.tasks().items if task.is_active) == ["new"]
+
+
+def test_a_task_that_somebody_creates_meanwhile_stays_theirs() -> None:
+    """Between comparison and change, too, and the error says which id it is."""
+    app = declaring("every day at 9")
+    known = dict(app.registry.declarations)
+    app.registry.declarations.clear()
+    with Simulation(app):
+        app.registry.declarations.update(known)
+        changes = compare(app)
+        before = app.create(id="report", handler="report", schedule="every day at 12")
+        with pytest.raises(InvalidInput, match="did not declare: 'report'"):
+            app.declared_tasks().apply(changes)
+        assert app.get("report") == before

@@ -302,6 +302,9 @@ class Task(PublicTask):
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None
     """USERS if a user paused it last; None if a server or the scheduler itself did."""
+    is_paused_as_gone: bool = False
+    """Whether ``cloudsched apply`` paused it because its declaration was gone from the code; if anybody else pauses it,
+    too, it is their pause."""
     has_children: bool = False
     """Whether any of its executions has made calls: only then can it have child tasks."""
     events: tuple[Event, ...] = ()

@@ -116,19 +116,40 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
 
 
 def pause(
-    task: Task, now: datetime, message: str = "Paused by its owner.", paused_by: Authority | None = None
+    task: Task,
+    now: datetime,
+    message: str = "",
+    paused_by: Authority | None = None,
+    *,
+    is_gone: bool = False,
 ) -> Transition:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
+    Args:
+        task: The task.
+        now: The current time.
+        message: Why it is paused; the usual words if empty.
+        paused_by: USERS if a user pauses it.
+        is_gone: Whether it is paused because its declaration is gone; any other pause takes this one over.
+
     What came due before is decided now: what the policies would run waits for the end of the pause.
     """
+    message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     if task.status is _S.PAUSED:
-        return Transition(task)
+        if is_gone or not task.is_paused_as_gone:
+            return Transition(task)
+        return Transition(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
     _require_status(task, "pause", _S.ACTIVE)
     require_room(task, "pause")
     stopped, records = take_records(stop_plan(task, now), now)
     paused = with_changes(
-        stopped, now, status=_S.PAUSED, message=message, paused_by=paused_by, revision=task.revision + 1
+        stopped,
+        now,
+        status=_S.PAUSED,
+        message=message,
+        paused_by=paused_by,
+        is_paused_as_gone=is_gone,
+        revision=task.revision + 1,
     )
     return Transition(paused, records)
 
@@ -159,6 +180,7 @@ def resume(task: Task, now: datetime) -> Transition:
         runs=runs,
         consecutive_failures=0,
         paused_by=None,
+        is_paused_as_gone=False,
         revision=task.revision + 1,
     )
     return Transition(complete_if_idle(start_next_backfill(active, now), now))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 _TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId)
 
@@ -28,13 +28,23 @@ class Declaration:
     timezone: str | None
     owner: str
     payload: Any
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of its task, by their Python names."""
+    is_paused: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of its task, by their Python names."""
         given = {"timezone": self.timezone, "payload": self.payload}
         known = {name: value for name, value in given.items() if value is not None}
-        return {"id": self.id, "handler": self.handler, "schedule": self.schedule, "owner": self.owner, **known}
+        return {
+            "id": self.id,
+            "handler": self.handler,
+            "schedule": self.schedule,
+            "owner": self.owner,
+            **known,
+            **self.more,
+        }
 
 
 def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declaration:

@@ -6,14 +6,17 @@ colon, which no such hash does, so nobody can forge it. A task without it is nev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.engine.ports.store import TaskQuery
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -37,6 +40,7 @@ class Action(StrEnum):
     CREATE = "create"
     UPDATE = "update"
     PAUSE = "pause"
+    RESUME = "resume"
     DELETE = "delete"
 
 
@@ -47,8 +51,10 @@ class Change:
     action: Action
     task_id: str
     detail: str
-    fields: dict[str, Any]
+    fields: dict[str, Any] = field(default_factory=dict)
     """The task's fields as JSON, for CREATE; those that differ, for UPDATE."""
+    is_gone: bool = False
+    """Whether the reason is that its declaration is gone."""
 
 
 class DeclaredTasks:
@@ -60,6 +66,7 @@ class DeclaredTasks:
         clock: The current time.
         read_draft: Returns a draft from JSON whose words are read as of an instant.
         name: The name of this set of declarations: two services that share a store have different ones.
+        source: Where they come from, for people.
     """
 
     def __init__(
@@ -69,7 +76,9 @@ class DeclaredTasks:
         clock: Clock,
         read_draft: Callable[[dict[str, Any], datetime], TaskDraft],
         name: str = "default",
+        source: str = "the code",
     ) -> None:
+        self._source = source
         self._scheduler = scheduler
         self._store = store
         self._clock = clock
@@ -77,71 +86,92 @@ class DeclaredTasks:
         self._mark = f"{MARK}{name}"
 
     def compare(
-        self, declarations: Collection[Declaration], owners: Iterable[str] = (), *, prunes: bool = False
+        self,
+        declarations: Collection[Declaration],
+        owners: Iterable[str] = (),
+        *,
+        gone: Literal[Action.PAUSE, Action.DELETE] | None = Action.PAUSE,
     ) -> list[Change]:
         """Return what `apply` would change; nothing is written.
 
         Args:
-            declarations: What the code declares.
-            owners: The owners besides those of the declarations whose tasks may be gone from the code.
-            prunes: Whether tasks that are gone from the code are deleted, rather than paused.
+            declarations: What is declared.
+            owners: The owners besides those of the declarations whose tasks may be gone.
+            gone: What is done with the tasks of declarations that are gone; nothing if None.
 
         Raises:
             InvalidInput: A declaration is not valid, or has the id of a task that somebody created.
         """
-        changes = [change for each in declarations if (change := self._compare_one(each)) is not None]
+        changes = [change for each in declarations for change in self._compare_one(each)]
+        if gone is None:
+            return changes
         ids = {each.id for each in declarations}
         for owner in sorted({each.owner for each in declarations} | set(owners)):
-            for task in self._list_marked(owner):
-                if task.id in ids:
-                    continue
-                if prunes:
-                    changes.append(Change(Action.DELETE, task.id, "is gone from the code", {}))
-                elif task.status is TaskStatus.ACTIVE:
-                    changes.append(Change(Action.PAUSE, task.id, "is gone from the code", {}))
+            changes += (
+                Change(gone, task.id, f"is gone from {self._source}", is_gone=True)
+                for task in self._list_marked(owner)
+                if task.id not in ids and (gone is Action.DELETE or task.status is TaskStatus.ACTIVE)
+            )
         return changes
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make the changes. Safe to repeat, and to interrupt: `compare` finds what is left."""
-        guarded = self._scheduler.with_authorization(self._require_marked)
+        """Make the changes. Safe to repeat, to interrupt, and to run twice at once: `compare` finds what is left."""
         for change in changes:
-            if change.action is Action.CREATE:
-                draft = self._read_draft(change.fields, self._clock.now())
-                self._scheduler.create(draft, self._mark)
-            elif change.action is Action.UPDATE:
-                guarded.update(change.task_id, change.fields)
-            elif change.action is Action.PAUSE:
-                guarded.pause(change.task_id)
-            else:
-                guarded.delete(change.task_id)
+            self._apply_one(change)
 
-    def _compare_one(self, declaration: Declaration) -> Change | None:
+    def _apply_one(self, change: Change) -> None:
+        guarded = self._scheduler.with_authorization(self._require_marked)
+        if change.action is Action.CREATE:
+            draft = self._read_draft(change.fields, self._clock.now())
+            try:
+                self._scheduler.create(draft, self._mark)
+            except KeyReused:
+                self._require_marked(self._scheduler.get(change.task_id))  # somebody has created it since
+                raise
+        elif change.action is Action.UPDATE:
+            guarded.update(change.task_id, change.fields)
+        elif change.action is Action.RESUME:
+            with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
+                self._scheduler.with_authorization(self._require_paused_as_gone).resume(change.task_id)
+        elif change.action is Action.DELETE:
+            with suppress(NotFound):  # another apply was first
+                guarded.delete(change.task_id)
+        elif not change.is_gone:
+            guarded.pause(change.task_id)
+        else:
+            with suppress(NotFound, NotAllowed):  # it was deleted, or has ended: it runs nothing
+                guarded.pause(change.task_id, is_gone=True)
+
+    def _compare_one(self, declaration: Declaration) -> Iterator[Change]:
         content = to_wire_fields(declaration.fields)
+        pause = Change(Action.PAUSE, declaration.id, "is declared as paused")
         try:
             task = self._scheduler.get(declaration.id)
         except NotFound:
             draft = self._scheduler.check(self._read_draft(content, self._clock.now()))
             described = "once, after the default lead" if draft.schedule is None else draft.schedule.describe()
-            return Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
+            yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
+            if declaration.is_paused:
+                yield pause
+            return
         self._require_marked(task)
         if task.owner != declaration.owner:
             hint = "A task's owner cannot change: give the declaration another id."
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
-        details, fields = list[str](), dict[str, Any]()
-        if draft.handler != task.handler:
-            details.append(f"handler: {task.handler} → {draft.handler}")
-            fields["handler"] = draft.handler
-        if draft.payload != task.payload:
-            details.append("payload")
-            fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
-        if draft.schedule is not None and not _is_same_schedule(task, draft):
-            details.append(f"schedule: {task.schedule.describe()} → {draft.schedule.describe()}")
-            cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
-            wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-            fields["schedule"] = {**cleared, **wire}
-        return Change(Action.UPDATE, task.id, "; ".join(details), fields) if fields else None
+        details, fields = _find_differences(task, draft, declaration)
+        if fields:
+            yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
+        if declaration.is_paused:
+            if task.status is TaskStatus.ACTIVE:
+                yield pause
+        elif task.is_paused_as_gone and task.status is TaskStatus.PAUSED and not self._is_over(draft):
+            yield Change(Action.RESUME, task.id, f"is in {self._source} again")
+
+    def _is_over(self, draft: TaskDraft) -> bool:
+        at = None if draft.schedule is None else draft.schedule.at
+        return at is not None and at <= self._clock.now()
 
     def _require_marked(self, task: Task) -> None:
         if task.request_fingerprint == self._mark:
@@ -151,6 +181,11 @@ class DeclaredTasks:
             "id", f"of a declaration is that of a task that this code did not declare: {task.id!r}", hint
         )
 
+    def _require_paused_as_gone(self, task: Task) -> None:
+        self._require_marked(task)
+        if task.status is TaskStatus.PAUSED and not task.is_paused_as_gone:
+            raise NotAllowed("resume", "paused by somebody else")
+
     def _list_marked(self, owner: str) -> Iterator[Task]:
         token: str | None = None
         while True:
@@ -159,6 +194,28 @@ class DeclaredTasks:
             token = page.next_page_token
             if token is None:
                 return
+
+
+def _find_differences(task: Task, draft: TaskDraft, declaration: Declaration) -> tuple[list[str], dict[str, Any]]:
+    """Return what differs for people, and the merge patch that brings the task in line with the draft."""
+    details, fields = list[str](), dict[str, Any]()
+    if draft.handler != task.handler:
+        details.append(f"handler: {task.handler} → {draft.handler}")
+        fields["handler"] = draft.handler
+    if draft.payload != task.payload:
+        details.append("payload")
+        fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
+    if draft.schedule is not None and not _is_same_schedule(task, draft):
+        details.append(f"schedule: {task.schedule.describe()} → {draft.schedule.describe()}")
+        cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+        wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        fields["schedule"] = {**cleared, **wire}
+    wanted = draft.to_wire()
+    for name in declaration.more:
+        if getattr(draft, name) != getattr(task, name):
+            details.append(name.replace("_", " "))
+            fields[to_camel(name)] = wanted.get(to_camel(name))
+    return details, fields
 
 
 def _is_same_schedule(task: Task, draft: TaskDraft) -> bool:

@@ -232,10 +232,10 @@ class Scheduler:
 
         return self._after_change(self._change(task_id, decide))
 
-    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
-        """Pause a task: it runs nothing until it is resumed."""
+    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
+        """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self._change(task_id, lambda task, now: lifecycle.pause(task, now, paused_by=paused_by))
+        return self._change(task_id, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""

@@ -341,11 +341,11 @@ class App(Container):
         task = self.get(task_id)
         run = task.find_run(execution_id)
         if run and (run.lease or run.suspension):
-            return open_run_as_execution(task, run, self._durable.archive.load(task_id, run) if run.steps else ())
+            return open_run_as_execution(task, run, self.engine.archive.load(task_id, run) if run.steps else ())
         execution = self.store.load_execution(task_id, execution_id)
         if execution is None:
             raise NotFound("execution", execution_id)
-        return self._durable.archive.load_execution(execution)
+        return self.engine.archive.load_execution(execution)
 
     def send_event(
         self,
@@ -377,7 +377,7 @@ class App(Container):
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
-        return load_tree(self.scheduler.get(task_id), self._durable.child_tasks, execution_id)
+        return load_tree(self.scheduler.get(task_id), self.child_tasks, execution_id)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""

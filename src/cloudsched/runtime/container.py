@@ -9,23 +9,25 @@ import random
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
-from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
-from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.executor import Executor
-from cloudsched.engine.execution.follow_ups import FollowUpPlanner
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import WorkQueue
+from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
-    from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -209,24 +210,6 @@ class Container:
         )
 
     @lazy_property
-    def _handlers(self) -> Registry:
-        return with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
-
-    @lazy_property
-    def _durable(self) -> DurableServices:
-        return DurableServices(
-            store=self.store,
-            blobs=self.blobs,
-            sender=self._sender,
-            clock=self.clock,
-            registry=self._handlers,
-            chance=self._chance,
-            settings=self.settings,
-            locks=self.locks,
-            quotas=self.quotas,
-        )
-
-    @lazy_property
     def _keys(self) -> SigningKeys:
         return SigningKeys(self.settings.secret, self.settings.previous_secret)
 
@@ -234,26 +217,28 @@ class Container:
     def _sender(self) -> DispatchSender:
         return DispatchSender(self.dispatcher, self._keys)
 
-    @property
-    def _lead(self) -> LeadTimes:
-        return LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
+    @lazy_property
+    def engine(self) -> EngineContext:
+        """What the engine's parts below work with."""
+        archive = JournalArchive(self.store, self.blobs)
+        return EngineContext(
+            settings=self.settings,
+            registry=with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls),
+            clock=self.clock,
+            random=self._chance,
+            store=self.store,
+            blobs=self.blobs,
+            sender=self._sender,
+            archive=archive,
+            committer=TransitionCommitter(self.store, archive),
+            locks=Locks(self.store, self._sender),
+            quotas=self.quotas,
+        )
 
     @lazy_property
     def scheduler(self) -> Scheduler:
         """Creates and changes tasks."""
-        return Scheduler(
-            store=self.store,
-            sender=self._sender,
-            clock=self.clock,
-            registry=self._handlers,
-            lead=self._lead,
-            retention=self.settings.retention,
-            committer=self._durable.committer,
-            child_tasks=self._durable.child_tasks,
-            archive=self._durable.archive,
-            locks=self.locks,
-            quotas=self.quotas,
-        )
+        return Scheduler(self.engine, self.child_tasks)
 
     @lazy_property
     def feeds(self) -> Feeds:
@@ -275,67 +260,32 @@ class Container:
 
         return make_tracer(self.settings)
 
-    @property
+    @lazy_property
     def child_tasks(self) -> ChildTasks:
         """Creates, cancels and removes the tasks that handlers call."""
-        return self._durable.child_tasks
+        return ChildTasks(self.engine)
 
-    @lazy_property
+    @property
     def locks(self) -> Locks:
         """Holds locks for runs, and keeps the wait lists."""
-        return Locks(self.store, self._sender)
+        return self.engine.locks
 
     @lazy_property
     def _runs(self) -> AttemptRunner:
-        return AttemptRunner(
-            store=self.store,
-            durable=self._durable,
-            follow_ups=FollowUpPlanner(
-                store=self.store,
-                child_tasks=self._durable.child_tasks,
-                registry=self._handlers,
-                lead=self._lead,
-                retention=self.settings.retention,
-            ),
-            locks=self.locks,
-            sender=self._sender,
-            clock=self.clock,
-            registry=self._handlers,
-            random=self._chance,
-            tracer=self.tracer,
-        )
+        return AttemptRunner(self.engine, self.child_tasks, self.tracer)
 
     @lazy_property
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
-        return Executor(
-            store=self.store,
-            committer=self._durable.committer,
-            locks=self.locks,
-            attempt_runner=self._runs,
-            sender=self._sender,
-            clock=self.clock,
-            registry=self._handlers,
-            keys=self._keys,
-            tracer=self.tracer,
-            checks_clock=isinstance(self.clock, SystemClock),  # other clocks are a simulation's or a local stack's own
-        )
+        checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
+        return Executor(self.engine, self._runs, self._keys, self.tracer, checks_clock=checks_clock)
 
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
         """Hands out claims to workers."""
         stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
-        work_queue = WorkQueue(
-            store=self.store,
-            committer=self._durable.committer,
-            locks=self.locks,
-            clock=self.clock,
-            random=self._chance,
-            monotonic=self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic),
-        )
-        return WorkerClaims(
-            store=self.store, work_queue=work_queue, attempt_runner=self._runs, clock=self.clock, random=self._chance
-        )
+        monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
+        return WorkerClaims(self.engine, WorkQueue(self.engine, monotonic), self._runs)
 
     @lazy_property
     def listener(self) -> Listener | None:
@@ -347,9 +297,7 @@ class Container:
     @lazy_property
     def sweeper(self) -> Sweeper:
         """Repairs and finishes what crashes and lost dispatches left behind."""
-        sender = self._sender
-        if self.settings.fallback:
-            sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
-        return Sweeper(
-            store=self.store, child_tasks=self._durable.child_tasks, sender=sender, clock=self.clock, locks=self.locks
-        )
+        if not self.settings.fallback:
+            return Sweeper(self.engine, self.child_tasks)
+        sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
+        return Sweeper(replace(self.engine, sender=sender), self.child_tasks)

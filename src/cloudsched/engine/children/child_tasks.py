@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.sender import DispatchSender
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Page, Store
-    from cloudsched.engine.state.commits import TransitionCommitter
-    from cloudsched.engine.state.locks import Locks
-    from cloudsched.engine.state.quotas import Quotas
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import Page
 
 log = logging.getLogger(__name__)
 
@@ -45,22 +41,8 @@ _SAMPLE_SIZE = 20
 class ChildTasks:
     """The links between a task and its calls."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        committer: TransitionCommitter,
-        sender: DispatchSender,
-        clock: Clock,
-        locks: Locks,
-        quotas: Quotas,
-    ) -> None:
-        self._quotas = quotas
-        self._store = store
-        self._committer = committer
-        self._sender = sender
-        self._clock = clock
-        self._locks = locks
+    def __init__(self, engine: EngineContext) -> None:
+        self._engine = engine
 
     def create(self, task: Task) -> bool:
         """Store a call unless it exists already, and create its dispatches; return whether it is new.
@@ -72,27 +54,27 @@ class ChildTasks:
             QueueUnavailable: The call is stored, but its dispatch could not be created; the sweep creates it.
         """
         stored = self._commit_new(task)
-        self._sender.send(stored or task, executor_wakeups(stored or task), self._clock.now())
+        self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.now())
         return stored is None
 
     def _commit_new(self, task: Task) -> Task | None:
         """Store a call; return the stored one if it exists already."""
         is_limited = task.parent is not None and task.parent.is_for_user
         for _ in range(MAX_QUOTA_CONFLICTS):
-            quota = self._quotas.check(task.owner) if is_limited else None
+            quota = self._engine.quotas.check(task.owner) if is_limited else None
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
-                self._store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
+                self._engine.store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
             except VersionConflict:
-                stored = self._store.load(task.id)
+                stored = self._engine.store.load(task.id)
                 if stored is not None:
                     if task.parent is None or not task.parent.is_same_call(stored.task.parent):
                         raise WorkflowError(
                             f"The call cannot be made: a task of another origin has its id {task.id!r}."
                         ) from None
                     return stored.task
-                if quota is None or not self._quotas.has_conflict(quota, task):
+                if quota is None or not self._engine.quotas.has_conflict(quota, task):
                     return task  # it existed, and is removed by now
             else:
                 return None
@@ -105,15 +87,15 @@ class ChildTasks:
         nothing itself, so its place serves for one of its calls. Else tasks that wait could take all the room that
         their calls need.
         """
-        if self._store.load(task.id) is not None:
+        if self._engine.store.load(task.id) is not None:
             return True
         query = TaskQuery(parent=task.parent.task_id if task.parent else task.id, status=TaskStatus.ACTIVE)
-        return not self._store.list_tasks(query, limit=1).items
+        return not self._engine.store.list_tasks(query, limit=1).items
 
     def cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
         """Return the numbers of the calls that were cancelled without the journal recording it."""
         waiting = [(each.number, each.child) for each in steps if each.status is StepStatus.WAITING and each.child]
-        found = [(number, self._store.load(child)) for number, child in waiting]
+        found = [(number, self._engine.store.load(child)) for number, child in waiting]
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
     def retried_calls(self, execution: Execution) -> list[int]:
@@ -123,7 +105,7 @@ class ChildTasks:
         for each in execution.steps:
             if each.number in failed and each.child is not None:
                 with suppress(CallFailed):
-                    call_outcome(self._store, each.name, each.child)
+                    call_outcome(self._engine.store, each.name, each.child)
                     found.append(each.number)
         return found
 
@@ -147,7 +129,7 @@ class ChildTasks:
         notification was already recorded. Store and queue failures are ignored: the run polls later by itself.
         """
         run = task.find_run(execution_id)
-        if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._clock.now():
+        if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._engine.now():
             return
         if run.suspension.any_call:  # one earlier notification was enough to resume it
             return
@@ -157,7 +139,7 @@ class ChildTasks:
 
     def _wake_parent_run(self, parent: Parent, *, has_ended: bool) -> None:
         for _ in range(MAX_CONFLICTS):
-            stored = self._store.load(parent.task_id)
+            stored = self._engine.store.load(parent.task_id)
             run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
                 return
@@ -166,14 +148,16 @@ class ChildTasks:
             waits_for_all = run.suspension is not None and not run.suspension.any_call
             if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
-            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._clock.now())
+            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.now())
             if step.task is not stored.task:
                 try:
-                    self._committer.commit(step, stored)
+                    self._engine.committer.commit(step, stored)
                 except VersionConflict:
                     continue
-            now = self._clock.now()
-            self._sender.send(step.task, [wake for wake in executor_wakeups(step.task) if wake.due_at <= now], now)
+            now = self._engine.now()
+            self._engine.sender.send(
+                step.task, [wake for wake in executor_wakeups(step.task) if wake.due_at <= now], now
+            )
             return
         raise StoreUnavailable("The store", f"task {parent.task_id} changed {MAX_CONFLICTS} times")
 
@@ -186,7 +170,7 @@ class ChildTasks:
         query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
         found = set[int]()
         for limit in (1, _SAMPLE_SIZE):
-            page = self._store.list_tasks(query, limit=limit)
+            page = self._engine.store.list_tasks(query, limit=limit)
             parents = [task.parent for task in page.items if task.parent]
             found = {each.step for each in parents if each.execution_id == execution_id} & set(awaited)
             if found or page.next_page_token is None:
@@ -201,7 +185,9 @@ class ChildTasks:
     def _pages(self, task_id: str, status: TaskStatus | None) -> Iterator[Page[Task]]:
         token: str | None = None
         while True:
-            page = self._store.list_tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token)
+            page = self._engine.store.list_tasks(
+                TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token
+            )
             yield page
             token = page.next_page_token
             if token is None:
@@ -215,11 +201,11 @@ class ChildTasks:
         """
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
-        now = self._clock.now()
-        self._locks.remove_task(task, now)
+        now = self._engine.now()
+        self._engine.locks.remove_task(task, now)
         if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
-        self._store.purge(task.id)
+        self._engine.store.purge(task.id)
         return True
 
     def cancel_descendants(self, task: Task) -> bool:
@@ -255,7 +241,7 @@ class ChildTasks:
         """
         pages = list(self._pages(parent, status))
         found, unreadable = [task for page in pages for task in page.items], sum(page.unreadable for page in pages)
-        stored = self._store.load(task.id) if found and parent == task.id else None
+        stored = self._engine.store.load(task.id) if found and parent == task.id else None
         if stored is None or not was_recreated(task, stored.task):
             return found, unreadable
         current = stored.task
@@ -268,20 +254,22 @@ class ChildTasks:
     def cancel_call(self, task_id: str) -> None:
         """Cancel a call that lost a race, and its descendants. Repeating this is harmless."""
         self._cancel(task_id, "Another call won the race.")
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is not None and may_have_children(stored.task):
             self.cancel_descendants(stored.task)
 
     def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.") -> None:
         for _ in range(MAX_CONFLICTS):
-            stored = self._store.load(task_id)
+            stored = self._engine.store.load(task_id)
             if stored is None:
                 return
             try:
-                now = self._clock.now()
+                now = self._engine.now()
                 step = cancel(stored.task, now, reason)
                 is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
-                self._committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
+                self._engine.committer.commit(
+                    replace(step, task=with_changes(step.task, now, deferred=is_left)), stored
+                )
             except VersionConflict:
                 continue
             except NotAllowed:  # it ended in the meantime

@@ -18,6 +18,8 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.durable_services import DurableServices
+from cloudsched.engine.execution.follow_ups import FollowUpPlanner
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.commits import mark_deferred
@@ -25,19 +27,14 @@ from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, 
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from random import Random
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.dispatch.sender import DispatchSender
-    from cloudsched.engine.execution.durable_services import DurableServices
-    from cloudsched.engine.execution.follow_ups import FollowUpPlanner
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)
 
@@ -78,27 +75,11 @@ class StartedAttempt:
 class AttemptRunner:
     """Runs claimed attempts."""
 
-    def __init__(  # noqa: PLR0913 - independent collaborators
-        self,
-        *,
-        store: Store,
-        durable: DurableServices,
-        follow_ups: FollowUpPlanner,
-        locks: Locks,
-        sender: DispatchSender,
-        clock: Clock,
-        registry: Registry,
-        random: Random,
-        tracer: Tracer,
-    ) -> None:
-        self._store = store
-        self._durable = durable
-        self._follow_ups = follow_ups
-        self._locks = locks
-        self._sender = sender
-        self._clock = clock
-        self._registry = registry
-        self._random = random
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks, tracer: Tracer) -> None:
+        self._engine = engine
+        self._child_tasks = child_tasks
+        self._durable = DurableServices(engine, child_tasks)
+        self._follow_ups = FollowUpPlanner(engine, child_tasks)
         self._tracer = tracer
 
     def run(self, claimed: VersionedTask, run: Run) -> DeliveryResult:
@@ -120,14 +101,14 @@ class AttemptRunner:
             sent = executor_wakeups(claimed.task)
         except QueueUnavailable:
             sent = ()  # the handler need not wait for the queue: `finish` dispatches these as well
-        now = self._clock.now()
+        now = self._engine.now()
         if run.wake_at <= now:  # this process was suspended for too long: the next delivery records the expired lease
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-            self._sender.send(claimed.task, [expiry], now)
+            self._engine.sender.send(claimed.task, [expiry], now)
             return None
         claimed_run = self.claimed_run(claimed, run)
         durable_run = self._durable.create_durable_run(claimed_run, run)
-        context = Context(claimed.task, run, self._clock, claimed_run.renew, durable_run)
+        context = Context(claimed.task, run, self._engine.clock, claimed_run.renew, durable_run)
         return StartedAttempt(claimed_run, run, context, sent)
 
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
@@ -135,19 +116,11 @@ class AttemptRunner:
         task, run = attempt.claimed_run.task, attempt.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids):
-            return call_handler(self._registry, attempt.context)
+            return call_handler(self._engine.registry, attempt.context)
 
     def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
         """Return the object through which the holder of the lease changes its run."""
-        return ClaimedRun(
-            store=self._store,
-            clock=self._clock,
-            registry=self._registry,
-            locks=self._locks,
-            committer=self._durable.committer,
-            claimed=claimed,
-            run=run,
-        )
+        return ClaimedRun(self._engine, claimed, run)
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> DeliveryResult:
         """Commit the outcome of an attempt, and dispatch what follows."""
@@ -169,9 +142,11 @@ class AttemptRunner:
         try:
             return self._commit_or_fail(attempt, report)
         except BlobsUnavailable as error:
-            suspend = Suspend(str(error), self._clock.now() + OUTAGE_PAUSE)
+            suspend = Suspend(str(error), self._engine.now() + OUTAGE_PAUSE)
             journal = attempt.context.durable_run.entries_or_none
-            return attempt.claimed_run.finish(replace(report, outcome=suspend, error=None), self._random, journal)
+            return attempt.claimed_run.finish(
+                replace(report, outcome=suspend, error=None), self._engine.random, journal
+            )
 
     def _commit_or_fail(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         claimed_run, journal = attempt.claimed_run, attempt.context.durable_run.entries_or_none
@@ -179,22 +154,22 @@ class AttemptRunner:
         drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
         try:
             follow_ups = self._follow_ups.plan(claimed_run.task, attempt.run, drafts)
-            finished = claimed_run.finish(report, self._random, journal, in_progress, follow_ups)
+            finished = claimed_run.finish(report, self._engine.random, journal, in_progress, follow_ups)
         except InvalidInput as error:
             ids = {"taskId": claimed_run.task.id, "executionId": attempt.run.execution_id}
             log.exception("The result was rejected", extra={"action": "result_rejected", **ids})
             what = "Its follow-ups are refused" if drafts and error.field.startswith("then.") else None
             reason = f"{what or f'The store rejected the outcome {type(report.outcome).__name__}'}: {error}"
             failure = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
-            return claimed_run.finish(failure, self._random, journal)
+            return claimed_run.finish(failure, self._engine.random, journal)
         if claimed_run.has_calls_in_progress:
-            self._durable.child_tasks.recheck_awaited_calls(claimed_run.task, attempt.run.execution_id)
+            self._child_tasks.recheck_awaited_calls(claimed_run.task, attempt.run.execution_id)
         return finished
 
     def _calls_in_progress(self, task_id: str, execution_id: str, calls: tuple[int, ...]) -> Collection[int]:
         """Return which of the calls are in progress; none if that is unknown: their parent checks when it runs."""
         with suppress(StoreUnavailable):
-            return self._durable.child_tasks.calls_in_progress(task_id, execution_id, calls)
+            return self._child_tasks.calls_in_progress(task_id, execution_id, calls)
         return ()
 
     def dispatch_after_finish(
@@ -215,12 +190,12 @@ class AttemptRunner:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, self._clock.now())
+                self._engine.locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.now())
             self.notify_parent(claimed_run.task)
             return
         self._dispatch_follow_ups(claimed_run)
         self.dispatch_wakeups(finished, already_sent=sent_wakeups)
-        self._locks.notify(claimed_run.granted, self._clock.now())
+        self._engine.locks.notify(claimed_run.granted, self._engine.now())
         self.notify_parent(finished)
 
     def _dispatch_follow_ups(self, claimed_run: ClaimedRun) -> None:
@@ -231,17 +206,17 @@ class AttemptRunner:
                 self.dispatch_wakeups(each.task)
             except QueueUnavailable as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
-                mark_deferred(self._store, each.task.id, self._clock.now())
+                mark_deferred(self._engine.store, each.task.id, self._engine.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.stored is not None and had_turn and each.stored.task.revision != each.task.revision:
-                    self._locks.remove_task(each.stored.task, self._clock.now())  # as in `Scheduler`
+                    self._engine.locks.remove_task(each.stored.task, self._engine.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:
         """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
-        self._durable.child_tasks.notify_parent(task)
+        self._child_tasks.notify_parent(task)
         if task.status is TaskStatus.CANCELLED and task.deferred:
-            self._durable.child_tasks.cancel_descendants(task)
+            self._child_tasks.cancel_descendants(task)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> None:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
@@ -249,6 +224,6 @@ class AttemptRunner:
         Those that were sent and are due are sent again: they may have been delivered, and dropped, while the task
         already ran as many executions as it allows.
         """
-        now = self._clock.now()
+        now = self._engine.now()
         future = [wake for wake in already_sent if wake.due_at > now]
-        self._sender.send(task, [wake for wake in executor_wakeups(task) if wake not in future], now)
+        self._engine.sender.send(task, [wake for wake in executor_wakeups(task) if wake not in future], now)

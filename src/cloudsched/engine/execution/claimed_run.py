@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.follow_ups import FollowUps
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedLock, VersionedTask
-    from cloudsched.engine.state.commits import TransitionCommitter
-    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.ports.store import TaskWrite, VersionedLock, VersionedTask
 
 MAX_CONFLICTS = 20
 """How often a change is decided again after a conflict, before it fails as `StoreUnavailable`."""
@@ -48,24 +45,10 @@ class Decision:
 class ClaimedRun:
     """A claimed run, with the last known state of its task, on which its changes are committed."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        committer: TransitionCommitter,
-        clock: Clock,
-        registry: Registry,
-        locks: Locks,
-        claimed: VersionedTask,
-        run: Run,
-    ) -> None:
+    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
-        self._store = store
-        self._committer = committer
-        self._clock = clock
-        self._registry = registry
-        self._locks = locks
+        self._engine = engine
         self._stored = claimed
         self._run = run
         self._token_hash = run.lease.token_hash
@@ -86,12 +69,12 @@ class ClaimedRun:
         execution_id = self._run.execution_id
 
         def decide(task: Task) -> Decision | None:
-            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._clock.now())
+            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.now())
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
                 return None
-            lock = self._locks.extend(task.id, run, run.wake_at)
-            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._clock.now()):
+            lock = self._engine.locks.extend(task.id, run, run.wake_at)
+            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.now()):
                 return None  # another run had acquired the lock before it was read
             return Decision(transition, lock)
 
@@ -116,14 +99,14 @@ class ClaimedRun:
         execution_id = self._run.execution_id
 
         def decide(task: Task) -> Decision | None:
-            now = self._clock.now()
+            now = self._engine.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
                 return None
             if event is not None:
                 transition = consume_event(transition, event, now)
-            lock = self._locks.extend(task.id, run, run.wake_at)
+            lock = self._engine.locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
             return Decision(transition, lock)
@@ -155,7 +138,7 @@ class ClaimedRun:
         known_journals = None if journal is None else {self._run.execution_id: journal}
 
         def decide(task: Task) -> Decision | None:
-            now, execution_id, outcome = self._clock.now(), self._run.execution_id, report.outcome
+            now, execution_id, outcome = self._engine.now(), self._run.execution_id, report.outcome
             run = task.find_run(execution_id)
             awaited = outcome.calls if isinstance(outcome, Suspend) else ()
             must_check = run is not None and run.call_finished_while_running and awaited
@@ -169,7 +152,7 @@ class ClaimedRun:
             writes: tuple[TaskWrite, ...] = ()
             if follow_ups is not None:
                 transition, writes = follow_ups.apply(transition, run, now)
-            lock, self.granted = self._locks.release(task.id, self._run, self._clock.now())
+            lock, self.granted = self._engine.locks.release(task.id, self._run, self._engine.now())
             return Decision(transition, lock, writes)
 
         on_conflict = (lambda: None) if follow_ups is None else follow_ups.reload
@@ -179,12 +162,12 @@ class ClaimedRun:
         """Give up the run to another worker; return the task as committed, or None if the lease is no longer held."""
 
         def decide(task: Task) -> Decision | None:
-            now = self._clock.now()
+            now = self._engine.now()
             run_id, token_hash = self._run.execution_id, self._token_hash
             transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if transition is None:
                 return None
-            lock, self.granted = self._locks.release(task.id, self._run, now)
+            lock, self.granted = self._engine.locks.release(task.id, self._run, now)
             return Decision(transition, lock)
 
         return self._commit_end(decide)
@@ -202,14 +185,14 @@ class ClaimedRun:
         if committed is None or committed.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._locks.notify(self.granted, self._clock.now())
+            self._engine.locks.notify(self.granted, self._engine.now())
         return None
 
     def _release_deleted(self, task: Task) -> Decision | None:
-        run, now = task.find_run(self._run.execution_id), self._clock.now()
+        run, now = task.find_run(self._run.execution_id), self._engine.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
-        lock, self.granted = self._locks.release(task.id, self._run, now)
+        lock, self.granted = self._engine.locks.release(task.id, self._run, now)
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Decision(Transition(released), lock)
 
@@ -226,10 +209,12 @@ class ClaimedRun:
                 return None
             transition, writes = decision.transition, decision.writes
             try:
-                call_hooks = partial(run_failure_hooks, self._registry, transition.task, transition.executions)
-                committed = self._committer.commit(transition, stored, decision.lock, journals, call_hooks, writes)
+                call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
+                committed = self._engine.committer.commit(
+                    transition, stored, decision.lock, journals, call_hooks, writes
+                )
             except VersionConflict:
-                reread = self._store.load(transition.task.id)
+                reread = self._engine.store.load(transition.task.id)
                 if reread is None:
                     return None  # deleted meanwhile
                 self._stored = reread

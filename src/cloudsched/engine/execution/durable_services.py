@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
-from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from random import Random
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.blobs import Blobs
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.state.locks import Locks
-    from cloudsched.engine.state.quotas import Quotas
 
 _NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
 TIME_BUDGET_FRACTION = 0.8
@@ -45,78 +36,40 @@ _NOT_ALLOWED_IN_CALLS = {
 """The fields of a draft that a call may not set, each with a hint."""
 
 
-class DurableSettings(Protocol):
-    """The settings for durable handlers; see `cloudsched.Settings`."""
-
-    @property
-    def retention(self) -> timedelta | None: ...  # noqa: D102
-    @property
-    def time_limit(self) -> timedelta: ...  # noqa: D102
-    @property
-    def replays_each_step(self) -> bool: ...  # noqa: D102
-
-
 class DurableServices:
-    """The parts of the engine that durable handlers need; creates the durable run of each attempt.
+    """Creates the durable run of each attempt."""
 
-    Attributes:
-        archive: Loads journals, and moves them into records.
-        committer: Commits transitions, and archives the journals of finished executions.
-        child_tasks: Creates calls, and notifies their parents.
-    """
-
-    def __init__(  # noqa: PLR0913 - independent collaborators
-        self,
-        *,
-        store: Store,
-        blobs: Blobs,
-        sender: DispatchSender,
-        clock: Clock,
-        registry: Registry,
-        chance: Random,
-        settings: DurableSettings,
-        locks: Locks,
-        quotas: Quotas,
-    ) -> None:
-        self.archive = JournalArchive(store, blobs)
-        self.committer = TransitionCommitter(store, self.archive)
-        self.child_tasks = ChildTasks(
-            store=store, committer=self.committer, sender=sender, clock=clock, locks=locks, quotas=quotas
-        )
-        self._store = store
-        self._blobs = blobs
-        self._clock = clock
-        self._registry = registry
-        self._chance = chance
-        self._settings = settings
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
+        self._child_tasks = child_tasks
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
     def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> DurableRun:
         """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed."""
         surroundings = Surroundings(
             claimed_run=claimed_run,
-            clock=self._clock,
+            clock=self._engine.clock,
             function=self._function,
-            name_of=self._registry.name_of,
-            blobs=self._blobs,
-            chance=self._chance,
-            load=partial(self.archive.load, claimed_run.task.id, run),
-            make_call=self.child_tasks.create,
-            cancel_call=self.child_tasks.cancel_call,
-            call_outcome=partial(call_outcome, self._store),
-            call_end=partial(call_end, self._store),
+            name_of=self._engine.registry.name_of,
+            blobs=self._engine.blobs,
+            chance=self._engine.random,
+            load=partial(self._engine.archive.load, claimed_run.task.id, run),
+            make_call=self._child_tasks.create,
+            cancel_call=self._child_tasks.cancel_call,
+            call_outcome=partial(call_outcome, self._engine.store),
+            call_end=partial(call_end, self._engine.store),
             draft_call=partial(self._draft, claimed_run.task),
             suspend_policy=SuspendPolicy(
-                self._suspend_deadline(), self._settings.replays_each_step, self._call_arguments
+                self._suspend_deadline(), self._engine.settings.replays_each_step, self._call_arguments
             ),
         )
         return DurableRun(surroundings, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
-        return self._registry.get(handler).function if handler in self._registry else None
+        return self._engine.registry.get(handler).function if handler in self._engine.registry else None
 
     def _suspend_deadline(self) -> datetime:
-        return self._clock.now() + self._settings.time_limit * TIME_BUDGET_FRACTION
+        return self._engine.now() + self._engine.settings.time_limit * TIME_BUDGET_FRACTION
 
     def _draft(
         self,
@@ -132,7 +85,7 @@ class DurableServices:
         Raises:
             InvalidInput: There is no such handler, or the payload or a field is invalid.
         """
-        now = self._clock.now()
+        now = self._engine.now()
         fixed = {
             "id": child,
             "owner": task.owner,
@@ -143,7 +96,9 @@ class DurableServices:
         defaults = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
         try:
             draft = TaskDraft.of(**{**defaults, **_caller_fields(fields), **fixed})
-            call = new_task(validate_draft(draft, self._registry, self._settings.retention), now, _NO_LEAD_TIME).task
+            call = new_task(
+                validate_draft(draft, self._engine.registry, self._engine.settings.retention), now, _NO_LEAD_TIME
+            ).task
         except UnknownHandler:
             raise  # its message names the handler
         except InvalidInput as error:

@@ -28,15 +28,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner
-    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.state.commits import TransitionCommitter
-    from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)
 
@@ -54,27 +51,17 @@ Decision = Drop | Hop | WaitForLock | Claim
 class Executor:
     """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
 
-    def __init__(  # noqa: PLR0913 - independent collaborators
+    def __init__(
         self,
-        *,
-        store: Store,
-        committer: TransitionCommitter,
-        locks: Locks,
+        engine: EngineContext,
         attempt_runner: AttemptRunner,
-        sender: DispatchSender,
-        clock: Clock,
-        registry: Registry,
         keys: SigningKeys,
         tracer: Tracer,
+        *,
         checks_clock: bool = False,
     ) -> None:
-        self._store = store
-        self._committer = committer
-        self._locks = locks
+        self._engine = engine
         self._attempt_runner = attempt_runner
-        self._sender = sender
-        self._clock = clock
-        self._registry = registry
         self._keys = keys
         self._tracer = tracer
         self._checks_clock = checks_clock
@@ -90,7 +77,7 @@ class Executor:
             QueueUnavailable: What follows could not be dispatched; deliver the dispatch again.
         """
         self._keys.verify(body, token)
-        dispatch = _parse_dispatch(body, self._clock)
+        dispatch = _parse_dispatch(body, self._engine.clock)
         ids: dict[str, str | int] = {
             "taskId": dispatch.task_id,
             "executionId": dispatch.execution_id,
@@ -128,7 +115,7 @@ class Executor:
             run = stored.task.find_run(dispatch.execution_id)
             if run and run.lease and run.lease.token_hash == token_hash:  # committed, but its answer was lost
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
-            decision = on_dispatch(stored.task, dispatch, self._clock.now(), token_hash)
+            decision = on_dispatch(stored.task, dispatch, self._engine.now(), token_hash)
             if not isinstance(decision, Claim):
                 return stored, decision
             try:
@@ -143,11 +130,11 @@ class Executor:
         Raises:
             ClockSkewed: It does not. Nothing is decided by a wrong clock; deliver the dispatch again.
         """
-        before = self._clock.now() if self._checks_clock else None
-        stored = self._store.load(task_id)
+        before = self._engine.now() if self._checks_clock else None
+        stored = self._engine.store.load(task_id)
         if before is None or stored is None or stored.read_at is None:
             return stored
-        skew = measure_skew(before, stored.read_at, self._clock.now())
+        skew = measure_skew(before, stored.read_at, self._engine.now())
         if abs(skew) > MAX_SKEW:
             error = ClockSkewed(skew, MAX_SKEW)
             log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
@@ -166,28 +153,30 @@ class Executor:
         if run is None:
             return self._commit_finish(stored, transition, dispatch), decision
         if run.lock_key is None:
-            return self._committer.commit(transition, stored), decision
-        now = self._clock.now()
-        result = self._locks.acquire(transition.task, run, dispatch, now)
+            return self._engine.committer.commit(transition, stored), decision
+        now = self._engine.now()
+        result = self._engine.locks.acquire(transition.task, run, dispatch, now)
         if result.is_acquired:
-            return self._committer.commit(transition, stored, result.lock), decision
+            return self._engine.committer.commit(transition, stored, result.lock), decision
         return stored, WaitForLock(f"others hold {run.lock_key!r}")
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
-        call_hooks = partial(run_failure_hooks, self._registry, stored.task, transition.executions)
+        call_hooks = partial(run_failure_hooks, self._engine.registry, stored.task, transition.executions)
         run = stored.task.find_run(dispatch.execution_id)
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run is None or run.lock_key is None or run.lease is None:
-            return self._committer.commit(transition, stored, before_commit=call_hooks)
-        lock, grants = self._locks.release(stored.task.id, run, self._clock.now())
-        committed = self._committer.commit(transition, stored, lock, before_commit=call_hooks)
-        self._locks.notify(grants, self._clock.now())
+            return self._engine.committer.commit(transition, stored, before_commit=call_hooks)
+        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
+        committed = self._engine.committer.commit(transition, stored, lock, before_commit=call_hooks)
+        self._engine.locks.notify(grants, self._engine.now())
         return committed
 
     def _apply(self, dispatch: Dispatch, stored: VersionedTask | None, decision: Decision) -> DeliveryResult:
         if stored is None:
             if dispatch.lock_key:
-                self._locks.cancel_wait(dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._clock.now())
+                self._engine.locks.cancel_wait(
+                    dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._engine.now()
+                )
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
             case Drop(reason):
@@ -208,7 +197,7 @@ class Executor:
 
     def _redispatch(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
         wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
-        self._sender.send(task, [wake], self._clock.now(), hop=hop)
+        self._engine.sender.send(task, [wake], self._engine.now(), hop=hop)
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
@@ -219,18 +208,18 @@ class Executor:
 
     def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
         """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
-        run, now = task.find_run(dispatch.execution_id), self._clock.now()
+        run, now = task.find_run(dispatch.execution_id), self._engine.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
-            self._locks.cancel_stale_wait(dispatch, now)
+            self._engine.locks.cancel_stale_wait(dispatch, now)
         if task.is_active and run is not None and run.waiting_for is not None:
             if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
-                self._locks.requeue_worker_group(task, now)
+                self._engine.locks.requeue_worker_group(task, now)
             return
         lock_key = task.scoped_lock_key
         if lock_key is not None and not any(
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
-            self._locks.cancel_wait(lock_key, task.id, dispatch.execution_id, now)
+            self._engine.locks.cancel_wait(lock_key, task.id, dispatch.execution_id, now)
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import VersionedTask
 
 MAX_FOLLOW_UPS = 20
 """How many follow-ups one success may have."""
@@ -65,20 +65,9 @@ def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
 class FollowUpPlanner:
     """Checks what handlers give as follow-ups, by the rules for tasks that the app's own code creates."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        child_tasks: ChildTasks,
-        registry: Registry,
-        lead: LeadTimes,
-        retention: timedelta | None,
-    ) -> None:
-        self._store = store
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
         self._child_tasks = child_tasks
-        self._registry = registry
-        self._lead = lead
-        self._retention = retention
 
     def plan(self, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> FollowUps | None:
         """Return the follow-ups of an execution, ready to be committed; None if there are none.
@@ -91,7 +80,7 @@ class FollowUpPlanner:
         planned = dict[str, TaskDraft]()
         for number, draft in enumerate(drafts):
             try:
-                valid = validate_draft(draft, self._registry, self._retention)
+                valid = validate_draft(draft, self._engine.registry, self._engine.settings.retention)
             except InvalidInput as error:
                 raise _within(number, error) from error
             except Exception as error:  # a payload's validators are user code, and may raise anything
@@ -101,7 +90,7 @@ class FollowUpPlanner:
             if task_id in planned:
                 raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
             planned[task_id] = valid.model_copy(update={"id": task_id})
-        return FollowUps(tuple(planned.values()), self._lead, self._store, self._child_tasks)
+        return FollowUps(tuple(planned.values()), self._engine, self._child_tasks)
 
 
 class FollowUps:
@@ -110,10 +99,9 @@ class FollowUps:
     At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.
     """
 
-    def __init__(self, drafts: tuple[TaskDraft, ...], lead: LeadTimes, store: Store, child_tasks: ChildTasks) -> None:
+    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext, child_tasks: ChildTasks) -> None:
         self._drafts = drafts
-        self._lead = lead
-        self._store = store
+        self._engine = engine
         self._child_tasks = child_tasks
         self._existing: dict[str, VersionedTask | None] = {}
 
@@ -158,11 +146,11 @@ class FollowUps:
 
     def _load(self, task_id: str) -> VersionedTask | None:
         """Return an existing task; one that is being deleted is removed to free its id."""
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is None:
             return stored
         if not self._child_tasks.remove(stored.task):
-            self._store.purge(task_id)
+            self._engine.store.purge(task_id)
         return None
 
     def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> LeadTimes:
@@ -171,9 +159,9 @@ class FollowUps:
         So a handler may give its own `ctx.now()`, which has passed by the time of the commit.
         """
         if draft.schedule is None or not draft.schedule.is_one_time or run is None or run.started_at is None:
-            return self._lead
+            return self._engine.lead
         elapsed = max(now - run.started_at, timedelta(0))
-        return LeadTimes(self._lead.default, self._lead.minimum - elapsed)
+        return LeadTimes(self._engine.lead.default, self._engine.lead.minimum - elapsed)
 
 
 def _edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:

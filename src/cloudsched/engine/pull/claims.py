@@ -25,16 +25,15 @@ from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailabl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from random import Random
 
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.planning import WakeUp
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.execution.claimed_run import ClaimedRun
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -45,14 +44,10 @@ _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 class WorkerClaims:
     """Claims offered work for workers, and renews, releases and ends their claims."""
 
-    def __init__(
-        self, *, store: Store, work_queue: WorkQueue, attempt_runner: AttemptRunner, clock: Clock, random: Random
-    ) -> None:
-        self._store = store
+    def __init__(self, engine: EngineContext, work_queue: WorkQueue, attempt_runner: AttemptRunner) -> None:
+        self._engine = engine
         self._work_queue = work_queue
         self._attempt_runner = attempt_runner
-        self._clock = clock
-        self._random = random
         self._check: Callable[[Task, str | None], None] | None = None
         self._caller: str | None = None
         self._can_end_others = False
@@ -146,7 +141,7 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._attempt_runner.claimed_run(stored, run)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller)
-        finished = claimed_run.finish(report, self._random)
+        finished = claimed_run.finish(report, self._engine.random)
         self._dispatch_after_finish(claimed_run, run, finished)
         return finished or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
 
@@ -178,7 +173,7 @@ class WorkerClaims:
 
         A task that is being deleted exists only for those who hold a claim of it: they hold its lock until they finish.
         """
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is None:
             raise NotFound("task", task_id)
         run = stored.task.find_run(execution_id)
@@ -203,7 +198,7 @@ class WorkerClaims:
         """Return the task if the caller has ended this claim before. Raises LeaseLost if it has not, or NotFound."""
         if task.deleted_at is not None:
             raise NotFound("task", task.id)
-        run, record = task.find_run(execution_id), self._store.load_execution(task.id, execution_id)
+        run, record = task.find_run(execution_id), self._engine.store.load_execution(task.id, execution_id)
         attempts = (*(run.attempts if run else ()), *(record.attempts if record else ()))
         was_released = run is not None and (run.released_claim, run.released_by) == (token_hash, self._caller)
         was_ended = any(
@@ -236,4 +231,4 @@ class WorkerClaims:
             yield
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task_id})
-            mark_deferred(self._store, task_id, self._clock.now())
+            mark_deferred(self._engine.store, task_id, self._engine.now())

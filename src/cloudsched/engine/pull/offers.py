@@ -29,15 +29,12 @@ from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailabl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
-    from random import Random
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedTask
-    from cloudsched.engine.state.commits import TransitionCommitter
-    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import VersionedTask
 
 log = logging.getLogger(__name__)
 
@@ -131,24 +128,11 @@ class _ContentionEstimate:
 class WorkQueue:
     """Hands out offered runs to workers."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        committer: TransitionCommitter,
-        locks: Locks,
-        clock: Clock,
-        random: Random,
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._committer = committer
-        self._locks = locks
-        self._clock = clock
-        self._random = random
+    def __init__(self, engine: EngineContext, monotonic: Callable[[], float]) -> None:
+        self._engine = engine
         self._monotonic = monotonic
-        """Seconds of real time, from any starting point. `clock` may be moved or stand still, and so cannot measure how
-        long the caller has been waiting."""
+        """Seconds of real time, from any starting point. The engine's clock may be moved or stand still, and so cannot
+        measure how long the caller has been waiting."""
         self._contention = _ContentionEstimate()
 
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
@@ -197,7 +181,7 @@ class WorkQueue:
 
     def _claim_offered(self, claim_attempt: _ClaimAttempt, offers: Sequence[OfferEntry]) -> None:
         """Read the tasks of some offers, and claim them one after the other."""
-        tasks = {each.task.id: each for each in self._store.load_many([each.task_id for each in offers])}
+        tasks = {each.task.id: each for each in self._engine.store.load_many([each.task_id for each in offers])}
         for offer in offers:
             if self._monotonic() >= claim_attempt.deadline or len(claim_attempt.claims) >= claim_attempt.limit:
                 return
@@ -222,7 +206,7 @@ class WorkQueue:
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:
         """Move runs whose lock is taken from the queue to its wait list; try again to claim those that changed."""
-        now = self._clock.now()
+        now = self._engine.now()
         claimable = [
             (stored, *claim) for stored in blocked if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE))
         ]
@@ -231,14 +215,14 @@ class WorkQueue:
             # The sweep notifies those that the queue did not take; after a conflict each run asks for the lock alone.
             with suppress(QueueUnavailable, VersionConflict):
                 runs = [(transition.task, run) for _, transition, run in claimable]
-                waiting = self._locks.enqueue_many(key, runs, now)
+                waiting = self._engine.locks.enqueue_many(key, runs, now)
         for stored, _, run in claimable:
             if self._monotonic() >= claim_attempt.deadline:
                 return
             offered = stored.task.find_run(run.execution_id)
             if offered is not None and (stored.task.id, run.execution_id) in waiting:
                 with suppress(VersionConflict):
-                    self._committer.commit(on_lock_taken(stored.task, offered, now), stored)
+                    self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored)
                     continue
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
@@ -254,12 +238,12 @@ class WorkQueue:
         after: tuple[str, str] | None = None
         page_size, examined, code_calls = limit + self._contention.competitors, 0, 0
         while examined < MAX_SCANNED and code_calls < MAX_CODE_CALLS:
-            offers = list(self._store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
+            offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
             after = offers[-1].order, offers[-1].task_id
             if self._contention.competitors:
-                shuffled = {each.task_id: self._random.random() for each in offers}
+                shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
             passed = 0 if worker_filter.includes_code_calls else sum(each.is_code_call for each in offers)
@@ -287,7 +271,7 @@ class WorkQueue:
                 claim = self._claim_or_wait(current, lease_token, claim_attempt)
             except VersionConflict:
                 self._contention.record_loss()
-                current = self._store.load(stored.task.id)
+                current = self._engine.store.load(stored.task.id)
             else:
                 if claim is not None:
                     self._contention.record_win()
@@ -302,24 +286,24 @@ class WorkQueue:
         Raises:
             VersionConflict: The task or the lock has changed since it was read.
         """
-        now = self._clock.now()
+        now = self._engine.now()
         worker = claim_attempt.worker_filter
         claimed = on_worker_claim(stored.task, now, lease_fingerprint(lease_token), worker.worker, worker.claimed_by)
         if claimed is None:
             return None
         transition, run = claimed
         if run.lock_key is None:
-            return WorkerClaim(self._committer.commit(transition, stored), run, lease_token)
+            return WorkerClaim(self._engine.committer.commit(transition, stored), run, lease_token)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
-        result = self._locks.acquire_for_worker(transition.task, run, now)
+        result = self._engine.locks.acquire_for_worker(transition.task, run, now)
         if result.is_acquired:
-            return WorkerClaim(self._committer.commit(transition, stored, result.lock), run, lease_token)
+            return WorkerClaim(self._engine.committer.commit(transition, stored, result.lock), run, lease_token)
         offered = stored.task.find_run(run.execution_id)
         if offered is not None:
-            self._committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)
+            self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)
         claim_attempt.blocked_locks[run.lock_key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._locks.notify(result.grants, now)
+            self._engine.locks.notify(result.grants, now)
         return None

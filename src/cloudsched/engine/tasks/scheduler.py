@@ -20,7 +20,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known, to_editable_fields
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, default_schedule, new_task
+from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
@@ -43,19 +43,13 @@ from cloudsched.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.edits import LeadTimes
     from cloudsched.engine.children.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch.sender import DispatchSender
-    from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.state.commits import TransitionCommitter
-    from cloudsched.engine.state.locks import Locks
-    from cloudsched.engine.state.quotas import Quotas
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.errors import QuotaExceeded
 
 log = logging.getLogger(__name__)
@@ -64,32 +58,9 @@ log = logging.getLogger(__name__)
 class Scheduler:
     """Creates, reads, changes and deletes tasks."""
 
-    def __init__(  # noqa: PLR0913 - independent collaborators
-        self,
-        *,
-        store: Store,
-        sender: DispatchSender,
-        clock: Clock,
-        registry: Registry,
-        lead: LeadTimes,
-        retention: timedelta | None,
-        committer: TransitionCommitter,
-        child_tasks: ChildTasks,
-        archive: JournalArchive,
-        locks: Locks,
-        quotas: Quotas,
-    ) -> None:
-        self._quotas = quotas
-        self._store = store
-        self._committer = committer
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
         self._child_tasks = child_tasks
-        self._archive = archive
-        self._locks = locks
-        self._sender = sender
-        self._clock = clock
-        self._registry = registry
-        self._lead = lead
-        self._retention = retention
         self._check: Callable[[Task], None] | None = None
 
     def with_authorization(self, check: Callable[[Task], None]) -> Self:
@@ -136,7 +107,7 @@ class Scheduler:
 
         for _ in range(MAX_QUOTA_CONFLICTS if authority is Authority.USERS else MAX_CONFLICTS):
             try:
-                task = new_task(draft, self._clock.now(), lead or self._lead).task.model_copy(
+                task = new_task(draft, self._engine.now(), lead or self._engine.lead).task.model_copy(
                     update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
                 )
             except InvalidInput:
@@ -144,7 +115,7 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated, False
-            quota = self._quotas.check(draft.owner) if authority is Authority.USERS and not refusal else None
+            quota = self._engine.quotas.check(draft.owner) if authority is Authority.USERS and not refusal else None
             refusal = refusal if quota is None else quota.refusal
             if refusal is not None:
                 repeated = None if draft.id is None else repeat(draft.id)
@@ -152,7 +123,7 @@ class Scheduler:
                     raise refusal
                 return repeated, False
             try:
-                version = self._store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
+                version = self._engine.store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
             except VersionConflict:
                 repeated = repeat(task.id)
                 if repeated is not None:
@@ -167,7 +138,7 @@ class Scheduler:
         self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None
     ) -> Task | None:
         """Return the existing task of a draft's id, edited if no fingerprint protects it; None if there is none."""
-        existing = self._store.load(task_id)
+        existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
         if request_fingerprint is not None:
@@ -175,16 +146,16 @@ class Scheduler:
         try:
             return self._replace(existing, draft, defined_by)
         except NotFound:
-            current = self._store.load(task_id)
+            current = self._engine.store.load(task_id)
             if current and not current.task.deleted_at and current.task.created_at == existing.task.created_at:
                 raise  # the caller may not see it
             return None  # it was deleted after it was read
 
     def _remove_deleted(self, task_id: str) -> None:
         """Purge a deleted task, so that another can take its id without waiting for the running handlers."""
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
-            self._store.purge(task_id)
+            self._engine.store.purge(task_id)
 
     def _idempotent_replay(self, existing: VersionedTask, request_fingerprint: str) -> Task:
         if existing.task.request_fingerprint != request_fingerprint:
@@ -197,7 +168,7 @@ class Scheduler:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Transition:
-            return _with_author(task, apply_edit(task, draft, now, self._lead), defined_by)
+            return _with_author(task, apply_edit(task, draft, now, self._engine.lead), defined_by)
 
         return self._after_change(self._change(existing.task.id, decide))
 
@@ -222,13 +193,13 @@ class Scheduler:
         def decide(task: Task, now: datetime) -> Transition:
             draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
             if draft.schedule is None:
-                draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
+                draft = draft.model_copy(update={"schedule": default_schedule(now, self._engine.lead)})
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
             if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
                 unset["lock_scope"] = None  # the new key's scope depends on who sets it
             validated = self._validate(draft.model_copy(update=unset), authority, is_payload_new=is_payload_new)
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
-            return _with_author(task, apply_edit(task, validated, now, self._lead), author)
+            return _with_author(task, apply_edit(task, validated, now, self._engine.lead), author)
 
         return self._after_change(self._change(task_id, decide))
 
@@ -260,12 +231,12 @@ class Scheduler:
 
     def _clear_deferred(self, task_id: str) -> Task | None:
         """Clear the deferred mark of a task whose calls are cancelled, unless a running handler may still make more."""
-        stored = self._store.load(task_id)
-        if stored is None or can_still_call(stored.task, self._clock.now()):
+        stored = self._engine.store.load(task_id)
+        if stored is None or can_still_call(stored.task, self._engine.now()):
             return None
-        cleared = lifecycle.with_changes(stored.task, self._clock.now(), deferred=False)
+        cleared = lifecycle.with_changes(stored.task, self._engine.now(), deferred=False)
         with suppress(VersionConflict):
-            self._store.commit(cleared, stored.version)
+            self._engine.store.commit(cleared, stored.version)
         return cleared
 
     def send_event(
@@ -306,12 +277,12 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Transition:
             chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
-            execution = self._store.load_execution(task_id, chosen_id)
+            execution = self._engine.store.load_execution(task_id, chosen_id)
             if execution is None and (run := task.find_run(chosen_id)) is not None:
                 raise lifecycle.open_run_error(run)
             if execution is None:
                 raise NotFound("execution", chosen_id)
-            loaded = self._archive.load_execution(execution)
+            loaded = self._engine.archive.load_execution(execution)
             cancelled, retried = (
                 self._child_tasks.cancelled_calls(loaded.steps),
                 self._child_tasks.retried_calls(loaded),
@@ -320,7 +291,7 @@ class Scheduler:
             if loaded.steps_reference is not None:  # without them, completed steps would run again
                 hint = f"They were stored as {loaded.steps_reference!r}. Trigger the task to run it from the beginning."
                 raise NotAllowed(lifecycle.RETRY_ACTION, "missing that execution's steps", hint)
-            return self._archive.restore_for_retry(transition, chosen_id)
+            return self._engine.archive.restore_for_retry(transition, chosen_id)
 
         return self._start(task_id, authority, decide)
 
@@ -337,7 +308,7 @@ class Scheduler:
         def decide_allowed(task: Task, now: datetime) -> Transition:
             started = decide(task, now)
             if authority is Authority.USERS and started.task is not task and not task.is_paused_by_user:
-                require_user_start(task, self._registry)
+                require_user_start(task, self._engine.registry)
             return started
 
         return self._change(task_id, decide_allowed)
@@ -347,7 +318,7 @@ class Scheduler:
         self._child_tasks.remove(self._change(task_id, lifecycle.delete))
 
     def _load(self, task_id: str) -> VersionedTask:
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
         if self._check is not None:
@@ -357,17 +328,17 @@ class Scheduler:
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
         for _ in range(MAX_CONFLICTS):
             stored = self._load(task_id)
-            transition = decide(stored.task, self._clock.now())
+            transition = decide(stored.task, self._engine.now())
             if transition.task is stored.task:  # nothing to change; sending its dispatches again is harmless
                 return self._dispatch_or_defer(stored)
             try:
-                changed = self._committer.commit(transition, stored)
+                changed = self._engine.committer.commit(transition, stored)
             except VersionConflict:
                 continue
             had_turn = any(run.lock_turn_until for run in stored.task.runs)
             if transition.task.revision != stored.task.revision and had_turn:
                 # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
-                self._locks.remove_task(stored.task, self._clock.now())
+                self._engine.locks.remove_task(stored.task, self._engine.now())
             return self._dispatch_or_defer(changed)
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 
@@ -375,13 +346,13 @@ class Scheduler:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""
         task = stored.task
         try:
-            self._sender.send(task, executor_wakeups(task), self._clock.now())
+            self._engine.sender.send(task, executor_wakeups(task), self._engine.now())
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
-            marked = lifecycle.with_changes(task, self._clock.now(), deferred=True)
+            marked = lifecycle.with_changes(task, self._engine.now(), deferred=True)
             # If this fails, another process has changed and dispatched it, or the sweep finds it once it is overdue.
             with suppress(VersionConflict, StoreUnavailable):
-                self._store.commit(marked, stored.version)
+                self._engine.store.commit(marked, stored.version)
             return marked
         return task
 
@@ -390,7 +361,9 @@ class Scheduler:
         return self._validate(draft, Authority.SERVERS)
 
     def _validate(self, draft: TaskDraft, authority: Authority, *, is_payload_new: bool = True) -> TaskDraft:
-        return validate_draft(draft, self._registry, self._retention, authority, is_payload_new=is_payload_new)
+        return validate_draft(
+            draft, self._engine.registry, self._engine.settings.retention, authority, is_payload_new=is_payload_new
+        )
 
 
 def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:

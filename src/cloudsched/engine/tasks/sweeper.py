@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch.sender import DispatchSender
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Page, Store
-    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import Page
 
 log = logging.getLogger(__name__)
 
@@ -80,14 +78,9 @@ class Sweep:
 class Sweeper:
     """Repairs overdue tasks."""
 
-    def __init__(
-        self, *, store: Store, child_tasks: ChildTasks, sender: DispatchSender, clock: Clock, locks: Locks
-    ) -> None:
-        self._store = store
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
         self._child_tasks = child_tasks
-        self._sender = sender
-        self._locks = locks
-        self._clock = clock
         self._resume_token: str | None = None
         self._front: datetime | None = None
         """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
@@ -105,7 +98,7 @@ class Sweeper:
             StoreUnavailable: The overdue tasks could not be listed, or the store did not answer for several in a row.
         """
         result = Sweep()
-        now = self._clock.now()
+        now = self._engine.now()
         store_failures = 0
         start_token = token = self._resume_token
         while result.examined < MAX_EXAMINED:
@@ -132,7 +125,7 @@ class Sweeper:
                     break
                 start_token = None
         self._resume_token = token
-        result.expired = self._store.expire(now)
+        result.expired = self._engine.store.expire(now)
         counts = {"examined": result.examined, "dispatched": result.dispatched}
         log.info("swept", extra={"action": "swept", **counts})
         return result
@@ -150,10 +143,10 @@ class Sweeper:
         count = 0
         token: str | None = None
         while True:
-            page = self._store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
+            page = self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
             for task in page.items:
                 wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
-                count += self._sender.send(task, wakeups, self._clock.now())
+                count += self._engine.sender.send(task, wakeups, self._engine.now())
             token = page.next_page_token
             if token is None:
                 return count
@@ -161,10 +154,10 @@ class Sweeper:
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""
         if token is not None:
-            return self._store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
+            return self._engine.store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
         is_full = self._full_at is None or not timedelta(0) <= now - self._full_at < FULL_SWEEP_INTERVAL
         since = None if is_full or self._front is None else self._front - COMMIT_MARGIN
-        page = self._store.list_due_tasks(now - GRACE, since=since, limit=PAGE_SIZE)
+        page = self._engine.store.list_due_tasks(now - GRACE, since=since, limit=PAGE_SIZE)
         if is_full:
             self._full_at, self._front = now, None
         if not page.unreadable:  # the wake_at of an unreadable document is unknown
@@ -188,14 +181,14 @@ class Sweeper:
         for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
-                result.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+                result.dispatched += self._engine.sender.send(task, [wake], now, repair=repair_number(overdue))
         if task.deferred:
-            result.dispatched += self._sender.send(task, executor_wakeups(task), now)
+            result.dispatched += self._engine.sender.send(task, executor_wakeups(task), now)
             result.undeferred += self._clear_deferred(task.id)
 
     def _finish_cancel_or_delete(self, task: Task, now: datetime, result: Sweep) -> None:
         """Complete a deletion or a cancel, unless the task has changed since its page was read."""
-        stored = self._store.load(task.id)
+        stored = self._engine.store.load(task.id)
         if stored is None or was_recreated(task, stored.task):
             return
         if stored.task.deleted_at is not None:
@@ -209,14 +202,14 @@ class Sweeper:
         """Write some of the records that are decided and still missing, and return how many."""
         written = 0
         for _ in range(MAX_RECORD_BATCHES):
-            stored = self._store.load(task_id)
+            stored = self._engine.store.load(task_id)
             if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
                 break
-            now = self._clock.now()
+            now = self._engine.now()
             rest, records = take_records(stored.task, now)
             transition = Transition(with_changes(rest, now), records)
             try:
-                self._store.commit(transition.task, stored.version, records)
+                self._engine.store.commit(transition.task, stored.version, records)
             except VersionConflict:
                 continue
             log_changes(stored.task, transition)
@@ -225,8 +218,8 @@ class Sweeper:
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
-        stored = self._store.load(task_id)
-        now = self._clock.now()
+        stored = self._engine.store.load(task_id)
+        now = self._engine.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
         if stored.task.deferred or stored.task.pending_records:  # its `wake_at` is not set by its retention
@@ -235,39 +228,39 @@ class Sweeper:
             return False
         transition = delete(stored.task, now)
         try:
-            self._store.commit(transition.task, stored.version)
+            self._engine.store.commit(transition.task, stored.version)
         except VersionConflict:
             return False
         log_changes(stored.task, transition)
-        self._locks.remove_task(transition.task, now)
-        self._store.purge(task_id)
+        self._engine.locks.remove_task(transition.task, now)
+        self._engine.store.purge(task_id)
         return True
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry; return whether it may."""
         if task.parent is None or task.retention is None:
             return False
-        parent = self._store.load(task.parent.task_id)
+        parent = self._engine.store.load(task.parent.task_id)
         if parent is None:
             return False
         if parent.task.find_run(task.parent.execution_id) is None:
-            record = self._store.load_execution(task.parent.task_id, task.parent.execution_id)
+            record = self._engine.store.load_execution(task.parent.task_id, task.parent.execution_id)
             if record is None or record.status is ExecutionStatus.SUCCEEDED:
                 return False
-        stored = self._store.load(task.id)
+        stored = self._engine.store.load(task.id)
         if stored is not None:
-            extended = with_changes(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_RETENTION))
+            extended = with_changes(stored.task, self._engine.now(), retention=min(task.retention * 2, MAX_RETENTION))
             with suppress(VersionConflict):
-                self._store.commit(extended, stored.version)
+                self._engine.store.commit(extended, stored.version)
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
         """Clear the deferred mark of a task whose dispatches exist now; a concurrent change has sent them too."""
-        stored = self._store.load(task_id)
+        stored = self._engine.store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False
         try:
-            self._store.commit(with_changes(stored.task, self._clock.now(), deferred=False), stored.version)
+            self._engine.store.commit(with_changes(stored.task, self._engine.now(), deferred=False), stored.version)
         except VersionConflict:
             return False
         return True

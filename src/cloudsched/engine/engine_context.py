@@ -1,0 +1,65 @@
+"""What the engine's parts work with: one frozen object, made once for an app and handed to each part that needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from cloudsched.domain.transitions.edits import LeadTimes
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from random import Random
+
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.durable.archive import JournalArchive
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.state.commits import TransitionCommitter
+    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.quotas import Quotas
+
+
+class EngineSettings(Protocol):
+    """The settings that the engine reads; see `cloudsched.Settings`."""
+
+    @property
+    def default_lead(self) -> timedelta: ...  # noqa: D102
+    @property
+    def minimum_lead(self) -> timedelta: ...  # noqa: D102
+    @property
+    def retention(self) -> timedelta | None: ...  # noqa: D102
+    @property
+    def time_limit(self) -> timedelta: ...  # noqa: D102
+    @property
+    def replays_each_step(self) -> bool: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineContext:
+    """The store, the queue and the clock, and what is built directly on them."""
+
+    settings: EngineSettings
+    registry: Registry
+    """The handlers, with the built-in ones."""
+    clock: Clock
+    random: Random
+    store: Store
+    blobs: Blobs
+    sender: DispatchSender
+    archive: JournalArchive
+    """Loads journals, and moves those of finished executions into their records."""
+    committer: TransitionCommitter
+    locks: Locks
+    quotas: Quotas
+
+    def now(self) -> datetime:
+        """Return the current time by the engine's clock."""
+        return self.clock.now()
+
+    @property
+    def lead(self) -> LeadTimes:
+        """How soon a task may run."""
+        return LeadTimes(self.settings.default_lead, self.settings.minimum_lead)

@@ -29,7 +29,8 @@ def find_missing_composites(expected: dict[str, Any], existing: list[dict[str, A
     for index in expected["indexes"]:
         if (index["collectionGroup"], *_get_shape(index)) not in present:
             arguments = (
-                f"--field-config=field-path={field['fieldPath']},order={field['order'].lower()}"
+                f"--field-config=field-path={field['fieldPath']},"
+                + (f"order={field['order'].lower()}" if "order" in field else "array-config=contains")
                 for field in index["fields"]
             )
             scope = index["queryScope"].lower().replace("_", "-")

@@ -38,6 +38,7 @@ _FEW_TASKS = st.lists(
             "next_execution_time": st.none() | _INSTANTS,
             "wake_at": st.none() | _INSTANTS,
             "deleted_at": st.sampled_from([None, None, None, NOW]),
+            "labels": st.sampled_from([(), ("a=1",), ("a=2", "b=1"), ("a=1", "b=1", "c=")]),
         }
     ).map(lambda task: task if task["status"] is TaskStatus.ACTIVE else task | {"next_execution_time": None}),
     max_size=10,
@@ -50,6 +51,11 @@ _QUERIES = st.builds(
     status=st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
     due_from=st.none() | _INSTANTS,
     due_until=st.none() | _INSTANTS,
+) | st.builds(
+    TaskQuery,
+    owner=st.none() | st.sampled_from(["ada", "bob", "eve"]),
+    status=st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+    label=st.sampled_from(["a=1", "a=2", "b=1", "c=", "d=1"]),
 )
 
 
@@ -63,6 +69,7 @@ def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
             and query.owner in {None, task.owner}
             and query.handler in {None, task.handler}
             and query.status in {None, task.status}
+            and (query.label is None or query.label in task.labels)
             and (due is not None if query.is_sorted_by_due_time else True)
             and (query.due_from is None or (due is not None and due >= query.due_from))
             and (query.due_until is None or (due is not None and due < query.due_until))

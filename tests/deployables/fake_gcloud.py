@@ -261,7 +261,12 @@ class FakeCloud(ThreadingTCPServer):
         self._polls = 0
         if call.words[2] == "composite":
             shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
-            fields = [{"fieldPath": shape["field-path"], "order": shape["order"].upper()} for shape in shapes]
+            fields = [
+                {"fieldPath": shape["field-path"], "order": shape["order"].upper()}
+                if "order" in shape
+                else {"fieldPath": shape["field-path"], "arrayConfig": shape["array-config"].upper()}
+                for shape in shapes
+            ]
             last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
             index = {"name": f"{group}/indexes/1", "queryScope": "COLLECTION", "fields": [*fields, last]}
             if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):

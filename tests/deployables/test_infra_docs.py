@@ -68,7 +68,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
     """Every query that the page shows to web and mobile clients has a deployed index."""
     indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     served = {
-        (index["collectionGroup"], *((field["fieldPath"], field["order"]) for field in index["fields"]))
+        (index["collectionGroup"], *((field["fieldPath"], field.get("order")) for field in index["fields"]))
         for index in indexes["indexes"]
     } | {
         (field["collectionGroup"], (field["fieldPath"], index["order"]))

@@ -67,15 +67,16 @@ for _command in (tree, send, backfill, upcoming):
 @click.option("--owner")
 @click.option("--status", type=click.Choice([*TaskStatus], case_sensitive=False), help="List only these.")
 @click.option("--handler")
+@click.option("--label", metavar="KEY=VALUE", help="List only tasks with this label.")
 @click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
 @_json_option
 @click.pass_obj
-def list_(client: Client, *, owner: str, status: str, handler: str, soonest: bool, limit: int, as_json: bool) -> None:
+def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: str | None) -> None:
     """List tasks."""
     order = "nextExecutionTime" if soonest else None
     size = min(limit, 500)
-    results = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
+    results = client.tasks(**filters, order_by=order, page_size=size)
     Printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), results, strict=False))
 
 
@@ -96,6 +97,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--owner", help="The task's owner; for users, always themselves, for servers 'system' by default.")
 @click.option("--id", "task_id", help="Your own stable id: creating it again edits the task.")
 @click.option("--payload", default="{}", help="The handler's payload, as JSON.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by; may be repeated.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
@@ -113,6 +115,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
         "payload": _parse_json("--payload", options["payload"]),
         **_build_handler_fields(options["handler"], options["script"], options["tools"]),
         **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
+        **({"labels": options["labels"]} if options["labels"] else {}),
         **_build_schedule_fields(options),
         **_parse_fields(options["more"]),
     }

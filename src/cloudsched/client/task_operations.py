@@ -68,7 +68,10 @@ class TaskOperations:
 
     @listing
     def tasks(self, /, **filters: str | int | None) -> Listing[TaskView]:
-        """Yield the matching tasks, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
+        """Yield the matching tasks, page by page.
+
+        Filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`.
+        """
         query = {to_camel(key): value for key, value in filters.items() if value is not None}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
 
@@ -205,14 +208,17 @@ class TaskOperations:
         return Listing(path, "messages", {}, Message.model_validate)
 
     @operation
-    def create_feed(self, owner: str | None = None, categories: Iterable[str] = ()) -> Flow[FeedView]:
+    def create_feed(
+        self, owner: str | None = None, categories: Iterable[str] = (), labels: Iterable[str] = ()
+    ) -> Flow[FeedView]:
         """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/calendars.md).
 
         Args:
             owner: Whose tasks it shows; the caller's if None.
             categories: Only tasks of these categories; all if there are none.
+            labels: Only tasks that have all of these labels, each ``key=value``.
         """
-        body = {"owner": owner, "categories": list(categories)}
+        body = {"owner": owner, "categories": list(categories), "labels": list(labels)}
         answer = yield ApiRequest("POST", "/v1/feeds", {key: value for key, value in body.items() if value is not None})
         return answer.read("a feed", FeedView.model_validate)
 

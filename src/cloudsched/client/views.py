@@ -72,6 +72,7 @@ class FeedView(_View):
     id: str
     owner: str
     categories: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     created_at: datetime
     url: str | None = None
     """Where it is; only in the response to its creation."""

@@ -4,7 +4,8 @@
   the field, a map that holds it, or the collection's ``*`` is exempt; an exemption lists the indexes that remain.
 * Any other query takes a composite index of its filters' fields, in any order, and then exactly its order.
 * A query with several ``==`` filters, no other filter, and perhaps an order may instead merge indexes that each serve
-  some of the filters in that order. Nothing promises it for ranges, or beside ``in``.
+  some of the filters in that order. Nothing promises it for ranges, or beside ``in`` or ``array-contains``.
+* ``array-contains`` takes an index of the array's elements, where another one would be of the field.
 * ``in`` counts as one disjunction for each value, and a query has at most 30 of them.
 * The last part of an order is the document's name, in the direction of the field before it.
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_DISJUNCTIONS = 30
 _NAME = "__name__"
+_ELEMENTS = "[]"
+"""What stands behind the name of an array whose elements are indexed."""
 _BOTH = ("ASCENDING", "DESCENDING")
 _And = proto.StructuredQuery.CompositeFilter.Operator.AND
 _Operator = proto.StructuredQuery.FieldFilter.Operator
@@ -63,7 +66,8 @@ class QueryShape:
     name_direction: str
     has_range: bool
     disjunctions: int
-    has_in: bool
+    is_exact: bool
+    """Whether it has filters for which no indexes are merged."""
 
 
 class UnknownShape(Exception):
@@ -90,7 +94,7 @@ class Indexes:
             Index(
                 each["collectionGroup"],
                 each["queryScope"],
-                tuple((field["fieldPath"], field["order"]) for field in each["fields"]),
+                tuple(_read_field(field) for field in each["fields"]),
             )
             for each in content["indexes"]
         )
@@ -136,7 +140,7 @@ class Indexes:
         ]
         if any(equal == shape.equal for equal, _ in serving):
             return True
-        if shape.has_in or shape.has_range or len(shape.equal) < 2:
+        if shape.is_exact or shape.has_range or len(shape.equal) < 2:
             return False
         parts = [equal for equal, _ in serving if equal and equal <= shape.equal]
         return frozenset().union(*parts) == shape.equal
@@ -180,6 +184,8 @@ def read_shape(query: Any) -> QueryShape:  # noqa: ANN401 - a protobuf message
             ranges.add(field)
         elif operator == _Operator.EQUAL:
             equal.add(field)
+        elif operator == _Operator.ARRAY_CONTAINS:
+            equal.add(f"{field}{_ELEMENTS}")
         elif operator == _Operator.IN:
             equal.add(field)
             sizes.append(len(value.array_value.values))
@@ -202,8 +208,13 @@ def read_shape(query: Any) -> QueryShape:  # noqa: ANN401 - a protobuf message
         name[1] if name is not None else last,
         has_range=bool(ranges),
         disjunctions=math.prod(sizes),
-        has_in=len(sizes) > 1,
+        is_exact=len(sizes) > 1 or any(field.endswith(_ELEMENTS) for field in equal),
     )
+
+
+def _read_field(field: Mapping[str, str]) -> tuple[str, str]:
+    """Return a field of a composite index as in `Index.fields`."""
+    return (field["fieldPath"], field["order"]) if "order" in field else (field["fieldPath"] + _ELEMENTS, "ASCENDING")
 
 
 def _iter_filters(where: Any) -> Iterator[tuple[str, int, Any]]:  # noqa: ANN401 - a protobuf message

@@ -127,4 +127,4 @@ def test_what_the_rules_do_not_cover_is_refused() -> None:
     """A new kind of query needs its rule here first."""
     rules = Indexes.from_content({"indexes": [], "fieldOverrides": []})
     assert rules.why_refused(where(("state", "!=", "CA"))) is not None
-    assert rules.why_refused(where(("tags", "array_contains", "x"))) is not None
+    assert rules.why_refused(where(("tags", "array_contains_any", ["x"]))) is not None

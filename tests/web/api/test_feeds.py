@@ -77,6 +77,14 @@ def test_an_unchanged_feed_is_not_sent_again(call: Call, sim: Simulation, greeti
     assert call("GET", path, headers=tag).status_code == 200
 
 
+def test_a_feed_has_only_tasks_with_its_labels(call: Call, greeting: dict[str, Any]) -> None:
+    """With all of them, however many more they have."""
+    for title, labels in (("Both", ["a=1", "b=1", "c=1"]), ("One", ["a=1"]), ("None", [])):
+        call("POST", "/v1/tasks", {**greeting, "title": title, "schedule": WEEKDAYS, "labels": labels})
+    shown = read_events(call("GET", new_feed(call, labels=["b=1", "a=1"])).text)
+    assert {str(each["SUMMARY"]) for each in shown} == {"Both"}
+
+
 def test_a_feed_has_only_its_categories(call: Call, greeting: dict[str, Any]) -> None:
     """And all of them if it names none."""
     for category in ("REPORT", "REMINDER"):

@@ -43,6 +43,8 @@ class Listing:
     is_descending: bool = False
     equals: Mapping[str, str | Sequence[str]] | None = None
     """The values of fields; of several values, any one."""
+    contains: tuple[str, str] | None = None
+    """An array, and a text that is one of its elements."""
     start: datetime | None = None
     """The order's instant is not before this."""
     end: datetime | None = None
@@ -66,6 +68,9 @@ class Listing:
         query.where.composite_filter.op = 1  # AND
         for field, value in (self.equals or {}).items():
             self._filter(query, field, _Operator.EQUAL if isinstance(value, str) else _Operator.IN, value)
+        if self.contains is not None:
+            field, text = self.contains
+            self._filter(query, field, _Operator.ARRAY_CONTAINS, text)
         for operator, instant in (
             (_Operator.GREATER_THAN_OR_EQUAL, self.start),
             (_Operator.LESS_THAN, self.end),
@@ -152,7 +157,14 @@ def build_task_listing(query: TaskQuery) -> Listing:
         )
     if query.status is not None:
         equals["status"] = str(query.status)
-    return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
+    return Listing(
+        "tasks",
+        "createdAt",
+        is_descending=True,
+        equals=equals,
+        contains=None if query.label is None else ("labels", query.label),
+        excluded_field="deletedAt",
+    )
 
 
 def build_due_listing(before: datetime, since: datetime | None = None) -> Listing:

@@ -1,7 +1,7 @@
 """The SQL of the store's lists: each query reads an index in the order of its list.
 
-A list of tasks that filters by several of parent, owner, handler and status uses the index of the first of them, and
-filters its rows by the others.
+A list of tasks that filters by several of label, parent, owner, handler and status uses the index of the first of them,
+and filters its rows by the others.
 """
 
 from __future__ import annotations
@@ -42,17 +42,19 @@ class Listing:
     is_descending: bool = False
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
+    key: str = "id"
+    """The column of the id, as the index of the order has it."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
         """Return the statement for one page (id, instant, body), and its values."""
         conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
         if after is not None:
-            conditions.append(f"({self.order}, id) {'<' if self.is_descending else '>'} (?, ?)")
+            conditions.append(f"({self.order}, {self.key}) {'<' if self.is_descending else '>'} (?, ?)")
             values += [to_microseconds(after[0]), after[1]]
         direction = "DESC" if self.is_descending else "ASC"
         statement = (
-            f"SELECT id, {self.order}, {BODY} FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
-            f"ORDER BY {self.order} {direction}, id {direction} LIMIT ?"
+            f"SELECT {self.key}, {self.order}, {BODY} FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
+            f"ORDER BY {self.order} {direction}, {self.key} {direction} LIMIT ?"
         )
         return statement, [*values, limit]
 
@@ -98,6 +100,9 @@ def build_waiter_statement(
 def build_task_listing(query: TaskQuery) -> Listing:
     """Return the listing of the tasks that match a query."""
     conditions, values = ["NOT is_deleted"], list[object]()
+    if query.label is not None:
+        conditions.append("label = ?")
+        values.append(query.label)
     for column, value in (
         ("parent", query.parent),
         ("owner", query.owner),
@@ -115,5 +120,10 @@ def build_task_listing(query: TaskQuery) -> Listing:
     if query.due_until is not None:
         conditions.append("next_at < ?")
         values.append(to_microseconds(query.due_until))
+    if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
+        table = "labels CROSS JOIN tasks ON tasks.id = task_id"
+        return Listing(
+            table, "task_created_at", is_descending=True, conditions=conditions, values=values, key="task_id"
+        )
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
     return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values)

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 7
+LAYOUT_VERSION: Final = 8
+
+_ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
+_REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
+    AND label IN (SELECT value FROM json_each(OLD.labels))"""
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
         owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL)""",
+        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, labels TEXT,
+        body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
@@ -25,6 +30,15 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
+    """CREATE TABLE labels (
+        label TEXT NOT NULL, task_created_at INTEGER NOT NULL, task_id TEXT NOT NULL,
+        PRIMARY KEY (label, task_created_at, task_id)) WITHOUT ROWID""",
+    f"""CREATE TRIGGER labels_of_new_task AFTER INSERT ON tasks WHEN NEW.labels IS NOT NULL
+        BEGIN {_ADD_LABELS}; END""",
+    f"""CREATE TRIGGER labels_of_changed_task AFTER UPDATE OF labels, created_at ON tasks
+        BEGIN {_REMOVE_LABELS}; {_ADD_LABELS}; END""",
+    f"""CREATE TRIGGER labels_of_deleted_task AFTER DELETE ON tasks WHEN OLD.labels IS NOT NULL
+        BEGIN {_REMOVE_LABELS}; END""",
     """CREATE TABLE offers (
         task_id TEXT PRIMARY KEY, owner TEXT NOT NULL, queue_key TEXT NOT NULL, offer_order TEXT NOT NULL,
         body TEXT NOT NULL) WITHOUT ROWID""",

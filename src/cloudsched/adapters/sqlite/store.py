@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent")
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent", "labels")
 """The columns that lists search."""
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
@@ -365,6 +365,7 @@ def _to_columns(task: Task) -> Row:
         None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
         None if task.wake_at is None else to_microseconds(task.wake_at),
         None if task.parent is None else task.parent.task_id,
+        json.dumps(task.labels) if task.labels else None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from cloudsched.domain.documents.labels import Labels  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Category
 
@@ -23,6 +24,8 @@ class Feed(Record):
 
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
     """Only tasks of these categories; all if there are none."""
+    labels: Labels = ()
+    """Only tasks that have all of these labels."""
 
 
 def feed_id(secret: str) -> str:

@@ -18,6 +18,7 @@ from cloudsched.domain.documents.authority import Authority, EventSender, Sender
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
@@ -103,6 +104,8 @@ class TaskSpec(WireModel):
     description: LongText = ""
     purpose: LongText = ""
     category: Category = Category.OTHERS
+    labels: Labels = ()
+    """Texts ``key=value`` to find it by, such as ``team=payments``."""
     handler: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)

@@ -39,6 +39,7 @@ class CallFields(TypedDict, total=False):
     description: str
     purpose: str
     category: Category | str
+    labels: Sequence[str]
     children: Sequence[Child | Mapping[str, Any]]
     parallel: bool
     on_child_failure: OnChildFailure | str

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from cloudsched.errors import InvalidInput
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
@@ -39,7 +41,10 @@ class TaskQuery:
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
-    are not ACTIVE.
+    are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
+
+    Raises:
+        InvalidInput: There is a label and another filter than these.
     """
 
     owner: str | None = None
@@ -51,6 +56,17 @@ class TaskQuery:
     """Before this instant, exclusively."""
     parent: str | None = None
     """The id of the task that called them."""
+    label: str | None = None
+    """One of their labels, whole."""
+
+    def __post_init__(self) -> None:
+        if self.label is None:
+            return
+        others = {"handler": self.handler, "parent": self.parent, "dueFrom": self.due_from, "dueUntil": self.due_until}
+        for name, value in others.items():
+            if value is not None:
+                hint = "Combine it with owner and status only, and leave the order at the newest first."
+                raise InvalidInput("label", f"cannot be combined with {name}: no index has both", hint)
 
     @property
     def is_sorted_by_due_time(self) -> bool:

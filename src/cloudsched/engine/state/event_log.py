@@ -134,7 +134,9 @@ def whole_traceback(text: str) -> str:
 def _log_line(
     task: Task, action: str, *, level: int = logging.INFO, reason: str = "", trace: str = "", **more: object
 ) -> None:
-    fields = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+    fields: dict[str, object] = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+    if task.labels:
+        fields["labels"] = list(task.labels)
     message = f"{action} {more['executionId']}" if "executionId" in more else action
     if reason:
         message += f": {' '.join(reason.split())}"

@@ -33,7 +33,7 @@ class Feeds:
         self._store = store
         self._clock = clock
 
-    def create(self, owner: str, categories: Sequence[Category] = ()) -> tuple[Feed, str]:
+    def create(self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = ()) -> tuple[Feed, str]:
         """Create a feed of an owner's tasks; return it and its secret, which is stored nowhere.
 
         Raises:
@@ -43,7 +43,14 @@ class Feeds:
             problem = f"has {Feed.max_per_owner} feeds, as many as one may have"
             raise InvalidInput("owner", problem, "Delete one that is no longer used.")
         secret, now = secrets.token_urlsafe(_SECRET_BYTES), self._clock.now()
-        feed = Feed(id=feed_id(secret), owner=owner, categories=tuple(categories), created_at=now, updated_at=now)
+        feed = Feed(
+            id=feed_id(secret),
+            owner=owner,
+            categories=tuple(categories),
+            labels=tuple(labels),
+            created_at=now,
+            updated_at=now,
+        )
         self._store.records.write(feed, None)
         return feed, secret
 
@@ -75,7 +82,7 @@ class Feeds:
         """
         feed = self.get(feed_id(secret))
         now = self._clock.now()
-        page = self._store.list_tasks(TaskQuery(owner=feed.owner), limit=MAX_TASKS)
+        page = self._store.list_tasks(TaskQuery(owner=feed.owner, label=next(iter(feed.labels), None)), limit=MAX_TASKS)
         shown = [task for task in page.items if task.parent is None and _is_shown(feed, task)]
         histories = (TaskHistory(task, self._read_executions(task, now)) for task in shown)
         return build_feed(histories, now, title=_title(feed), is_cut=page.next_page_token is not None)
@@ -105,8 +112,8 @@ class Feeds:
 
 
 def _is_shown(feed: Feed, task: Task) -> bool:
-    return not feed.categories or task.category in feed.categories
+    return (not feed.categories or task.category in feed.categories) and set(feed.labels) <= set(task.labels)
 
 
 def _title(feed: Feed) -> str:
-    return ", ".join(each.capitalize() for each in feed.categories) or "Tasks"
+    return ", ".join([*(each.capitalize() for each in feed.categories), *feed.labels]) or "Tasks"

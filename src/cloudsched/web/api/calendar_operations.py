@@ -40,7 +40,7 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     owner = call.caller.resolve_owner(body.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
-    feed, secret = call.app.feeds.create(str(owner), body.categories)
+    feed, secret = call.app.feeds.create(str(owner), body.categories, body.labels)
     root = call.app.settings.public_url or call.request.url_root.rstrip("/")
     return json_response({**_feed_to_json(feed), "url": f"{root}/v1/feeds/{secret}.ics"}, 201)
 
@@ -119,6 +119,7 @@ def _feed_to_json(feed: Feed) -> dict[str, object]:
         "id": feed.id,
         "owner": feed.owner,
         "categories": list(feed.categories),
+        "labels": list(feed.labels),
         "createdAt": feed.to_wire()["createdAt"],
     }
 

@@ -19,7 +19,13 @@ def build_response_schemas() -> Json:
     """Return the schemas that have no model."""
     text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Fetches the next page."}}
     occurrence = object_schema({"utc": instant_schema(), "local": instant_schema()}, "utc", "local")
-    feed = {"id": text, "owner": text, "categories": array_schema(text), "createdAt": instant_schema()}
+    feed = {
+        "id": text,
+        "owner": text,
+        "categories": array_schema(text),
+        "labels": array_schema(text),
+        "createdAt": instant_schema(),
+    }
     return {
         "TaskPage": object_schema({"tasks": array_schema(ref("Task")), **token}, "tasks"),
         "ExecutionPage": object_schema({"executions": array_schema(ref("Execution")), **token}, "executions"),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Category, Owner, TaskStatus
@@ -84,6 +85,8 @@ class TaskListQuery(PageQuery):
     owner: Owner | None = None
     status: TaskStatus | None = None
     handler: str | None = None
+    label: Label | None = None
+    """One of their labels, ``key=value``. It goes with no filter by time, and the newest come first."""
     due_from: InputInstant | None = None
     """The next occurrence is not before this instant."""
     due_until: InputInstant | None = None
@@ -105,7 +108,12 @@ class TaskListQuery(PageQuery):
             hint = "Leave it out: what is chosen by its next occurrence is in that order."
             raise InvalidInput("orderBy", "contradicts dueFrom or dueUntil", hint)
         return TaskQuery(
-            owner=owner, status=self.status, handler=self.handler, due_from=due_from, due_until=self.due_until
+            owner=owner,
+            status=self.status,
+            handler=self.handler,
+            label=self.label,
+            due_from=due_from,
+            due_until=self.due_until,
         )
 
 
@@ -136,6 +144,8 @@ class NewFeed(WireModel):
     """Whose tasks it shows; the caller's, if it is omitted."""
     categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
     """Only tasks of these categories; all if there are none."""
+    labels: Labels = ()
+    """Only tasks that have all of these labels."""
 
 
 class NewPerson(PersonSpec):

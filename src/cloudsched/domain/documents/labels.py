@@ -1,0 +1,36 @@
+"""Labels: what a caller finds a task by again, such as ``team=payments``.
+
+A label is one text, ``key=value``, because Firestore can look up one element of an array by one index, and would need
+an index for each key of a map.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+MAX_LABELS = 16
+"""How many labels a task may have."""
+
+Label = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}=[A-Za-z0-9_.:/@+-]{0,63}$")]
+"""A key, ``=``, and a value. A key has at most 63 characters: a lower-case letter, then lower-case letters, digits,
+hyphens, underscores and dots; a value has at most 63 letters, digits and characters of ``_.:/@+-``."""
+
+
+def _sort_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels by key. Raises ValueError if two have the same key."""
+    by_key = {label_key(label): label for label in labels}
+    if len(by_key) < len(labels):
+        repeated = next(key for key in by_key if sum(label_key(label) == key for label in labels) > 1)
+        raise ValueError(f"has the key {repeated!r} twice")
+    return tuple(by_key[key] for key in sorted(by_key))
+
+
+Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_LABELS), AfterValidator(_sort_labels)]
+"""The labels of one task, by key; each key occurs once."""
+
+
+def label_key(label: str) -> str:
+    """Return the part of a label before the first ``=``."""
+    return label.partition("=")[0]

@@ -247,6 +247,30 @@ def test_a_deployed_function_writes_no_line_below_its_level(
     assert log.isEnabledFor(logging.INFO)
 
 
+@pytest.mark.parametrize("has_own_logging", [False, True])
+def test_a_mounted_scheduler_leaves_the_applications_logging_alone(
+    has_own_logging: bool,  # noqa: FBT001 - a parameter of the test
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its own lines are written as long as nobody else writes them; the application's are none of its business."""
+    root, own = logging.getLogger(), logging.getLogger("cloudsched")
+    for logger in (root, own):
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "level", logger.level)
+    before = (root.level, root.handlers)
+    settings = Settings.from_environment({"K_SERVICE": "shop"})
+    for _ in range(2):
+        configure_cloud_logging(settings, is_mounted=True)
+    assert (root.level, root.handlers) == before
+    if has_own_logging:
+        root.addHandler(logging.NullHandler())
+    logging.getLogger("shop").error("the application's")
+    logging.getLogger("cloudsched.events").info("our own")
+    written = [json.loads(line)["message"] for line in capsys.readouterr().out.splitlines()]
+    assert written == ([] if has_own_logging else ["our own"])
+
+
 def test_nothing_is_exported_outside_the_cloud() -> None:
     """A laptop or a test exports nothing, even if the exporter is installed."""
     assert type(make_tracer(Settings())) is Tracer

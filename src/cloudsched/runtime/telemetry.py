@@ -105,19 +105,27 @@ def make_tracer(settings: Settings) -> Tracer:
     return OpenTelemetryTracer()
 
 
-def configure_cloud_logging(settings: Settings) -> None:
+def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> None:
     """Log in Cloud Logging's format when deployed. May be called more than once.
 
     The level is the output's and not the logger's: metrics are counted from lines that are not written, too.
+
+    Args:
+        settings: Whether it is deployed, under which names, and the level.
+        is_mounted: Whether the process belongs to another application: then only cloudsched's own lines are written,
+            and only as long as the application has not configured logging itself.
     """
     root = logging.getLogger()
-    if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in root.handlers):
+    logger = logging.getLogger("cloudsched") if is_mounted else root
+    if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in logger.handlers):
         return
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(CloudFormatter(settings.project, settings.service, settings.service_version))
     handler.setLevel(settings.log_level)
-    root.addHandler(handler)
-    root.setLevel(min(logging.INFO, handler.level))
+    if is_mounted:
+        handler.addFilter(lambda _line: not root.handlers)
+    logger.addHandler(handler)
+    logger.setLevel(min(logging.INFO, handler.level))
 
 
 def _has_exporters() -> bool:

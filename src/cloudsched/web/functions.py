@@ -30,31 +30,32 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
 
 
-def serve_api(app: App, request: Request) -> Response:
-    """Serve a client; see `cloudsched.web.api.router`."""
+def serve_api(app: App, request: Request, *, is_mounted: bool = False) -> Response:
+    """Serve a client; see `cloudsched.web.api.router`. `is_mounted` is explained at `serve_sweep`."""
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
-    with _trace_request(app, request):
+    with _trace_request(app, request, is_mounted=is_mounted):
         return Api(app).handle(request)
 
 
-def serve_execute(app: App, request: Request) -> Response:
+def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Response:
     """Process a delivery from the queue.
 
     200 with the result; 401 without a valid token, in which case nothing was read or run; 400 for a signed body that is
-    not a dispatch; 503 if the store or the queue did not respond, so that Cloud Tasks delivers it again.
+    not a dispatch; 503 if the store or the queue did not respond, so that Cloud Tasks delivers it again. `serve_sweep`
+    explains `is_mounted`.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
-        with _trace_request(app, request):
+        with _trace_request(app, request, is_mounted=is_mounted):
             verdict = app.deliver(read_body(request), request.headers.get(TOKEN_HEADER, ""))
     except Exception as error:  # noqa: BLE001 - the status tells the queue, and server errors are logged
         return render_problem(error)
     return _json_response({"action": verdict.action, "reason": verdict.reason})
 
 
-def serve_sweep(app: App, request: Request, *, is_private: bool = True) -> Response:
+def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Response:
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
     If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise Cloud Run's own access
@@ -63,24 +64,24 @@ def serve_sweep(app: App, request: Request, *, is_private: bool = True) -> Respo
     Args:
         app: The app whose tasks are swept.
         request: The request.
-        is_private: Whether, in the cloud, Cloud Run checks who may call this. A service that also serves the public
-            API cannot be private.
+        is_mounted: Whether this is a part of another application, which has its own logging, and cannot be a private
+            service in which Cloud Run checks the caller.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
-        require_sweeper(app.settings, request, is_private=is_private)
+        require_sweeper(app.settings, request, is_private=not is_mounted)
         read_body(request)
-        with _trace_request(app, request), app.tracer.span("sweep"):
+        with _trace_request(app, request, is_mounted=is_mounted), app.tracer.span("sweep"):
             done = app.sweep()
     except Exception as error:  # noqa: BLE001 - the same
         return render_problem(error)
     return _json_response(dataclasses.asdict(done))
 
 
-def _trace_request(app: App, request: Request) -> AbstractContextManager[None]:
+def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractContextManager[None]:
     """Run the ``with`` block as part of the request's trace (W3C Trace Context)."""
-    configure_cloud_logging(app.settings)
+    configure_cloud_logging(app.settings, is_mounted=is_mounted)
     return Tracer().span("request", request.headers.get("traceparent", ""))
 
 

@@ -49,10 +49,10 @@ def wsgi(app: App) -> WSGIApplication:
     def respond(request: Request) -> Response:
         path = request.path.rstrip("/")  # Litestar adds one
         if path == EXECUTE_PATH:
-            return serve_execute(app, request)
+            return serve_execute(app, request, is_mounted=True)
         if path == SWEEP_PATH:
-            return serve_sweep(app, request, is_private=False)
-        return serve_api(app, request)
+            return serve_sweep(app, request, is_mounted=True)
+        return serve_api(app, request, is_mounted=True)
 
     return respond
 

@@ -20,7 +20,7 @@ def test_every_command_of_a_page_is_there(page: Path) -> None:
     """Also below a group: `cloudsched tasks tree`, not `cloudsched tree`."""
     text = page.read_text("utf-8")
     typed = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL) + re.findall(r"`(cloudsched [^`]*)`", text))
-    for first, second in re.findall(r"(?:^|=\S+ )cloudsched ([a-z]+)(?: ([a-z]+))?", typed, re.MULTILINE):
+    for first, second in re.findall(r"(?:^|=\S+ )cloudsched ([a-z]+)(?: ([a-z][a-z-]*))?", typed, re.MULTILINE):
         context = click.Context(cloudsched)
         command = cloudsched.get_command(context, first)
         assert command is not None, f"{page.name}: cloudsched {first}"

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-_SIGNS = {"create": "+", "update": "~", "pause": "-", "resume": "+", "delete": "-"}
+from cloudsched.cli.changes import show_changes
 
 
 @click.command()
@@ -47,8 +47,7 @@ def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owne
             ("system", *owners),
             gone=Action.DELETE if prune else Action.PAUSE,
         )
-        for change in changes:
-            click.echo(f"{_SIGNS[change.action]} {change.action} {change.task_id}: {change.detail}")
+        show_changes(changes)
         if not changes:
             click.echo("Nothing differs.")
         elif not (dry_run or check):

@@ -20,6 +20,7 @@ _COMMANDS = {
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
+    "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),

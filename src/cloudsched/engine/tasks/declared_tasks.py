@@ -19,7 +19,7 @@ from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
@@ -102,17 +102,26 @@ class DeclaredTasks:
         Raises:
             InvalidInput: A declaration is not valid, or has the id of a task that somebody created.
         """
-        changes = [change for each in declarations for change in self._compare_one(each)]
+        changes = [change for each in declarations for change in self.compare_one(each)]
         if gone is None:
             return changes
-        ids = {each.id for each in declarations}
-        for owner in sorted({each.owner for each in declarations} | set(owners)):
-            changes += (
-                Change(gone, task.id, f"is gone from {self._source}", is_gone=True)
-                for task in self._list_marked(owner)
-                if task.id not in ids and (gone is Action.DELETE or task.status is TaskStatus.ACTIVE)
-            )
-        return changes
+        known = {each.owner for each in declarations} | set(owners)
+        return changes + self.find_gone({each.id for each in declarations}, known, gone)
+
+    def compare_one(self, declaration: Declaration) -> list[Change]:
+        """Return what `apply` would change for one declaration. Raises InvalidInput, as `compare` does."""
+        return [*self._compare_one(declaration)]
+
+    def find_gone(
+        self, ids: Container[str], owners: Iterable[str], action: Literal[Action.PAUSE, Action.DELETE]
+    ) -> list[Change]:
+        """Return what is done with the owners' declared tasks that have none of these ids."""
+        return [
+            Change(action, task.id, f"is gone from {self._source}", is_gone=True)
+            for owner in sorted(owners)
+            for task in self._list_marked(owner)
+            if task.id not in ids and (action is Action.DELETE or task.status is TaskStatus.ACTIVE)
+        ]
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Make the changes. Safe to repeat, to interrupt, and to run twice at once: `compare` finds what is left."""

@@ -1,0 +1,245 @@
+"""Cloud Scheduler's jobs as tasks: what each target becomes, what is refused, and what an import changes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from cloudsched import RetryPolicy, Schedule, TaskStatus
+from cloudsched.cli.imports.cloud_scheduler import read_cloud_scheduler
+from cloudsched.cli.imports.job import Job, Refusal
+from cloudsched.domain.documents.task import TaskId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+    Load = Callable[..., tuple[int, str]]
+
+
+def encode(body: object) -> str:
+    return base64.b64encode(body if isinstance(body, bytes) else json.dumps(body).encode()).decode()
+
+
+def job(name: str = "report", **fields: Any) -> dict[str, Any]:
+    """Return a job as gcloud prints it."""
+    return {
+        "attemptDeadline": "180s",
+        "httpTarget": {
+            "body": encode({"name": "sales"}),
+            "headers": {"Authorization": "Bearer secret", "User-Agent": "Google-Cloud-Scheduler", "X-Team": "a"},
+            "httpMethod": "POST",
+            "uri": "https://shop.example/report",
+        },
+        "name": f"projects/shop/locations/europe-west1/jobs/{name}",
+        "schedule": "0 9 * * 1-5",
+        "scheduleTime": "2027-01-04T08:00:00Z",
+        "state": "ENABLED",
+        "timeZone": "Europe/Paris",
+        "userUpdateTime": "2026-01-01T00:00:00Z",
+        **fields,
+    }
+
+
+def read(data: object) -> tuple[list[Job], list[str]]:
+    found = read_cloud_scheduler(json.dumps(data).encode(), prefix="")
+    return found.jobs, found.refusals
+
+
+TARGETS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "http": (
+        {},
+        {"url": "https://shop.example/report", "method": "POST", "headers": {"X-Team": "a"}, "body": {"name": "sales"}},
+    ),
+    "http, text": (
+        {"httpTarget": {"uri": "http://x", "body": encode(b"plain words")}},
+        {"url": "http://x", "method": "POST", "body": "plain words"},
+    ),
+    "http, bytes": (
+        {"httpTarget": {"uri": "http://x", "body": encode(b"\xff\x00"), "httpMethod": "PUT"}},
+        {"url": "http://x", "method": "PUT", "body": {"base64": encode(b"\xff\x00")}},
+    ),
+    "Pub/Sub": (
+        {
+            "httpTarget": None,
+            "pubsubTarget": {"topicName": "projects/shop/topics/t", "data": encode({"a": 1}), "attributes": {"k": "v"}},
+        },
+        {"topic": "projects/shop/topics/t", "body": {"a": 1}, "attributes": {"k": "v"}},
+    ),
+    "App Engine": (
+        {
+            "httpTarget": None,
+            "appEngineHttpTarget": {"relativeUri": "/x", "httpMethod": "GET", "appEngineRouting": {"service": "s"}},
+        },
+        {"path": "/x", "method": "GET", "service": "s"},
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_handler_for_any_job_gets_the_whole_target(target: str) -> None:
+    """Each kind of target, and each kind of body; credentials in headers are never stored, and that is said."""
+    fields, payload = TARGETS[target]
+    (found,), refusals = read([job(**fields)])
+    assert (found.payload, refusals) == (payload, [])
+    assert found.left_out == (("the header Authorization",) if target == "http" else ())
+
+
+def test_a_handler_of_its_own_gets_the_body(load: Load, sim: Simulation) -> None:
+    """One with the job's name, or one that --map names; it runs at the job's time, in its zone."""
+    jobs = json.dumps([job("report"), job("other", description="Sales of the week")])
+    code, output = load("cloud-scheduler", jobs, "--map", "oth*=report", "--yes")
+    assert code == 0, output
+    assert "job report: the header Authorization is left out." in output
+    sim.advance(timedelta(days=1))
+    for name in ("report", "other"):
+        (record,) = sim.executions(name)
+        assert (record.content, record.scheduled_for.hour) == ({"name": "sales"}, 8)
+    assert sim.app.get("other").title == "Sales of the week"
+    assert load("cloud-scheduler", jobs, "--map", "oth*=report", "--yes")[1].splitlines()[-1] == "Nothing differs."
+
+
+def test_a_target_that_no_handler_is_named_for_is_refused(load: Load, sim: Simulation) -> None:
+    """The refusal says its address, and the options; --handler takes what is left."""
+    jobs = json.dumps([job("report"), job("unknown")])
+    code, output = load("cloud-scheduler", jobs, "--yes")
+    assert (code, len(sim.app.tasks().items)) == (2, 0)
+    assert "job unknown: no handler is named for 'unknown' (https://shop.example/report): give --map" in output
+    assert load("cloud-scheduler", jobs, "--handler", "any-job", "--yes")[0] == 0
+    assert sim.app.get("unknown").payload["url"] == "https://shop.example/report"
+    assert sim.app.get("report").payload == {"name": "sales"}
+    code, output = load("cloud-scheduler", jobs, "--handler", "none", "--yes")
+    assert code == 2
+    assert "there is no handler named 'none'" in output
+
+
+def test_a_body_that_is_no_object_is_no_payload(load: Load) -> None:
+    """A handler of its own cannot take it; one for any job can."""
+    jobs = json.dumps([job("report", httpTarget={"uri": "http://x", "body": encode(b"words")})])
+    code, output = load("cloud-scheduler", jobs, "--yes")
+    assert code == 2
+    assert "its body is no JSON object" in output
+
+
+def test_a_paused_job_is_a_paused_task(load: Load, sim: Simulation) -> None:
+    """It runs nothing, an import of the enabled job leaves the pause to people, and so does a repeated one."""
+    paused = json.dumps([job(state="PAUSED")])
+    assert load("cloud-scheduler", paused, "--yes")[1].splitlines()[-1] == "2 changes made."
+    sim.advance(timedelta(days=7))
+    assert sim.app.get("report").status is TaskStatus.PAUSED
+    assert sim.executions("report") == []
+    assert load("cloud-scheduler", paused, "--yes")[1].splitlines()[-1] == "Nothing differs."
+    sim.app.resume("report")
+    assert load("cloud-scheduler", json.dumps([job()]), "--yes")[1].splitlines()[-1] == "Nothing differs."
+
+
+def test_retries_and_words_are_taken_over(load: Load, sim: Simulation) -> None:
+    """A retry configuration becomes a policy, and App Engine's words are read as plain words, in the job's zone."""
+    config = {"retryCount": 4, "minBackoffDuration": "2.500s", "maxBackoffDuration": "60s", "maxDoublings": 5}
+    jobs = json.dumps([job(schedule="every monday 09:00", retryConfig=config)])
+    assert load("cloud-scheduler", jobs, "--yes")[0] == 0
+    task = sim.app.get("report")
+    assert task.retry == RetryPolicy(
+        max_retries=4,
+        first_delay=timedelta(seconds=2.5),
+        base=timedelta(seconds=5),
+        factor=2.0,
+        cap=timedelta(seconds=60),
+    )
+    assert [f"{each:%a %H:%M}" for each in sim.app.upcoming("report", 2)] == ["Mon 08:00"] * 2
+    assert load("cloud-scheduler", jobs, "--yes")[1].splitlines()[-1] == "Nothing differs."
+    code, output = load("cloud-scheduler", json.dumps([job(retryConfig={"retryCount": 2})]), "--yes")
+    assert "~ update report: schedule: " in output
+    assert "; retry" in output
+    assert sim.app.get("report").retry is not None
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"schedule": None}, "it has no schedule"),
+        ({"schedule": 5}, "its schedule is no text"),
+        ({"schedule": "61 * * * *"}, "minute"),
+        ({"timeZone": "Mars/Olympus"}, "Mars/Olympus"),
+        ({"name": "report"}, "is not projects/"),
+        ({"name": f"projects/p/locations/l/jobs/{'n' * 200}"}, "too long"),
+        ({"httpTarget": None}, "0 targets"),
+        ({"pubsubTarget": {"topicName": "t"}}, "2 targets"),
+        ({"httpTarget": []}, "httpTarget is no object"),
+        ({"httpTarget": {"uri": "http://x", "body": "%%%"}}, "not base64"),
+        ({"httpTarget": {}}, "it has no uri"),
+        ({"retryConfig": {"retryCount": 10**30}}, "retryConfig is not valid"),
+        ({"retryConfig": {"retryCount": 1, "minBackoffDuration": "soon"}}, "not a number of seconds"),
+    ],
+    ids=str,
+)
+def test_a_job_that_cannot_be_a_task_is_refused_by_name(fields: dict[str, Any], why: str) -> None:
+    """The others of the list are read all the same."""
+    jobs, refusals = read([{**job(), **fields}, job("fine")])
+    assert [each.name for each in jobs] == ["fine"]
+    (refusal,) = refusals
+    assert refusal.startswith("job ")
+    assert why in refusal
+
+
+@pytest.mark.parametrize("words", ["every blue moon", "every monday 09:00 dentist", "every other day at 9 or 10"])
+def test_words_that_are_not_understood_are_refused(words: str, load: Load, sim: Simulation) -> None:
+    """Also if only some of them say no time: refused, rather than guessed."""
+    code, output = load("cloud-scheduler", json.dumps([job(schedule=words)]), "--yes")
+    assert (code, len(sim.app.tasks().items)) == (2, 0)
+    assert "refused: job report: " in output
+
+
+def test_two_jobs_of_one_name_are_refused() -> None:
+    """Two locations may have them: each list needs a name of its own."""
+    (first,), (refusal,) = read([job(), job(schedule="0 1 * * *")])
+    assert isinstance(first.schedule, Schedule)
+    assert "--name" in refusal
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b"5", b"\xff", b'"x"'])
+def test_a_file_that_is_no_list_is_refused_whole(content: bytes, load: Load) -> None:
+    """In one sentence that says which command writes the file."""
+    code, output = load("cloud-scheduler", content, "--handler", "any-job", "--yes")
+    assert code == 2
+    assert "gcloud scheduler jobs list --format=json" in " ".join(output.split())
+
+
+def test_one_job_and_an_answer_of_the_api_are_lists_too() -> None:
+    """What `describe` prints, and what the API answers."""
+    assert len(read(job())[0]) == len(read({"jobs": [job()]})[0]) == 1
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*job(), "pubsubTarget", "retryConfig", "description"]), ANYTHING, max_size=3))
+def test_no_value_breaks_the_reader(fields: dict[str, Any]) -> None:
+    """Whatever stands where: a job whose id a task may have, or a refusal."""
+    jobs, refusals = read([job(**fields)])
+    assert len(jobs) + len(refusals) == 1
+    for each in jobs:
+        TypeAdapter(TaskId).validate_python(each.id)
+
+
+@given(ANYTHING)
+def test_no_json_breaks_the_reader(data: object) -> None:
+    """Whatever the file is."""
+    try:
+        jobs, _ = read(data)
+    except Refusal:
+        return
+    assert jobs == []

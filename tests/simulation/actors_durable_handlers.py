@@ -144,7 +144,7 @@ class _RandomWorkflow:
         self._told = (self._number(), {*numbers, *(failed if at == self._number() else ())})
 
     def _number(self) -> int:
-        return self._ctx.durable_run.position
+        return self._ctx.durable_run.perform("the journal", lambda cursor: cursor.position)
 
     # ── What it asks for ─────────────────────────────────────────────────────────────────────────────────────────
 

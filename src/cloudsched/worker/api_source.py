@@ -12,7 +12,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never
 
 from pydantic import ValidationError
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.pull.offers import WorkerFilter
 
@@ -161,9 +160,7 @@ class ApiWork:
     def start(self) -> Context | None:
         """Return the handler's context."""
         journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
-        # It has every member that a context and a call use.
-        as_journal = cast("DurableRun", journal)
-        self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, as_journal)
+        self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 
     def call(self) -> AttemptReport:

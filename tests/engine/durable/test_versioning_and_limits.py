@@ -144,7 +144,7 @@ def test_depth_is_bounded(app: App) -> None:
 
 
 def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
+    monkeypatch.setattr("cloudsched.engine.durable.calls.MAX_CALLS", 3)
 
     @app.handler("fine")
     def fine() -> None:
@@ -158,7 +158,7 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ended_calls_do_not_count_towards_the_fan_out_limit(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has to gather them for that."""
-    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
+    monkeypatch.setattr("cloudsched.engine.durable.calls.MAX_CALLS", 3)
 
     @app.handler("fine")
     def fine() -> str:

@@ -1,191 +1,110 @@
-"""One attempt of one step: calls its function with a timeout, and converts its result to JSON and back.
-
-A replay returns the result that was decoded from JSON, so the first run returns the decoded result, too: code that
-works once works in every replay. If the function has a return annotation, JSON is decoded as that type.
-"""
+"""Steps of a durable handler: functions that are called once, with retries, and whose results are recorded."""
 
 from __future__ import annotations
 
-import contextvars
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, get_type_hints
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
-
-from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.engine.durable.async_functions import call_function, is_async
-from cloudsched.errors import InvalidInput, WorkflowError
+from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
+from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text
+from cloudsched.engine.durable.exits import is_handler_failure
+from cloudsched.engine.durable.step_attempt import Usage, call_with_timeout
+from cloudsched.engine.durable.step_results import decode_result, encode_result
+from cloudsched.errors import StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.engine.durable.journal_cursor import JournalCursor
 
-@dataclass(slots=True)
-class Usage:
-    """The usage that a handler reported."""
-
-    queries: int = 0
-    tokens: int = 0
-
-
-class _StepAttempt:
-    """One call of a step's function that is asynchronous or has a timeout."""
-
-    def __init__(self) -> None:
-        self.has_timed_out = False
+MAX_MESSAGE = 1000
+"""How many characters of a step's error message are stored."""
 
 
-_STEP_ATTEMPT: contextvars.ContextVar[_StepAttempt | None] = contextvars.ContextVar("try", default=None)
+def run_step(
+    cursor: JournalCursor,
+    name: str,
+    function: Callable[[], Any],
+    annotated: Callable[..., Any],
+    retry: RetryPolicy,
+    timeout: timedelta | None,
+) -> Any:  # noqa: ANN401 - whatever the step returns
+    """Return the recorded result of a step; without one, call its function, with retries, and record the result.
 
-
-def require_not_timed_out() -> None:
-    """Check that the caller is not the function of a step that timed out.
-
-    Raises:
-        WorkflowError: It is, and the handler has continued without it.
-    """
-    attempt = _STEP_ATTEMPT.get()
-    if attempt is not None and attempt.has_timed_out:
-        raise WorkflowError(
-            "This step took longer than its timeout and was abandoned: it can no longer use its context."
-        )
-
-
-def in_step_attempt() -> bool:
-    """Whether the caller belongs to a step's function that is asynchronous or has a timeout."""
-    return _STEP_ATTEMPT.get() is not None
-
-
-def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function and drain the iterator if it returns one; abandon it after `timeout`.
-
-    An asynchronous function runs on the event loop, and is cancelled. Python cannot stop any other from outside: an
-    abandoned one continues in its own thread, and its result is ignored.
-    The next use of its context raises `WorkflowError` in it.
+    Args:
+        cursor: The attempt's position in its journal.
+        name: The step's name.
+        function: Calls the step's function with its arguments.
+        annotated: The function itself, whose return annotation says how its result is decoded.
+        retry: When and how often it is retried if it raises.
+        timeout: How long one attempt may take.
 
     Raises:
-        TimeoutError: It took longer than `timeout`.
+        StepFailed: It raised, and no retries are left.
     """
-    if is_async(function):
-        return _call_async(function, timeout)
-    if timeout is None:
-        return drain_iterator(call_function(function))
-    outcomes: list[tuple[Any, BaseException | None]] = []
-    context, attempt = contextvars.copy_context(), _StepAttempt()
-    context.run(_STEP_ATTEMPT.set, attempt)
+    cause: BaseException | None = None
+    number, entry = cursor.next_entry(StepKind.STEP, name)
+    cursor.is_durable = True
+    if entry is None:
+        entry = cursor.new_entry(number, StepKind.STEP, name)
+    while entry.status is StepStatus.WAITING:
+        if entry.due_at is not None and entry.due_at > cursor.clock.now():
+            cursor.suspend(f"waits to try step {name!r} again", entry.due_at)
+        cursor.flush()
+        entry, cause = _try_step(cursor, entry, partial(call_with_timeout, function, timeout), annotated, retry)
+        cursor.commit()
+    if entry.status is StepStatus.SUCCEEDED:
+        return decode_result(cursor.results.read(entry), annotated, by_name=bool(entry.is_by_name))
+    error = entry.error or StepError(type="Error", message="")
+    raise cursor.note_failure(StepFailed(entry.name, error.type, error.message)) from cause
 
-    def work() -> None:
+
+def _try_step(
+    cursor: JournalCursor,
+    entry: JournalEntry,
+    attempt: Callable[[], Any],
+    annotated: Callable[..., Any],
+    retry: RetryPolicy,
+) -> tuple[JournalEntry, BaseException | None]:
+    """Return the entry after one more attempt, and what the attempt raised."""
+    with cursor.step(entry.number) as usage:
         try:
-            outcomes.append((context.run(lambda: drain_iterator(call_function(function))), None))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            outcomes.append((None, error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
-    attempt.has_timed_out = True
-    if not outcomes:
-        raise TimeoutError(f"The step took longer than {timeout}.")
-    result, error = outcomes[0]
-    if error is not None:
-        raise error
-    return result
-
-
-def _call_async(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - the same
-    """Run an asynchronous function on the event loop; it is cancelled when it takes longer than `timeout`."""
-    from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
-
-    context, attempt = contextvars.copy_context(), _StepAttempt()
-    context.run(_STEP_ATTEMPT.set, attempt)
-    try:
-        return drain_iterator(run_coroutine(function, timeout, context))
-    finally:
-        attempt.has_timed_out = True
+            result = attempt()
+        except BaseException as error:  # any failure of user code fails the step
+            if not is_handler_failure(error):
+                raise
+            is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
+            return _record_failure(cursor, entry, usage, error, None if is_refusal else retry), error
+        try:
+            encoded = encode_result(result, annotated)
+            encoded |= cursor.results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - user code may define the JSON encoding
+            return _record_failure(cursor, entry, usage, error, None), error  # no retry: the function itself succeeded
+    done = {**_attempt_fields(cursor, entry, usage), "status": StepStatus.SUCCEEDED}
+    return cursor.put(entry, **done, **encoded, error=None, due_at=None), None
 
 
-def drain_iterator(result: Any) -> Any:  # noqa: ANN401 - the same
-    """Return the result, or a list of all items if it is a generator or another iterator."""
-    return list(result) if isinstance(result, Iterator) else result
+def _record_failure(
+    cursor: JournalCursor, entry: JournalEntry, usage: Usage, error: BaseException, retry: RetryPolicy | None
+) -> JournalEntry:
+    recorded = StepError(type=escape_surrogates(type(error).__qualname__), message=exception_text(error)[:MAX_MESSAGE])
+    changes = {**_attempt_fields(cursor, entry, usage), "error": recorded}
+    if retry is not None and entry.attempts < retry.max_retries:
+        wait = retry.delay(entry.attempts + 1, cursor.surroundings.chance)
+        return cursor.put(entry, **changes, due_at=changes["finished_at"] + wait)
+    status = StepStatus.TIMED_OUT if isinstance(error, TimeoutError) else StepStatus.FAILED
+    return cursor.put(entry, **changes, status=status)
 
 
-def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]:  # noqa: ANN401 - the same
-    """Return the fields that store a step's result: JSON that decodes as the function's return annotation.
-
-    Model fields are stored by alias, as on the wire, or by name where aliases do not round-trip. A result that does not
-    match the annotation is stored as plain JSON.
-
-    Raises:
-        InvalidInput: It cannot be encoded as JSON, or matches the annotation but cannot be decoded as it.
-    """
-    value = to_json_value("result", result)
-    adapter = None if value is None else _find_adapter(function)
-    if adapter is None or _round_trips(adapter, value, by_name=False):
-        return {"result": value}
-    with suppress(ValueError):
-        named = to_jsonable_python(result, by_alias=False, round_trip=True)
-        if _round_trips(adapter, named, by_name=True) and _read(adapter, named, by_name=True) == result:
-            return {"result": named, "is_by_name": True}
-    try:
-        adapter.validate_python(value)
-    except ValidationError as error:
-        if _matches_annotation(adapter, result):
-            problem = f"cannot be decoded from JSON as the function's return annotation: {_first_error(error)}"
-            hint = "Let its model accept its own JSON (say, with the same alias both ways), or remove the annotation."
-            raise InvalidInput("result", problem, hint) from error
-    return {"result": value}
-
-
-def _round_trips(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - any JSON
-    """Whether JSON is decoded as something that is encoded as the same JSON."""
-    try:
-        back = _read(adapter, value, by_name=by_name)
-        return bool(to_jsonable_python(back, by_alias=not by_name, round_trip=by_name) == value)
-    except ValueError:
-        return False
-
-
-def _matches_annotation(adapter: TypeAdapter[Any], result: Any) -> bool:  # noqa: ANN401 - whatever a function returned
-    try:
-        adapter.validate_python(result, strict=True)
-    except ValidationError:
-        return False
-    return True
-
-
-def _first_error(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the whole result'}: {first['msg']}"
-
-
-def decode_result(value: Any, function: Callable[..., Any], *, by_name: bool = False) -> Any:  # noqa: ANN401 - the same
-    """Return a result decoded as the function's return annotation; as plain JSON if it has none that fits."""
-    adapter = None if value is None else _find_adapter(function)
-    if adapter is None:
-        return value
-    try:
-        return _read(adapter, value, by_name=by_name)
-    except ValidationError:
-        return value
-
-
-def _read(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> Any:  # noqa: ANN401 - the same
-    return adapter.validate_python(value, by_alias=False, by_name=True) if by_name else adapter.validate_python(value)
-
-
-def _find_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
-    return _build_adapter(function) if "return" in getattr(function, "__annotations__", {}) else None
-
-
-@lru_cache(maxsize=1024)
-def _build_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
-    try:
-        return TypeAdapter(get_type_hints(function, include_extras=True)["return"])
-    except (NameError, TypeError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
-        return None
+def _attempt_fields(cursor: JournalCursor, entry: JournalEntry, usage: Usage) -> dict[str, Any]:
+    return {
+        "attempts": entry.attempts + 1,
+        "finished_at": cursor.clock.now(),
+        "queries": (entry.queries or 0) + usage.queries or None,
+        "tokens": (entry.tokens or 0) + usage.tokens or None,
+    }

@@ -10,7 +10,7 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.durable.call_results import call_end, call_outcome
-from cloudsched.engine.durable.durable_run import DurableRun
+from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
@@ -44,7 +44,7 @@ class DurableServices:
         self._child_tasks = child_tasks
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
-    def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> DurableRun:
+    def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> Replay:
         """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed."""
         surroundings = Surroundings(
             claimed_run=claimed_run,
@@ -63,7 +63,7 @@ class DurableServices:
                 self._suspend_deadline(), self._engine.settings.replays_each_step, self._call_arguments
             ),
         )
-        return DurableRun(surroundings, run.execution_id)
+        return Replay(surroundings, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         return self._engine.registry.get(handler).function if handler in self._engine.registry else None

@@ -21,7 +21,7 @@ from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.async_functions import call_function
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.durable.steps import drain_iterator
+from cloudsched.engine.durable.step_attempt import drain_iterator
 from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import log_context

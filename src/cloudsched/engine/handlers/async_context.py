@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, overload
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.call_handle import CallHandle, R_co, X
-from cloudsched.engine.durable.steps import in_step_attempt, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
+from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import WorkflowError
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.call_handle import RaceResult
     from cloudsched.engine.durable.event_loop import BlockingCalls
+    from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.typed_calls import CallFields
     from cloudsched.errors import CallFailed
@@ -114,7 +115,7 @@ class AsyncContext(AnyContext):
             "ctx.gather", partial(self._context.gather, *calls, return_failures=return_failures)
         )
 
-    async def race(self, *calls: AsyncCallHandle[Any], cancel_losers: bool = True) -> RaceResult[AsyncCallHandle[Any]]:
+    async def race(self, *calls: AsyncCallHandle[T], cancel_losers: bool = True) -> RaceResult[T, AsyncCallHandle[T]]:
         """Wait until the first of the calls has ended; return its result and which of them it was; see `Context`."""
         return await self._durable(  # type: ignore[no-any-return] # what `Context.race` returns
             "ctx.race", partial(self._context.race, *calls, cancel_losers=cancel_losers)
@@ -123,7 +124,8 @@ class AsyncContext(AnyContext):
     async def sleep(self, until: timedelta | datetime) -> None:
         """Wait for a duration, or until an aware instant, while no function runs; see `Context`."""
         instant = partial(deadline, parse_wait("until", until))
-        await self._durable("ctx.sleep", partial(self._context.durable_run.sleep_until, instant))
+        perform: Any = self._context.durable_run.perform
+        await self._durable("ctx.sleep", partial(perform, "ctx.sleep", sleep_until, instant))
 
     @overload
     async def wait_for(

@@ -32,8 +32,14 @@ from cloudsched.engine.durable.arguments import (
     require_count,
     require_instances,
 )
-from cloudsched.engine.durable.call_handle import CallHandle, RaceResult, require_racers
-from cloudsched.engine.durable.steps import Usage, require_not_timed_out
+from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.calls import wait_for_results
+from cloudsched.engine.durable.events import wait_for_event
+from cloudsched.engine.durable.race import RaceResult, race
+from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
+from cloudsched.engine.durable.steps import run_step
+from cloudsched.engine.durable.timers import sleep_until
+from cloudsched.engine.durable.versions import choose_version
 from cloudsched.engine.handlers.event_payload import EventPayload
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
@@ -123,7 +129,8 @@ class Context(Calls):
         An execution that reaches this point for the first time follows `newest` from then on; one that passed this
         point before the code had versions follows 1.
         """
-        return self.durable_run.version(name, require_count("newest", newest, 1))
+        least = require_count("newest", newest, 1)
+        return self.durable_run.perform(f"ctx.version({name!r})", choose_version, name, least)
 
     @overload
     def step(
@@ -177,7 +184,8 @@ class Context(Calls):
         policy = self.task.retry if retry is None else parse_retry_policy(retry)
         limit = parse_timeout(timeout)
         given = require_callable("function", function)
-        return self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
+        what, call = f"ctx.step({name!r})", partial(given, *args, **kwargs)
+        return self.durable_run.perform(what, run_step, name, call, given, policy, limit)
 
     @overload
     def gather(self, *calls: CallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
@@ -195,15 +203,14 @@ class Context(Calls):
             InvalidInput: An argument is not a call.
         """
         hint = "Pass what ctx.call returned as separate arguments: ctx.gather(*calls)."
-        outcomes = self.durable_run.wait_for_results(
-            [call.number for call in require_instances("calls", CallHandle, calls, hint)]
-        )
+        numbers = [call.number for call in require_instances("calls", CallHandle, calls, hint)]
+        outcomes = self.durable_run.perform("ctx.gather", wait_for_results, numbers)
         for outcome in outcomes:
             if isinstance(outcome, CallFailed) and not return_failures:
                 raise outcome
         return outcomes
 
-    def race(self, *calls: CallHandle[Any], cancel_losers: bool = True) -> RaceResult[CallHandle[Any]]:
+    def race(self, *calls: CallHandle[T], cancel_losers: bool = True) -> RaceResult[T, CallHandle[T]]:
         """Wait until the first of the calls has ended, and return its result and which of them it was.
 
         The calls' own records say which one ended first, and every replay gets the same winner. A call that ended
@@ -218,13 +225,7 @@ class Context(Calls):
             CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
             InvalidInput: There are no calls, one of them is given twice, or one is not a call of this attempt.
         """
-        hint = "Pass what ctx.call returned as separate arguments: ctx.race(first, second)."
-        require_instances("calls", CallHandle, calls, hint)
-        numbers = require_racers(self.durable_run, calls, cancel_losers=cancel_losers)
-        number, outcome = self.durable_run.race(numbers, cancel_losers=cancel_losers)
-        if isinstance(outcome, CallFailed):
-            raise outcome
-        return RaceResult(outcome, calls[numbers.index(number)])
+        return race(self.durable_run, calls, cancel_losers=cancel_losers)
 
     def sleep(self, until: timedelta | datetime) -> None:
         """Wait for a duration, or until an aware instant, while no function runs. An instant in the past does not wait.
@@ -232,7 +233,7 @@ class Context(Calls):
         Raises:
             InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
         """
-        self.durable_run.sleep_until(partial(deadline, parse_wait("until", until)))
+        self.durable_run.perform("ctx.sleep", sleep_until, partial(deadline, parse_wait("until", until)))
 
     @overload
     def wait_for(
@@ -278,7 +279,8 @@ class Context(Calls):
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)
-        payload, sender = self.durable_run.wait_for(parse_event_name(event), limit, senders)
+        name = parse_event_name(event)
+        payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, name, limit, senders)
         content = EventPayload(payload) if isinstance(payload, dict) else payload
         return (content, sender) if with_sender else content
 
@@ -337,7 +339,7 @@ class Context(Calls):
             WorkflowError: It is sent inside a step, which the attempt that succeeds may not call again.
         """
         require_not_timed_out()
-        if self.durable_run.is_in_step:
+        if self.durable_run.step_usage is not None:
             raise WorkflowError("A step cannot contain other operations: move ctx.notify out of it, into the handler.")
         if len(self._notices) == MAX_NOTICES:
             raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
@@ -354,7 +356,8 @@ class Context(Calls):
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
                 raise ValueError(f"Usage must be a whole number from 0 to {MAX_COUNT}, not {number!r}.")
-        spent = self.durable_run.step_usage if self.durable_run.is_in_step else self._usage
+        in_step = self.durable_run.step_usage
+        spent = self._usage if in_step is None else in_step
         spent.queries += queries
         spent.tokens += tokens
 

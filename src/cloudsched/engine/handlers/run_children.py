@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.children import OnChildFailure, gather_results
+from cloudsched.engine.durable.calls import start_call, wait_for_results
+from cloudsched.engine.durable.rounds import end_round, start_round
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.children import Child
     from cloudsched.engine.handlers.context import Context
+
+_WHAT = "a task with children"
 
 
 def run_children(ctx: Context) -> dict[str, Any]:
@@ -30,14 +34,14 @@ def run_children(ctx: Context) -> dict[str, Any]:
 
 
 def _run_in_parallel(ctx: Context, children: Sequence[Child]) -> list[Any]:
-    since = ctx.durable_run.position + 1
+    since = ctx.durable_run.perform(_WHAT, start_round)
     return _wait_for_children(ctx, since, [_start_child(ctx, child, []) for child in children])
 
 
 def _run_in_order(ctx: Context, children: Sequence[Child]) -> list[Any]:
     outcomes: list[Any] = []
     for child in children:
-        since = ctx.durable_run.position + 1
+        since = ctx.durable_run.perform(_WHAT, start_round)
         outcomes += _wait_for_children(ctx, since, [_start_child(ctx, child, _successful_results(outcomes))])
         goes_on = ctx.task.on_child_failure is OnChildFailure.CONTINUE
         if isinstance(outcomes[-1], CallFailed) and not goes_on:
@@ -49,7 +53,8 @@ def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFa
     """Start a child and return its number in the journal, or the recorded reason why it cannot start."""
     passed = {} if child.results_as is None else {child.results_as: results}
     try:
-        return ctx.durable_run.call(child.handler, {**child.payload, **passed}, child.to_call_fields())
+        payload = {**child.payload, **passed}
+        return ctx.durable_run.perform(_WHAT, start_call, child.handler, payload, child.to_call_fields()).number
     except (InvalidInput, LimitExceeded) as refused:
         failure = CallFailed(child.handler, "", "REFUSED", type(refused).__name__, str(refused))
         failure.__cause__ = refused
@@ -59,8 +64,9 @@ def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFa
 def _wait_for_children(ctx: Context, since: int, started_calls: Sequence[int | CallFailed]) -> list[Any]:
     """Wait until all children have ended; return the recorded result of each, or its failure."""
     numbers = [each for each in started_calls if isinstance(each, int)]
-    outcomes = dict(zip(numbers, ctx.durable_run.wait_for_results(numbers, as_recorded=True), strict=True))
-    ctx.durable_run.merge_failures_since(since)
+    results = ctx.durable_run.perform(_WHAT, wait_for_results, numbers, as_recorded=True)
+    outcomes = dict(zip(numbers, results, strict=True))
+    ctx.durable_run.perform(_WHAT, end_round, since)
     return [outcomes[each] if isinstance(each, int) else each for each in started_calls]
 
 

@@ -19,6 +19,9 @@ from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.task import MAX_NAME
+from cloudsched.engine.durable.calls import start_call, wait_for_results
+from cloudsched.engine.durable.rounds import called_handlers, end_round, start_round
+from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.registry import Handler, Registry
 from cloudsched.engine.handlers.user_access import limit_priority
@@ -38,6 +41,8 @@ _MAX_COMPILED = 1024
 """How many scripts that compile are remembered."""
 _MAX_REFUSAL_CHARS = 1000
 """How many characters of a refused call's reason a script gets: no fewer than are recorded."""
+
+_WHAT = "a task with a script"
 
 
 def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> Registry:
@@ -117,7 +122,7 @@ class _ScriptHandler:
             input=payload,
             task={"id": task.id, "owner": task.owner, "title": task.title},
             tools=sorted(
-                {*tools, *context.durable_run.called_handlers}
+                {*tools, *context.durable_run.perform(_WHAT, called_handlers)}
             ),  # a former tool may have recorded results to replay
             seed=context.random.getrandbits(32),
             now=now,
@@ -137,7 +142,7 @@ class _ScriptHandler:
                     raise LimitExceeded(
                         f"The script asks for more than {self._max_requests} calls and sleeps, the most here."
                     )
-                since = context.durable_run.position + 1
+                since = context.durable_run.perform(_WHAT, start_round)
                 started_calls = {
                     ask.number: self._start_call(context, ask, tools) for ask in reached.asks if ask.tool is not None
                 }
@@ -148,9 +153,8 @@ class _ScriptHandler:
                 if reached.has_ended:
                     return reached.result  # calls that it did not await are made, like those of any handler
                 answers = _await_round(context, reached, started_calls, now)
-                context.durable_run.merge_failures_since(since)
-                if context.durable_run.position >= since:
-                    now = max(now, context.durable_run.last_finished_at(since))
+                last_end = context.durable_run.perform(_WHAT, end_round, since)
+                now = now if last_end is None else max(now, last_end)
 
     def _allowed_tools(self, script: Script | None, authority: Authority | None) -> tuple[str, ...]:
         """Return the tools that a script may call: those for users if a user wrote it, and of its own list."""
@@ -176,7 +180,8 @@ class _ScriptHandler:
             require_storable("payload", request.payload, MAX_PAYLOAD)
 
         try:
-            return context.durable_run.call(tool, request.payload, self._call_fields(context.task, tool), check)
+            fields = self._call_fields(context.task, tool)
+            return context.durable_run.perform(_WHAT, start_call, tool, request.payload, fields, check).number
         except InvalidInput as error:
             return error
 
@@ -194,10 +199,12 @@ def _await_round(
     sleeps = [ask.seconds for ask in script_round.asks if ask.tool is None]
     if sleeps:
         until = now + timedelta(seconds=max(sleeps))
-        context.durable_run.sleep_until(lambda _: until)
+        context.durable_run.perform(_WHAT, sleep_until, lambda _: until)
     calls = {number: call for number, call in started_calls.items() if isinstance(call, int)}
-    results = context.durable_run.wait_for_results([*calls.values()], as_recorded=True) if calls else []
-    outcomes = dict(zip(calls, results, strict=True))
+    outcomes: dict[int, Any] = {}
+    if calls:
+        results = context.durable_run.perform(_WHAT, wait_for_results, [*calls.values()], as_recorded=True)
+        outcomes = dict(zip(calls, results, strict=True))
     return [_to_response(ask, started_calls.get(ask.number), outcomes.get(ask.number)) for ask in script_round.asks]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
 from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.calls import start_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -128,8 +129,9 @@ class Calls(AnyContext):
             InvalidInput: There is no such handler, or the payload or a field is not valid.
             LimitExceeded: Too many calls are in progress, or they are nested too deeply.
         """
-        name = self.durable_run.handler_name(handler)
-        return CallHandle(self.durable_run, self.durable_run.call(name, payload, fields), name)
+        what = f"ctx.call({getattr(handler, '__name__', handler)!r})"
+        entry = self.durable_run.perform(what, start_call, handler, payload, fields)
+        return CallHandle(self.durable_run, entry.number, entry.name)
 
 
 class CreateWithPayload(Protocol[T_contra]):

@@ -128,7 +128,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation) -> None
     sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.advance(MINUTE)
     cost = sim.counts.since(before)
-    assert cost.reads <= 40 * 5 + 2
+    assert cost.reads <= 40 * 5 + 4  # the last one looks twice whether anybody else waits
     assert cost.writes <= 40 * 5 + 2
     assert cost.deletes <= 40 + 1
     starts = [sim.executions(f"t{number:02}")[0].started_at for number in range(40)]

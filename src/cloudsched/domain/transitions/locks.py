@@ -88,7 +88,8 @@ class Lock(Document):
     waiters: tuple[Waiter, ...] = ()
     """In order. The lock's document has only those that were notified."""
     queued_limit: int = 0
-    """The greatest `limit` of the waiters that are documents of their own; 0 if there are none."""
+    """At least the greatest `limit` of the waiters that are documents of their own; 0 if there are none. Just after
+    it has become 0 there may be some that were stored meanwhile; whoever made it 0 looks for them."""
 
     @property
     def is_empty(self) -> bool:
@@ -108,7 +109,9 @@ def worker_group(task: Task) -> str:
     return hashlib.sha256(f"{task.pull.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
 
 
-def free_places(lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] | None = None) -> int:
+def free_places(
+    lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] | None = None, *, has_late: bool = False
+) -> int:
     """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
 
     Args:
@@ -116,15 +119,20 @@ def free_places(lock: Lock, limit: int, now: datetime, leaving: tuple[str, str] 
         limit: The limit of a run that asks; 0 if none does.
         now: The current time.
         leaving: The (task id, execution id) of a holder that releases the lock.
+        has_late: Whether there are some although the document says that there are none.
     """
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
-    return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit else 0
+    return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
 
 
 def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
-    """Return the lock with its `queued_limit` updated. `is_whole` says that it has all its waiters."""
+    """Return the lock with its `queued_limit` updated. `is_whole` says that it has all its waiters.
+
+    It falls to 0 only, and never to a smaller limit: a waiter with a greater one may be entering the list.
+    """
     limits = [one.limit for one in lock.waiters if one.notified_at is None]
-    return lock.model_copy(update={"queued_limit": max([0 if is_whole else lock.queued_limit, *limits])})
+    is_drained = is_whole and not limits
+    return lock.model_copy(update={"queued_limit": 0 if is_drained else max([lock.queued_limit, *limits])})
 
 
 def acquire(
@@ -173,6 +181,12 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live_holders(lock, now) if (one.task_id, one.execution_id) != gone)
     return _with_waiters(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
+
+
+def grant_turns(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
+    """Return the lock with turns for those for whom there is a place, and these; others wait, with at most `limit`."""
+    raised = lock.model_copy(update={"queued_limit": max(lock.queued_limit, limit)})
+    return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
 def cancel_stale_wait(

@@ -111,6 +111,11 @@ class VersionedLock:
         return self.document is None or self.document != self.new_document
 
     @property
+    def has_drained(self) -> bool:
+        """Whether the new document is the first to say that nobody waits."""
+        return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
+
+    @property
     def entered(self) -> Sequence[Waiter]:
         """The waiters to write as documents of their own."""
         return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]

@@ -20,6 +20,7 @@ from cloudsched.domain.transitions.locks import (
     cancel_stale_wait,
     extend,
     free_places,
+    grant_turns,
     is_held_by,
     is_waiting,
     release,
@@ -55,10 +56,12 @@ _MAX_CONFLICTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The waiters that may acquire a lock now, and are to be notified."""
+    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
 
     key: str = ""
     waiters: tuple[Waiter, ...] = ()
+    has_drained: bool = False
+    """Whether the changed lock says that nobody else waits; a run that began to wait meanwhile is to be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,8 @@ class Locks:
         lock, is_acquired, granted = acquire(
             stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
         )
-        changed = None if lock == stored.lock else _with_lock(stored, lock)
+        # Only those who call `notify` after the commit may say that nobody waits.
+        changed = None if lock == stored.lock else _with_lock(stored, lock, may_drain=False)
         return AcquireResult(
             changed,
             is_acquired,
@@ -158,7 +162,8 @@ class Locks:
             return None, Grants()
         stored = self._load(run.lock_key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
-        return _with_lock(stored, lock), Grants(run.lock_key, granted)
+        changed = _with_lock(stored, lock)
+        return changed, Grants(run.lock_key, granted, changed.has_drained)
 
     # ── Runs that will not come ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -241,11 +246,12 @@ class Locks:
             lock, granted = change(stored.lock)
             if lock == stored.lock or should_abort():
                 return
+            changed = _with_lock(stored, lock)
             try:
-                self._store.commit_lock(_with_lock(stored, lock))
+                self._store.commit_lock(changed)
             except VersionConflict:
                 continue
-            self.notify(Grants(lock.key, granted), now)
+            self.notify(Grants(lock.key, granted, changed.has_drained), now)
             return
         raise StoreUnavailable("The store", f"lock {key} changed {_MAX_CONFLICTS} times")
 
@@ -260,6 +266,7 @@ class Locks:
         leaving: tuple[str, str] | None = None,
         task_ids: Sequence[str] = (),
         worker_group: str = "",
+        late_limit: int = 0,
     ) -> VersionedLock:
         """Read a lock with those of its waiters that matter: one document if nobody waits.
 
@@ -270,17 +277,19 @@ class Locks:
             leaving: The (task id, execution id) of the holder that releases it.
             task_ids: The tasks whose waits are to be removed.
             worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
+            late_limit: The greatest limit of those that wait although the document says that nobody does.
         """
         stored = self._store.load_lock(key)
         document = stored.lock
-        if not document.queued_limit:
+        if not (document.queued_limit or late_limit):
             return replace(stored, document=document)
         found, is_whole = list[Waiter](), False
         if task_ids:
             found += self._store.list_waiters(key, limit=_MAX_WAITS * len(task_ids), task_ids=task_ids)
         if worker_group:
             found += self._store.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
-        if places := free_places(document, max((one.limit for one in asking), default=0), now, leaving):
+        limit = max((one.limit for one in asking), default=late_limit)
+        if places := free_places(document, limit, now, leaving, has_late=late_limit > 0):
             wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
             head = self._store.list_waiters(key, limit=wanted)
             found, is_whole = [*found, *head], len(head) < wanted
@@ -295,12 +304,28 @@ class Locks:
     # ── Notifying ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each waiter a dispatch that is due now.
+        """Send each waiter a dispatch that is due now, and find those that nobody saw begin to wait.
 
         Raises:
             QueueUnavailable: The queue did not take one; the sweep notifies the remaining waiters.
         """
         self._dispatch(grants.waiters, now, grants.key)
+        if grants.has_drained:
+            with suppress(StoreUnavailable):  # the sweep notifies them
+                self._grant_to_late_waiters(grants.key, now)
+
+    def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
+        """Grant turns to those that entered the wait list after it was read, and before it was said to be empty.
+
+        Entering it leaves the lock's document as it is, so the commit that said so did not conflict with theirs. All
+        of them were stored before that commit; whoever came later has seen it.
+        """
+        late = self._store.list_waiters(key, limit=_MAX_WAITS)
+        if late:
+            limit = max(one.limit for one in late)
+            self._update(
+                lambda: self._load(key, now, late_limit=limit), lambda lock: grant_turns(lock, limit, now), now
+            )
 
     def _dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
         for waiter in waiters:
@@ -319,9 +344,9 @@ class Locks:
             self._sender.send_dispatch(dispatch, waiter.priority)
 
 
-def _with_lock(stored: VersionedLock, lock: Lock) -> VersionedLock:
+def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
     """Return a lock that was read with its new content, to commit."""
-    return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole))
+    return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
 
 
 def _require_lock_key(run: Run) -> str:

@@ -1,0 +1,216 @@
+"""No store loses a run that begins to wait for a lock while another process writes that nobody waits for it.
+
+Whoever waits only checks that the lock's document is as it was read, and so does not conflict with such a commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from cloudsched.domain.documents.execution import Lease, Run
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
+from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.state.locks import Locks
+from cloudsched.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=5)
+KEY = "door"
+
+
+class Outbox:
+    """A sender that only notes whom it notifies."""
+
+    def __init__(self) -> None:
+        self.notified: list[str] = []
+
+    def send_dispatch(self, dispatch: Dispatch, _priority: Priority) -> None:
+        self.notified.append(dispatch.task_id)
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    return Outbox()
+
+
+@pytest.fixture
+def locks(store: Store, outbox: Outbox) -> Locks:
+    return Locks(store, cast("DispatchSender", outbox))
+
+
+def holder(task_id: str) -> Holder:
+    return Holder(task_id=task_id, execution_id="e", until=LATER)
+
+
+def waiter(task_id: str, limit: int = 1, *, is_notified: bool = False) -> Waiter:
+    return Waiter(
+        task_id=task_id,
+        execution_id="e",
+        revision=1,
+        scheduled_for=NOW,
+        attempt=1,
+        due_at=NOW,
+        hop=0,
+        limit=limit,
+        priority=Priority.NORMAL,
+        notified_at=NOW if is_notified else None,
+    )
+
+
+def leased_run() -> Run:
+    lease = Lease(token_hash="", started_at=NOW, until=LATER)
+    return Run(execution_id="e", scheduled_for=NOW, due_at=NOW, lease=lease, lock_key=KEY)
+
+
+def put(
+    store: Store, *, holders: tuple[str, ...] = (), waiters: tuple[Waiter, ...] = (), queued_limit: int = 1
+) -> None:
+    """Store a lock that says that there are waiters."""
+    held = tuple(holder(each) for each in holders)
+    store.commit_lock(VersionedLock(Lock(key=KEY, holders=held, waiters=waiters, queued_limit=queued_limit), None))
+
+
+def enter(store: Store, *waiters: Waiter) -> None:
+    """Begin to wait, as a run does that finds the lock taken: the lock's document stays as it is."""
+    found = store.load_lock(KEY)
+    lock = found.lock.model_copy(update={"waiters": (*found.lock.waiters, *waiters)})
+    entering = VersionedLock(lock, found.version, document=found.lock)
+    assert not entering.is_document_changed
+    store.commit_lock(entering)
+
+
+def let_enter_before_commit(store: Store, monkeypatch: pytest.MonkeyPatch, *waiters: Waiter) -> None:
+    """Let runs begin to wait between what the next `commit_lock` has read and what it writes."""
+    real = store.commit_lock
+
+    def commit_lock(lock: VersionedLock) -> None:
+        monkeypatch.setattr(store, "commit_lock", real)
+        enter(store, *waiters)
+        real(lock)
+
+    monkeypatch.setattr(store, "commit_lock", commit_lock)
+
+
+def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
+    store: Store, locks: Locks, outbox: Outbox
+) -> None:
+    """Also if the lock's document has been deleted, as nobody seemed to need it."""
+    put(store, holders=("a",))
+    released, grants = locks.release("a", leased_run(), NOW)
+    enter(store, waiter("late"), waiter("later"))
+    assert released
+    store.commit_lock(released)
+    locks.notify(grants, NOW)
+    assert outbox.notified == ["late"]
+    stored = store.load_lock(KEY).lock
+    assert [one.task_id for one in stored.waiters] == ["late"]
+    assert stored.queued_limit == 1
+    assert [one.task_id for one in store.list_waiters(KEY, limit=9)] == ["later"]
+
+
+def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
+    store: Store, locks: Locks, outbox: Outbox
+) -> None:
+    """It is not notified while there is no place; the lock's document says again that somebody waits."""
+    put(store, holders=("a",), queued_limit=2)
+    released, grants = locks.release("a", leased_run(), NOW)
+    assert released
+    enter(store, waiter("late"))
+    store.commit_lock(released)
+    between = store.load_lock(KEY)
+    store.commit_lock(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
+    locks.notify(grants, NOW)
+    assert outbox.notified == []
+    assert store.load_lock(KEY).lock.queued_limit == 1
+    last, grants = locks.release("b", leased_run(), NOW)
+    assert last
+    store.commit_lock(last)
+    locks.notify(grants, NOW)
+    assert outbox.notified == ["late"]
+
+
+def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that_ends(
+    store: Store, locks: Locks, outbox: Outbox, make_task: MakeTask
+) -> None:
+    """A run that acquires the lock does not write that nobody waits: it would have to look again before it starts."""
+    put(store, waiters=(waiter("a", is_notified=True),))
+    task = make_task(id="a", lock_key=KEY)
+    acquired = locks.acquire_for_worker(task, leased_run(), NOW)
+    assert acquired.is_acquired
+    assert acquired.lock
+    enter(store, waiter("late"))
+    store.commit_lock(acquired.lock)
+    released, grants = locks.release("a", leased_run(), NOW)
+    assert released
+    store.commit_lock(released)
+    locks.notify(grants, NOW)
+    assert outbox.notified == ["late"]
+
+
+def test_a_run_that_waits_while_another_wait_is_withdrawn_gets_the_lock_at_once(
+    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled wait is a commit of the lock alone."""
+    put(store, waiters=(waiter("gone", is_notified=True),))
+    let_enter_before_commit(store, monkeypatch, waiter("late"))
+    locks.cancel_wait(KEY, "gone", "e", NOW)
+    assert outbox.notified == ["late"]
+
+
+def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
+    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run beside a holder that the others must wait for; the greatest limit is kept until all have left."""
+    put(store, holders=("a",), queued_limit=3)
+    enter(store, waiter("small"), waiter("gone", 3))
+    let_enter_before_commit(store, monkeypatch, waiter("wide", 3))
+    locks.cancel_wait(KEY, "gone", "e", NOW)
+    assert store.load_lock(KEY).lock.queued_limit == 3
+    locks.cancel_wait(KEY, "small", "e", NOW)
+    assert outbox.notified == ["wide"]
+
+
+def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
+    store: Store, locks: Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a commit that writes for the first time that nobody waits can have missed somebody."""
+
+    def list_waiters(*_: object, **__: object) -> list[Waiter]:
+        raise AssertionError("the wait list is read")
+
+    put(store, holders=("a",), queued_limit=0)
+    monkeypatch.setattr(store, "list_waiters", list_waiters)
+    released, grants = locks.release("a", leased_run(), NOW)
+    assert released
+    store.commit_lock(released)
+    locks.notify(grants, NOW)
+    assert store.load_lock(KEY).version is None
+
+
+def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
+    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has ended, and those that were notified know it; the sweep looks for the others."""
+    put(store, holders=("a",))
+    released, grants = locks.release("a", leased_run(), NOW)
+    assert released
+    store.commit_lock(released)
+
+    def list_waiters(*_: object, **__: object) -> list[Waiter]:
+        raise StoreUnavailable("The store", "it is being restarted")
+
+    monkeypatch.setattr(store, "list_waiters", list_waiters)
+    locks.notify(grants, NOW)
+    assert outbox.notified == []

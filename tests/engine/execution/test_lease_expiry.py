@@ -108,3 +108,23 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
     sim.queue.deliver_due()
     assert reached == []
     assert [one.task_id for one in app.store.load_lock("door").lock.holders] == ["other"]
+
+
+def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lease(app: App, sim: Simulation) -> None:
+    """No look at the clock before the call foresees that; the next attempt runs, and only its result counts."""
+    late: list[tuple[int, bool, bool]] = []
+
+    @app.handler("it", retry=1, expected_duration=timedelta(minutes=1))
+    def it(ctx: Context) -> None:
+        ctx.notify("Attempt", str(ctx.attempt))
+        if ctx.attempt == 1:
+            sim.clock.advance(timedelta(minutes=10))
+            late.append((ctx.attempt, ctx.time_left() <= timedelta(0), ctx.heartbeat()))
+            sim.advance(timedelta(minutes=10))  # meanwhile another process takes over
+
+    app.create(id="t", owner="ada", title="T", handler="it", delivery_channels=["WEB"])
+    sim.advance(timedelta(hours=1))
+    (record,) = sim.executions("t")
+    assert late == [(1, True, False)]
+    assert [one.body for one in sim.inbox("ada")] == ["2"]
+    assert [one.status for one in record.attempts] == ["TIMED_OUT", "SUCCEEDED"]

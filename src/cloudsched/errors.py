@@ -27,6 +27,7 @@
     ├── Unavailable                  an external service did not respond; retrying may help
     │   ├── StoreUnavailable
     │   │   ├── ClockSkewed          this machine's clock differs too much from the store's
+    │   │   ├── Contended            others kept changing the same document
     │   │   └── BlobsUnavailable     the blob storage, not the store itself
     │   ├── QueueUnavailable
     │   ├── InterpreterUnavailable   the script interpreter did not start, or died
@@ -269,6 +270,22 @@ class Unavailable(CloudschedError):
 
 class StoreUnavailable(Unavailable):
     """The document store did not respond."""
+
+
+class Contended(StoreUnavailable):
+    """Others kept changing a document, each time before this change could be committed; trying again may help.
+
+    Attributes:
+        what: The document.
+        tries: How often the change was tried.
+    """
+
+    def __init__(self, what: str, tries: int) -> None:
+        self.what = what
+        self.tries = tries
+        reason = f"{what} changed {tries} times, each time before this change could be stored"
+        super().__init__("The store", reason)
+        self.args = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
 
 
 class ClockSkewed(StoreUnavailable):

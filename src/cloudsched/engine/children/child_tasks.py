@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import StepStatus
@@ -19,7 +20,7 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.call_results import call_outcome
 from cloudsched.engine.ports.store import TaskQuery
-from cloudsched.engine.state.quotas import MAX_CONFLICTS as MAX_QUOTA_CONFLICTS
+from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import Page
+    from cloudsched.engine.ports.store import Page, VersionedTask
+    from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)
 
-MAX_CONFLICTS = 20
 _PAGE_SIZE = 100
 _SAMPLE_SIZE = 20
 
@@ -60,8 +61,8 @@ class ChildTasks:
     def _commit_new(self, task: Task) -> Task | None:
         """Store a call; return the stored one if it exists already."""
         is_limited = task.parent is not None and task.parent.is_for_user
-        for _ in range(MAX_QUOTA_CONFLICTS):
-            quota = self._engine.quotas.check(task.owner) if is_limited else None
+
+        def store(quota: QuotaCheck | None) -> Task | None:
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
@@ -76,9 +77,13 @@ class ChildTasks:
                     return stored.task
                 if quota is None or not self._engine.quotas.has_conflict(quota, task):
                     return task  # it existed, and is removed by now
-            else:
-                return None
-        raise StoreUnavailable("The store", f"other tasks of {task.owner!r} kept being created")
+                raise
+            return None
+
+        def count() -> QuotaCheck | None:
+            return self._engine.quotas.check(task.owner) if is_limited else None
+
+        return compare_and_set(f"another task of {task.owner!r}", count, store)
 
     def _may_exceed(self, task: Task) -> bool:
         """Return whether a call may be made although its owner has no room.
@@ -138,11 +143,10 @@ class ChildTasks:
             self._wake_parent_run(parent, has_ended=False)
 
     def _wake_parent_run(self, parent: Parent, *, has_ended: bool) -> None:
-        for _ in range(MAX_CONFLICTS):
-            stored = self._engine.store.load(parent.task_id)
+        def wake(stored: VersionedTask | None) -> Task | None:
             run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
-                return
+                return None
             awaited = run.suspension.calls if run.suspension else ()
             running = set[int]()
             waits_for_all = run.suspension is not None and not run.suspension.any_call
@@ -150,16 +154,13 @@ class ChildTasks:
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.now())
             if step.task is not stored.task:
-                try:
-                    self._engine.committer.commit(step, stored)
-                except VersionConflict:
-                    continue
+                self._engine.committer.commit(step, stored)
+            return step.task
+
+        task = compare_and_set(f"task {parent.task_id}", partial(self._engine.store.load, parent.task_id), wake)
+        if task is not None:
             now = self._engine.now()
-            self._engine.sender.send(
-                step.task, [wake for wake in executor_wakeups(step.task) if wake.due_at <= now], now
-            )
-            return
-        raise StoreUnavailable("The store", f"task {parent.task_id} changed {MAX_CONFLICTS} times")
+            self._engine.sender.send(task, [each for each in executor_wakeups(task) if each.due_at <= now], now)
 
     def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
         """Return some of the awaited calls that are in progress; empty if none is found.
@@ -259,20 +260,13 @@ class ChildTasks:
             self.cancel_descendants(stored.task)
 
     def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.") -> None:
-        for _ in range(MAX_CONFLICTS):
-            stored = self._engine.store.load(task_id)
+        def change(stored: VersionedTask | None) -> None:
             if stored is None:
                 return
-            try:
-                now = self._engine.now()
-                step = cancel(stored.task, now, reason)
-                is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
-                self._engine.committer.commit(
-                    replace(step, task=with_changes(step.task, now, deferred=is_left)), stored
-                )
-            except VersionConflict:
-                continue
-            except NotAllowed:  # it ended in the meantime
-                return
-            return
-        raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times")
+            now = self._engine.now()
+            step = cancel(stored.task, now, reason)
+            is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
+            self._engine.committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
+
+        with suppress(NotAllowed):  # it has ended
+            compare_and_set(f"task {task_id}", partial(self._engine.store.load, task_id), change)

@@ -13,9 +13,10 @@ from cloudsched.domain.transitions.lifecycle import FINAL_STATUSES, Transition, 
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
+from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.engine.state.locks import Grants
-from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.follow_ups import FollowUps
     from cloudsched.engine.ports.store import TaskWrite, VersionedLock, VersionedTask
-
-MAX_CONFLICTS = 20
-"""How often a change is decided again after a conflict, before it fails as `StoreUnavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,24 +200,23 @@ class ClaimedRun:
         journals: dict[str, Sequence[JournalEntry]] | None = None,
         on_conflict: Callable[[], None] = lambda: None,
     ) -> Task | None:
-        for _ in range(MAX_CONFLICTS):
-            stored = self._stored  # read once: another thread of the worker may replace it meanwhile
-            decision = decide(stored.task)
-            if decision is None:
-                return None
-            transition, writes = decision.transition, decision.writes
-            try:
-                call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
-                committed = self._engine.committer.commit(
-                    transition, stored, decision.lock, journals, call_hooks, writes
-                )
-            except VersionConflict:
-                reread = self._engine.store.load(transition.task.id)
-                if reread is None:
-                    return None  # deleted meanwhile
+        def reload() -> VersionedTask | None:
+            reread = self._engine.store.load(task_id)
+            if reread is not None:
                 self._stored = reread
                 on_conflict()
-            else:
-                self._stored, self.follow_ups = committed, writes
-                return committed.task
-        raise StoreUnavailable("The store", f"task {self._stored.task.id} changed {MAX_CONFLICTS} times")
+            return reread
+
+        def change(stored: VersionedTask | None) -> Task | None:
+            decision = None if stored is None else decide(stored.task)
+            if stored is None or decision is None:  # deleted, or not its own any more
+                return None
+            transition, writes = decision.transition, decision.writes
+            call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
+            committed = self._engine.committer.commit(transition, stored, decision.lock, journals, call_hooks, writes)
+            self._stored, self.follow_ups = committed, writes
+            return committed.task
+
+        stored = self._stored  # read once: another thread of the worker may replace it meanwhile
+        task_id = stored.task.id
+        return compare_and_set(f"task {task_id}", reload, change, first=stored)

@@ -19,10 +19,10 @@ from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_tu
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.planning import Dispatch, WakeUp, executor_wakeups
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
-from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
-from cloudsched.errors import ClockSkewed, InvalidInput, StoreUnavailable, VersionConflict
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import ClockSkewed, InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -108,21 +108,17 @@ class Executor:
         token_hash = lease_fingerprint(
             secrets.token_hex(16)
         )  # the token itself is not needed: no report arrives from outside
-        for _ in range(MAX_CONFLICTS):
-            stored = self._load(dispatch.task_id)
+
+        def claim(stored: VersionedTask | None) -> tuple[VersionedTask | None, Decision]:
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
             if run and run.lease and run.lease.token_hash == token_hash:  # committed, but its answer was lost
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
             decision = on_dispatch(stored.task, dispatch, self._engine.now(), token_hash)
-            if not isinstance(decision, Claim):
-                return stored, decision
-            try:
-                return self._commit_claim(stored, decision, dispatch)
-            except VersionConflict:
-                continue
-        raise StoreUnavailable("The store", f"task {dispatch.task_id} changed {MAX_CONFLICTS} times while it was read")
+            return self._commit_claim(stored, decision, dispatch) if isinstance(decision, Claim) else (stored, decision)
+
+        return compare_and_set(f"task {dispatch.task_id}", lambda: self._load(dispatch.task_id), claim)
 
     def _load(self, task_id: str) -> VersionedTask | None:
         """Load a task; the store's time, which comes with it, must agree with this machine's.

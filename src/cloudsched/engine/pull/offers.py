@@ -24,8 +24,8 @@ from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
-from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
-from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import CloudschedError, Contended, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -256,8 +256,13 @@ class WorkQueue:
     def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> WorkerClaim | None:
         lease_token = secrets.token_hex(16)
         token_hash = lease_fingerprint(lease_token)
-        current: VersionedTask | None = stored
-        for _ in range(MAX_CONFLICTS):
+
+        def reload() -> VersionedTask | None:
+            self._contention.record_loss()
+            is_over = self._monotonic() >= claim_attempt.deadline
+            return None if is_over else self._engine.store.load(stored.task.id)
+
+        def claim(current: VersionedTask | None) -> WorkerClaim | None:
             if current is None:
                 return None
             claimed_run = next(
@@ -267,16 +272,15 @@ class WorkQueue:
                 return WorkerClaim(current, claimed_run, lease_token)
             if not claim_attempt.worker_filter.matches(current.task):  # its owner may have edited it meanwhile
                 return None
-            try:
-                claim = self._claim_or_wait(current, lease_token, claim_attempt)
-            except VersionConflict:
-                self._contention.record_loss()
-                current = self._engine.store.load(stored.task.id)
-            else:
-                if claim is not None:
-                    self._contention.record_win()
-                return claim
-        return None  # it keeps changing; other offers may be free
+            claimed = self._claim_or_wait(current, lease_token, claim_attempt)
+            if claimed is not None:
+                self._contention.record_win()
+            return claimed
+
+        try:
+            return compare_and_set(f"task {stored.task.id}", reload, claim, first=stored)
+        except Contended:
+            return None  # other offers may be free
 
     def _claim_or_wait(
         self, stored: VersionedTask, lease_token: str, claim_attempt: _ClaimAttempt

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 MAX_EXCESS = 7
 """The most tasks by which simultaneous creations of one owner exceed a limit."""
-MAX_CONFLICTS = 200
-"""How often a creation counts again because others of the same owner took effect first. Each time one of them did."""
 _EXCESS_SHARE = 10
 _MINUTE = timedelta(minutes=1)
 _CREATION = "creation"

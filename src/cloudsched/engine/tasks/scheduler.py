@@ -25,18 +25,18 @@ from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
-from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
 from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
-from cloudsched.engine.state.quotas import MAX_CONFLICTS as MAX_QUOTA_CONFLICTS
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
     NotAllowed,
     NotFound,
     QueueUnavailable,
+    QuotaExceeded,
     StoreUnavailable,
     VersionConflict,
 )
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.edits import LeadTimes
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.errors import QuotaExceeded
+    from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)
 
@@ -102,37 +102,39 @@ class Scheduler:
         draft = self._validate(draft, authority)
         defined_by = Authority.USERS if authority is Authority.USERS else None
 
+        is_limited = authority is Authority.USERS and refusal is None
+
         def repeat(task_id: str) -> Task | None:
             return self._repeat_creation(task_id, draft, request_fingerprint, defined_by)
 
-        for _ in range(MAX_QUOTA_CONFLICTS if authority is Authority.USERS else MAX_CONFLICTS):
+        def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
-                task = new_task(draft, self._engine.now(), lead or self._engine.lead).task.model_copy(
-                    update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
-                )
-            except InvalidInput:
+                task = new_task(draft, self._engine.now(), lead or self._engine.lead).task
+                quota = self._engine.quotas.check(draft.owner) if is_limited else None
+                if full := refusal if quota is None else quota.refusal:
+                    raise full
+            except (InvalidInput, QuotaExceeded):
                 repeated = None if draft.id is None else repeat(draft.id)
                 if repeated is None:
                     raise
-                return repeated, False
-            quota = self._engine.quotas.check(draft.owner) if authority is Authority.USERS and not refusal else None
-            refusal = refusal if quota is None else quota.refusal
-            if refusal is not None:
-                repeated = None if draft.id is None else repeat(draft.id)
-                if repeated is None:
-                    raise refusal
-                return repeated, False
+                return repeated
+            return task.model_copy(update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}), quota
+
+        def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
+            if not isinstance(made, tuple):
+                return made, False
+            task, quota = made
             try:
                 version = self._engine.store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
             except VersionConflict:
-                repeated = repeat(task.id)
-                if repeated is not None:
+                if (repeated := repeat(task.id)) is not None:
                     return repeated, False
                 self._remove_deleted(task.id)
-            else:
-                log_changes(None, Transition(task))
-                return self._dispatch_or_defer(VersionedTask(task, version)), True
-        raise StoreUnavailable("The store", f"task {draft.id} or its owner's others kept changing while it was created")
+                raise
+            log_changes(None, Transition(task))
+            return self._dispatch_or_defer(VersionedTask(task, version)), True
+
+        return compare_and_set(f"task {draft.id} or another of its owner's", make, store)
 
     def _repeat_creation(
         self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None
@@ -326,21 +328,16 @@ class Scheduler:
         return stored
 
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
-        for _ in range(MAX_CONFLICTS):
-            stored = self._load(task_id)
+        def change(stored: VersionedTask) -> tuple[Task, VersionedTask]:
             transition = decide(stored.task, self._engine.now())
-            if transition.task is stored.task:  # nothing to change; sending its dispatches again is harmless
-                return self._dispatch_or_defer(stored)
-            try:
-                changed = self._engine.committer.commit(transition, stored)
-            except VersionConflict:
-                continue
-            had_turn = any(run.lock_turn_until for run in stored.task.runs)
-            if transition.task.revision != stored.task.revision and had_turn:
-                # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
-                self._engine.locks.remove_task(stored.task, self._engine.now())
-            return self._dispatch_or_defer(changed)
-        raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
+            is_same = transition.task is stored.task  # sending its dispatches again is harmless
+            return stored.task, stored if is_same else self._engine.committer.commit(transition, stored)
+
+        before, changed = compare_and_set(f"task {task_id}", partial(self._load, task_id), change)
+        if changed.task.revision != before.revision and any(run.lock_turn_until for run in before.runs):
+            # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
+            self._engine.locks.remove_task(before, self._engine.now())
+        return self._dispatch_or_defer(changed)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         (("wroker",), "cloudsched worker"),
         (("list",), "cloudsched tasks list"),
         (("trigger", "t"), "cloudsched tasks trigger"),
-        (("run", "t"), "cloudsched tasks trigger"),
+        (("resume", "t"), "cloudsched tasks resume"),
         (("tasks", "lst"), "cloudsched tasks list"),
         (("tasks", "rm", "t"), "cloudsched tasks delete"),
         (("tasks", "backfil", "t"), "cloudsched tasks backfill"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,15 +16,21 @@ from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import print_error
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
+    "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
+    "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
+    "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
@@ -48,6 +55,14 @@ class _Commands(SuggestingGroup):
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that fit, from the table, without importing any command."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
+
+        found = [CompletionItem(name, help=about) for name, (_, about) in sorted(_COMMANDS.items())]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [item for item in found if item.value.startswith(incomplete)] + options
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in sorted(_COMMANDS.items())])
@@ -59,7 +74,6 @@ _SYNONYMS = {
         for name in ("backfill", "cancel", "create", "delete", "get", "list", "logs", "pause", "resume", "retry")
     },
     **{name: f"cloudsched tasks {name}" for name in ("send", "tree", "trigger", "upcoming", "update")},
-    "run": "cloudsched tasks trigger",
     "start": "dev",
     "up": "dev",
     "task": "tasks",

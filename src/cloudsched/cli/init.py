@@ -1,0 +1,59 @@
+"""``cloudsched init``: writes a new project that runs, is tested and can be deployed as it is."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+TEMPLATES = Path(__file__).with_name("project_templates")
+FILES = {
+    "README.md": "readme.md",
+    "pyproject.toml": "pyproject.toml",
+    ".gitignore": "gitignore",
+    ".github/workflows/ci.yml": "ci.yml",
+    "functions/handlers.py": "handlers.py",
+    "functions/main.py": "main.py",
+    "functions/requirements.txt": "requirements.txt",
+    "infra/config.sh": "config.sh",
+    "tests/test_handlers.py": "test_handlers.py",
+}
+"""The files of a project, and what each is made of."""
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+@click.option("--name", help="The project's name. [default: the folder's]")
+def init(*, folder: Path, name: str | None) -> None:
+    """Write a new project into FOLDER: handlers, their tests, the functions to deploy, their configuration, and CI.
+
+    No file that exists is overwritten: if there is one of the same name, nothing is written.
+    """
+    own_name = _read_name(name or folder.resolve().name)
+    taken = [path for path in FILES if (folder / path).exists() or (folder / path).is_symlink()]
+    if taken:
+        raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
+    values = {"name": own_name, "version": version("cloudsched")}
+    try:
+        for path, template in FILES.items():
+            text = (TEMPLATES / f"{template}.template").read_text("utf-8")
+            for key, value in values.items():
+                text = text.replace(f"{{{{{key}}}}}", value)
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / path).open("x", encoding="utf-8") as file:
+                file.write(text)
+            click.echo(f"wrote {folder / path}")
+    except OSError as error:
+        raise click.ClickException(f"{error.filename} cannot be written: {error.strerror}") from error
+    place = "" if folder == Path() else f"cd {folder} && "
+    click.echo(f"Next: {place}python -m pytest, then cloudsched dev --reload")
+
+
+def _read_name(text: str) -> str:
+    """Return the name of a distribution (PEP 508), from that of a folder."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not name:
+        raise click.UsageError(f"{text!r} has no letter or digit to make a name of; give --name NAME.")
+    return name

@@ -1,0 +1,110 @@
+"""``cloudsched init``: the project that it writes runs green as it is, and nothing of yours is overwritten."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from cloudsched.cli.init import FILES, TEMPLATES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import CommandResult
+
+    Run = Callable[..., CommandResult]
+
+
+def execute(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(  # noqa: S603 - the test's own commands
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=200
+    )
+
+
+@pytest.fixture(name="project", scope="module")
+def write_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project as it is generated."""
+    folder = tmp_path_factory.mktemp("new") / "My Shop"
+    written = execute(folder.parent, sys.executable, "-m", "cloudsched", "init", "My Shop")
+    assert written.returncode == 0, written.stderr
+    return folder
+
+
+def test_the_tests_of_a_new_project_pass(project: Path) -> None:
+    """All of them, and warnings are errors."""
+    command = (sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+    done = execute(project, *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
+def test_the_commands_of_its_readme_work(project: Path) -> None:
+    """Those that need no network: each handler runs from its folder, and the declared task is in the local stack."""
+    text = (project / "README.md").read_text()
+    for command, result in (
+        ("""cloudsched run remind --payload '{"text": "Tea"}'""", '"Tea"\n'),
+        ("cloudsched run onboard --durable --skip-waits", '"started"\n'),
+    ):
+        assert command in text
+        done = execute(project, "/bin/sh", "-c", command.replace("cloudsched", f"{sys.executable} -m cloudsched", 1))
+        assert (done.returncode, done.stdout) == (0, result), done.stderr
+    cloudsched = (sys.executable, "-m", "cloudsched")
+    done = execute(project, *cloudsched, "dev", "--store", "sqlite", "--", *cloudsched, "tasks", "list", "--json")
+    assert '"id": "report"' in done.stdout, done.stderr
+
+
+def test_its_files_are_well_formed(project: Path) -> None:
+    """Ruff, the shell, YAML and TOML find nothing; the functions are importable; no placeholder is left."""
+    assert {path.relative_to(project).as_posix() for path in project.rglob("*.*") if path.is_file()} >= set(FILES)
+    for path in FILES:
+        assert "{{" not in (project / path).read_text("utf-8").replace("${{", "")
+    lint = execute(project, sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B,UP,D1", ".")
+    assert lint.returncode == 0, lint.stdout
+    assert execute(project, sys.executable, "-m", "ruff", "format", "--isolated", "--check", ".").returncode == 0
+    sourced = execute(project, "bash", "-euc", "source infra/config.sh && test -f $FUNCTIONS_DIR/main.py")
+    assert sourced.returncode != 0, "quoted paths only: the folder has a blank"
+    sourced = execute(project, "bash", "-euc", 'source infra/config.sh && test -f "$FUNCTIONS_DIR/main.py"')
+    assert sourced.returncode == 0, sourced.stderr
+    assert "test" in yaml.safe_load((project / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"] == "my-shop"
+    functions = execute(project / "functions", sys.executable, "-c", "import main; main.api, main.execute, main.sweep")
+    assert functions.returncode == 0, functions.stderr
+
+
+def test_each_template_is_used() -> None:
+    """No more and no fewer than the files of a project, and all are in the package."""
+    assert {path.name for path in TEMPLATES.iterdir()} == {f"{each}.template" for each in FILES.values()}
+
+
+@pytest.mark.parametrize("taken", ["pyproject.toml", "tests/test_handlers.py", "infra/config.sh"])
+def test_no_file_is_overwritten(taken: str, tmp_path: Path, run_command: Run) -> None:
+    """If one exists, nothing is written, not even the others."""
+    (tmp_path / taken).parent.mkdir(exist_ok=True)
+    (tmp_path / taken).write_text("mine")
+    refused = run_command("init", str(tmp_path))
+    assert refused.code == 2
+    assert taken in refused.err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / taken]
+    assert (tmp_path / taken).read_text() == "mine"
+
+
+def test_a_dangling_link_counts_as_a_file(tmp_path: Path, run_command: Run) -> None:
+    """Nothing is written through it."""
+    (tmp_path / "README.md").symlink_to(tmp_path / "elsewhere")
+    assert run_command("init", str(tmp_path)).code == 2
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_without_a_usable_name_needs_one(tmp_path: Path, run_command: Run) -> None:
+    """A name that no distribution may have is an error, and --name helps."""
+    folder = tmp_path / "§§"
+    assert "--name" in run_command("init", str(folder)).err
+    assert run_command("init", str(folder), "--name", "shop").code == 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from apscheduler.executors.pool import ThreadPoolExecutor  # type: ignore[import-not-found]  # the rivals'
-from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-not-found]  # the rivals'
-from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found]  # the rivals'
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
 from benchmarks.embedded_workload import BenchmarkRun
 
 benchmark = BenchmarkRun()

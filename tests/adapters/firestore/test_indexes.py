@@ -30,6 +30,7 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-RECORDS = (Feed, Person, ContactSecrets)
+RECORDS = (Feed, Person, ContactSecrets, HeldBatch)
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])

@@ -76,6 +76,7 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
         ("digest", {"digest": "every blue moon"}),
         ("digest", {"digest": "tomorrow at 8"}),
         ("digest", {"digest": "every 5 minutes"}),
+        ("digest", {"digest": "every year on May 1 at 8:00"}),
         ("digest", {"digest": "every day\nat 8"}),
         ("devices.0.token", {"devices": [{"token": "a b"}]}),
         ("devices", {"devices": [{"token": f"t{number}"} for number in range(21)]}),

@@ -193,6 +193,7 @@ INDEXED_TEXTS = {
     "feeds": (("owner",),),
     "people": (("owner",),),
     "contactSecrets": (("owner",),),
+    "heldBatches": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

@@ -6,7 +6,7 @@ import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.sqlite.queries import BODY
+from cloudsched.adapters.sqlite.queries import BODY, to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord
@@ -24,6 +24,7 @@ _LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa
 _LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
 _INSERT = "INSERT INTO records (kind, id, owner, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE kind = ? AND id = ? AND version = ?"
+_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
 _DELETE = "DELETE FROM records WHERE kind = ? AND id = ? AND version = ?"
 _MAX_EXPANSION = 4
 """How many times larger than its JSON's characters a document can be as Firestore counts it."""
@@ -49,10 +50,10 @@ class SqliteRecords:
         require_document_fits((record.collection, record.id), _MAX_EXPANSION * len(body), record.to_stored)
         if expected_version is None:
             version = secrets.randbits(48)  # so that a record that is created again never has its old version
-            self._execute(record.id, _INSERT, record.collection, record.id, record.owner, version, body)
+            self._execute(record, _INSERT, record.collection, record.id, record.owner, version, body)
             return Version(version)
         known = expected_version.value
-        self._execute(record.id, _UPDATE, record.owner, body, record.collection, record.id, known)
+        self._execute(record, _UPDATE, record.owner, body, record.collection, record.id, known)
         return Version(int(str(known)) + 1)
 
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
@@ -64,9 +65,12 @@ class SqliteRecords:
         rows = self._database.read(_LIST, (kind.collection, owner, limit))
         return skip_unreadable((key, partial(kind.from_stored_json, key, body)) for key, body in rows)
 
-    def _execute(self, record_id: str, statement: str, *values: object) -> None:
+    def _execute(self, record: Record | str, statement: str, *values: object) -> None:
         def work(connection: sqlite3.Connection) -> None:
             if connection.execute(statement, values).rowcount != 1:
-                raise VersionConflict(f"record {record_id}")
+                raise VersionConflict(f"record {record if isinstance(record, str) else record.id}")
+            if not isinstance(record, str) and record.expire_at is not None:
+                expiring = record.collection, record.id, to_microseconds(record.expire_at)
+                connection.execute(_PUT_EXPIRING, expiring)
 
         self._database.write(work)

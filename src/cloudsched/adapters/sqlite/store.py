@@ -75,6 +75,7 @@ _EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY 
 _EXPIRE = {  # a record that was reopened since then has no expireAt
     "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
+    "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
 }
 
 _MAX_EXPANSION = 4

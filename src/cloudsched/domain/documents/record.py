@@ -20,3 +20,5 @@ class Record(Document):
     owner: Owner
     created_at: Instant
     updated_at: Instant
+    expire_at: Instant | None = None
+    """When the store may remove it; None: never."""

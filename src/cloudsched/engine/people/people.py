@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 _MIN_DIGEST_INTERVAL: Final = timedelta(hours=1)
+_MAX_DIGEST_INTERVAL: Final = timedelta(days=32)
 _DIGESTS_CHECKED: Final = 50
 
 
@@ -207,6 +208,8 @@ class People:
             raise InvalidInput("digest", "does not come again", hint)
         if any(after - before < _MIN_DIGEST_INTERVAL for before, after in pairwise(times)):
             raise InvalidInput("digest", "comes more often than once an hour", hint)
+        if any(after - before > _MAX_DIGEST_INTERVAL for before, after in pairwise([self._clock.now(), *times])):
+            raise InvalidInput("digest", "comes less often than once a month", hint)
         return schedule
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from werkzeug.wrappers import Request
 
-_METHODS = "GET, POST, PATCH, DELETE"
+_METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
 _EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600

@@ -187,6 +187,7 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         "TaskPatch",
         "ReportedTask",
         "FailedTask",
+        "Person",
         "SavedPerson",
         *build_response_schemas(),
         *_model_names(_REQUEST_MODELS),

@@ -1,0 +1,51 @@
+"""Messages that are held for one person and one instant, to be sent in one piece. ``heldBatches/{id}``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import ClassVar
+
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.task import DeliveryChannel  # noqa: TC001 - pydantic reads it
+
+MAX_ITEMS = 100
+"""How many messages one batch may have."""
+MAX_ITEM_BYTES = 4000
+"""How much of a message's text a batch keeps; the inbox has it all. So the document stays below 1 MiB."""
+
+
+class HeldItem(WireModel):
+    """A message that is held."""
+
+    delivery_id: str
+    title: str
+    body: str
+    created_at: Instant
+
+
+class HeldBatch(Record):
+    """What is held for one address until one instant."""
+
+    collection: ClassVar[str] = "heldBatches"
+
+    channel: DeliveryChannel
+    until: Instant
+    items: tuple[HeldItem, ...] = ()
+    sender: str | None = None
+    """The delivery that is sending it."""
+    sending_until: Instant | None = None
+    """When another one may take over."""
+    sent_as: str | None = None
+    """Under which id it was sent; None if it was not yet."""
+
+    def has(self, delivery_id: str) -> bool:
+        """Return whether a delivery's message is part of it."""
+        return any(each.delivery_id == delivery_id for each in self.items)
+
+
+def batch_id(owner: str, channel: DeliveryChannel, address: str, until: Instant, number: int = 0) -> str:
+    """Return the id of the batch for an address and an instant; the next number when one is full."""
+    text = json.dumps([owner, channel, address, until.isoformat(), number])
+    return hashlib.sha256(text.encode()).hexdigest()

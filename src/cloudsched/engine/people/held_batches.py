@@ -1,0 +1,126 @@
+"""Held messages: collected while they wait, and sent by one of their deliveries for all of them.
+
+Each delivery wakes up at the end of the wait. The first one claims the batch and sends it; the others find that they
+were sent, or that somebody is at it. A process that dies while sending loses its claim after `CLAIM`, and the next
+delivery sends the batch again under the same id, by which receivers recognise the repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.held_batch import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
+from cloudsched.domain.documents.json_limits import truncate
+from cloudsched.engine.people.record_changes import retry_conflicts
+from cloudsched.errors import NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import DeliveryChannel
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+
+CLAIM: Final = timedelta(minutes=2)
+"""How long one delivery may take to send a batch."""
+_KEPT_FOR: Final = timedelta(days=30)
+_MAX_BATCHES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ToSend:
+    """The caller has to send these messages as one, under the batch's id."""
+
+    items: tuple[HeldItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Another delivery has sent the batch."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Another delivery is sending the batch; look again then."""
+
+    until: datetime
+
+
+class HeldBatches:
+    """Collects what is held, and hands each batch to one delivery."""
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def add(self, owner: str, channel: DeliveryChannel, address: str, until: datetime, item: HeldItem) -> str:
+        """Add a message to what is held for an address until an instant; return the batch's id. Safe to repeat."""
+        short = item.model_copy(
+            update={
+                "title": truncate(item.title, MAX_ITEM_BYTES // 4),
+                "body": truncate(item.body, MAX_ITEM_BYTES),
+            }
+        )
+
+        def write(key: str) -> bool:
+            now = self._clock.now()
+            stored = self._records.load(HeldBatch, key)
+            if stored is not None and stored.record.has(item.delivery_id):
+                return True
+            if stored is not None and (len(stored.record.items) >= MAX_ITEMS or stored.record.sender is not None):
+                return False
+            batch = (
+                stored.record
+                if stored is not None
+                else HeldBatch(
+                    id=key,
+                    owner=owner,
+                    channel=channel,
+                    until=until,
+                    created_at=now,
+                    updated_at=now,
+                    expire_at=until + _KEPT_FOR,
+                )
+            )
+            batch = batch.model_copy(update={"items": (*batch.items, short), "updated_at": now})
+            self._records.write(batch, None if stored is None else stored.version)
+            return True
+
+        for number in range(_MAX_BATCHES):
+            key = batch_id(owner, channel, address, until, number)
+            if retry_conflicts(f"batch {key}", lambda key=key: write(key)):  # type: ignore[misc]  # bound at once
+                return key
+        raise NotFound("batch with room", owner)
+
+    def claim(self, key: str, delivery_id: str) -> ToSend | Sent | Busy:
+        """Return what a delivery that has woken up has to do. Raises NotFound if the batch is gone."""
+
+        def write() -> ToSend | Sent | Busy:
+            now = self._clock.now()
+            stored = self._records.load(HeldBatch, key)
+            if stored is None or not stored.record.has(delivery_id):
+                raise NotFound("batch", key)
+            batch = stored.record
+            if batch.sent_as is not None:
+                return Sent(batch.sent_as)
+            if batch.sending_until is not None and batch.sending_until > now and batch.sender != delivery_id:
+                return Busy(batch.sending_until)
+            claimed = {"sender": delivery_id, "sending_until": now + CLAIM, "updated_at": now}
+            self._records.write(batch.model_copy(update=claimed), stored.version)
+            return ToSend(batch.items)
+
+        return retry_conflicts(f"batch {key}", write)
+
+    def finish(self, key: str, message_id: str) -> None:
+        """Record that a batch was sent."""
+
+        def write() -> None:
+            stored = self._records.load(HeldBatch, key)
+            if stored is not None and stored.record.sent_as is None:
+                now = self._clock.now()
+                done = stored.record.model_copy(update={"sent_as": message_id, "updated_at": now})
+                self._records.write(done, stored.version)
+
+        retry_conflicts(f"batch {key}", write)

@@ -1,4 +1,4 @@
-"""The three functions to deploy, each with its own URL (see docs/deployment.md)."""
+"""The functions to deploy, each with its own URL (see docs/deployment.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import functions_framework
 
-from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
+from cloudsched.web.functions import serve_api, serve_execute, serve_links, serve_sweep
 from handlers import app
 
 if TYPE_CHECKING:
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 def api(request: Request) -> Response:
     """Serve the API to clients."""
     return serve_api(app, request)
+
+
+@functions_framework.http
+def links(request: Request) -> Response:
+    """Serve what people open by a link: verify, unsubscribe, feeds. For the public, where the API is private."""
+    return serve_links(app, request)
 
 
 @functions_framework.http

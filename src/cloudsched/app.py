@@ -37,7 +37,6 @@ from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.container import Container
-from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
-    from cloudsched.engine.people.people import People
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
 
@@ -195,17 +193,11 @@ class App(Container):
         view.__dict__["scheduler"] = scheduler.with_authorization(check)
         return view
 
-    @lazy_property
-    def people(self) -> People:
-        """The contacts and preferences of owners."""
-        from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
-        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - likewise
+    def _read_digest(self, text: str, timezone: str) -> Schedule:
+        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - imported only when used
 
-        def read_digest(text: str, timezone: str) -> Schedule:
-            at = self.settings.default_time
-            return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
-
-        return People(self.store, self.clock, read_digest, self._require_webhook_url)
+        at = self.settings.default_time
+        return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
 
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -78,6 +78,19 @@ def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool
 
 @people.command()
 @_owner_argument
+@click.argument("code", required=False)
+@click.pass_obj
+def verify(client: Client, owner: str, code: str | None) -> None:
+    """Send a mail with a code to a person's address; with the CODE, confirm that the address is theirs."""
+    if code is not None:
+        client.confirm_email(owner, code)
+        click.echo("verified")
+    else:
+        click.echo("already verified" if client.verify_email(owner) else "sent; give the code that is in the mail")
+
+
+@people.command()
+@_owner_argument
 @click.pass_obj
 def delete(client: Client, owner: str) -> None:
     """Delete a person's contacts and preferences; their tasks stay."""

@@ -38,6 +38,22 @@ class PeopleOperations:
         yield ApiRequest("DELETE", _person_path(owner))
 
     @operation
+    def verify_email(self, owner: str) -> Flow[bool]:
+        """Have a mail with a code and a link sent to a person's address; return whether it already is verified.
+
+        Raises:
+            QuotaExceeded: One was sent less than a minute ago, or enough were sent today.
+        """
+        answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/verify", {})
+        return answer.read("a status", lambda content: bool(content["verified"]))
+
+    @operation
+    def confirm_email(self, owner: str, code: str) -> Flow[PersonView]:
+        """Confirm a person's address by the code that was sent to it. Raises InvalidInput if it is another one."""
+        answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/confirm", {"code": code})
+        return answer.read("a person", PersonView.model_validate)
+
+    @operation
     def rotate_webhook_secret(self, owner: str) -> Flow[str]:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one, too."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/rotate", {})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
@@ -46,11 +47,15 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
+    from cloudsched.engine.people.people import People
+    from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
+    from cloudsched.engine.people.verification import EmailVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
@@ -246,6 +251,36 @@ class Container:
         from cloudsched.engine.tasks.feeds import Feeds  # noqa: PLC0415 - imported only when used
 
         return Feeds(self.store, self.clock)
+
+    @lazy_property
+    def mail_sender(self) -> Sender | None:
+        """Sends mail; None if that is not set up."""
+        return None
+
+    @lazy_property
+    def email_verification(self) -> EmailVerification:
+        """Proves that addresses are people's own."""
+        from cloudsched.engine.people.verification import EmailVerification  # noqa: PLC0415 - imported only when used
+
+        return EmailVerification(self.store.records, self.clock, self.people, lambda: self.mail_sender)
+
+    @lazy_property
+    def unsubscribe_links(self) -> UnsubscribeLinks:
+        """Links by which recipients end mails."""
+        from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - imported only when used
+
+        return UnsubscribeLinks(self.store.records, self.clock, self.people)
+
+    @lazy_property
+    def people(self) -> People:
+        """The contacts and preferences of owners."""
+        from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
+
+        return People(self.store, self.clock, self._read_digest, self._require_webhook_url)
+
+    def _read_digest(self, text: str, timezone: str) -> Schedule:
+        """Return what words mean; apps, which know the language of schedules, override this."""
+        return Schedule.parse(text, timezone=timezone, now=self.clock.now())
 
     def _require_webhook_url(self, url: str) -> None:
         from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used

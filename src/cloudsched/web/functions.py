@@ -1,7 +1,8 @@
-"""The three functions that are deployed. Each takes a request and returns a response.
+"""The functions that are deployed. Each takes a request and returns a response.
 
-``api`` serves clients. ``execute`` receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again
-after any other status. ``sweep`` is called by Cloud Scheduler once a minute.
+``api`` serves clients, and ``links`` what people open by a link, where the API is private. ``execute`` receives
+deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. ``sweep`` is called by
+Cloud Scheduler once a minute.
 """
 
 from __future__ import annotations
@@ -36,6 +37,17 @@ def serve_api(app: App, request: Request, *, is_mounted: bool = False) -> Respon
 
     with _trace_request(app, request, is_mounted=is_mounted):
         return Api(app).handle(request)
+
+
+def serve_links(app: App, request: Request) -> Response:
+    """Serve what people open by a link: confirming an address, unsubscribing, feeds. All else is 404.
+
+    It is for a public function beside a private API; see ``docs/people.md``.
+    """
+    from cloudsched.web.api.router import Api  # noqa: PLC0415 - the same
+
+    with _trace_request(app, request, is_mounted=False):
+        return Api(app, only_links=True).handle(request)
 
 
 def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Response:

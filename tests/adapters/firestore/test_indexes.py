@@ -28,7 +28,7 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.contact_secrets import ContactSecrets
+from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import Person
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-RECORDS = (Feed, Person, ContactSecrets, HeldBatch)
+RECORDS = (Feed, Person, ContactSecrets, HeldBatch, MailLimit, LinkKey)
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])

@@ -47,6 +47,10 @@ class RoleHarness:
         content: dict[str, Any] = {} if body is None else {"json": body}
         return self._client.open(path, method=method, headers={**key, **headers}, **content)
 
+    def headers(self, who: str) -> dict[str, str]:
+        """Return a caller's credential."""
+        return {"X-Api-Key": self._keys[who]}
+
     def task(self, owner: str, **more: object) -> str:
         """Create a task of an owner and return its id."""
         answer = self.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, **more})
@@ -68,6 +72,8 @@ def body_for(operation: Operation) -> object:
     """Return a body that the operation takes."""
     if operation.name == "backfill":
         return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    if operation.name == "confirm_email":
+        return {"code": "00000000"}
     if operation.name == "preview_schedule":
         return {"schedule": {"rrule": "FREQ=DAILY"}}
     if operation.right is Right.WORK and operation.name != "claim":

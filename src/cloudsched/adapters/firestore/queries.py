@@ -194,6 +194,8 @@ INDEXED_TEXTS = {
     "people": (("owner",),),
     "contactSecrets": (("owner",),),
     "heldBatches": (("owner",),),
+    "mailLimits": (("owner",),),
+    "linkKeys": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

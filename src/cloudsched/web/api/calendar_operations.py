@@ -82,6 +82,7 @@ def delete_feed(call: ApiCall) -> Response:
     "/v1/feeds/{feedSecret}.ics",
     "Calendars",
     right=None,
+    is_link=True,
     success_statuses=(200, 304),
     response_schema="text/calendar",
     error_statuses=(404,),

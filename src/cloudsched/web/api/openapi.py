@@ -50,14 +50,15 @@ _PROBLEM_HEADERS: Final[dict[int, Json]] = {
     429: {"Retry-After": _RETRY_AFTER},
     503: {"Retry-After": _RETRY_AFTER},
 }
-_SUCCESSES: Final = {200: "Done.", 201: "Created.", 204: "Deleted.", 304: "Not modified."}
+_SUCCESSES: Final = {200: "Done.", 201: "Created.", 202: "Accepted.", 204: "Deleted.", 304: "Not modified."}
 _FEED_ID: Final = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _PATH: Final = {
     "taskId": ("The task's id.", get_pattern(TaskId), "weekday-report"),
     "event": ("The event's name.", get_pattern(EventName), "approved"),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$", "20270104T080000Z"),
     "queue": ("The queue's name.", get_pattern(QueueName), "gpu"),
-    "owner": ("The inbox's owner.", get_pattern(Owner), "ada"),
+    "owner": ("The owner's id.", get_pattern(Owner), "ada"),
+    "linkToken": ("What the link in the mail ends with.", r"^[A-Za-z0-9_.-]{1,1000}$", "YWRh.EXAMPLE"),
     "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
     "feedSecret": ("The feed's secret.", r"^[A-Za-z0-9_-]{43}$", "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43]),
 }
@@ -176,7 +177,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     responses: Json = {}
     for status in operation.success_statuses:
         responses[str(status)] = {"description": _SUCCESSES[status], **_response_headers(operation, status)}
-        if status in {200, 201} and operation.response_schema:
+        if status in {200, 201, 202} and operation.response_schema:
             responses[str(status)]["content"] = _content(operation.response_schema)
             responses[str(status)].update(_links(operation))
     problems = {400, 403, 500, 503, *operation.error_statuses}
@@ -187,7 +188,9 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):
         headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}
-        responses[str(status)] = {"description": _PROBLEMS[status], **headers, "content": content}
+        is_page = status == 404 and operation.response_schema == "text/html"  # noqa: PLR2004 - for people, too
+        shown = {"text/html": {"schema": {"type": "string"}}} if is_page else content
+        responses[str(status)] = {"description": _PROBLEMS[status], **headers, "content": shown}
     return responses
 
 

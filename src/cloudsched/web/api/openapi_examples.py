@@ -51,6 +51,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
         }
     },
     "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
+    "confirm_email": {"code": {"summary": "The code from the mail", "value": {"code": "01234567"}}},
     "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
     "claim": {
@@ -233,6 +234,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "MessagePage": {"messages": [_MESSAGE]},
     "Person": _PERSON,
     "SavedPerson": {**_PERSON, "webhookSecret": _WEBHOOK_SECRET},
+    "VerificationStatus": {"address": "ada@example.com", "verified": False},
     "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},

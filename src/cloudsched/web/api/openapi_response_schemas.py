@@ -37,6 +37,11 @@ def build_response_schemas() -> Json:
         "Feed": object_schema(feed, *feed),
         "Feeds": object_schema({"feeds": array_schema(ref("Feed"))}, "feeds"),
         "NewFeedAddress": object_schema({**feed, "url": {"type": "string", "format": "uri"}}, *feed, "url"),
+        "VerificationStatus": object_schema(
+            {"address": text, "verified": {"type": "boolean", "description": "Whether it already was."}},
+            "address",
+            "verified",
+        ),
         "WebhookSecret": object_schema({"webhookSecret": text}, "webhookSecret"),
         "Occurrence": occurrence,
         "Occurrences": object_schema({"occurrences": array_schema(ref("Occurrence"))}, "occurrences"),

@@ -43,6 +43,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.BatchCreateRequest,
         bodies.NewFeed,
         bodies.NewPerson,
+        bodies.ConfirmRequest,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )

@@ -27,6 +27,7 @@ TAGS: Final = {
     "Workers": "Claim work from a queue and report on it.",
     "Inboxes": "Read the messages that tasks have delivered.",
     "People": "How owners want to be reached.",
+    "Links": "What people open from a mail, without signing in.",
     "Calendars": "Show tasks in the calendars that people have.",
     "Schedules": "Try schedules out before using them.",
     "Service": "Health, and the description of this API.",
@@ -47,6 +48,7 @@ class Options(Preset, total=False):
 
     content: type[WireModel] | None
     body_is_optional: bool
+    is_link: bool
     is_patch: bool
     accepts_idempotency_key: bool
     success_statuses: tuple[int, ...]
@@ -71,6 +73,9 @@ class Operation:
     content: type[WireModel] | None = None
     """The model that describes the request's JSON object, if the function reads and checks it itself."""
     body_is_optional: bool = False
+    is_link: bool = False
+    """Whether people or their programs open it by a link that is all the proof it needs. Where the API is private, such
+    operations are served by a function of their own."""
     is_patch: bool = False
     """Whether the body is a JSON merge patch."""
     accepts_idempotency_key: bool = False

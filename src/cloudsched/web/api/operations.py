@@ -7,6 +7,7 @@ from typing import Final
 from cloudsched.web.api import (
     calendar_operations,
     execution_operations,
+    link_operations,
     people_operations,
     schedule_operations,
     service_operations,
@@ -20,6 +21,7 @@ OPERATIONS: Final = (
     *find_operations(execution_operations),
     *find_operations(worker_operations),
     *find_operations(people_operations),
+    *find_operations(link_operations),
     *find_operations(calendar_operations),
     *find_operations(schedule_operations),
     *find_operations(service_operations),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents.person import EmailContact
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import response_models
@@ -39,10 +40,14 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     """Set a person's contacts and preferences, in place of what there was.
 
     Mail is sent to an address once it is verified; it stays so until it changes. Only an admin may set `verified`. For
-    a new webhook the response has `webhookSecret`, with which its messages are signed; it is shown only here.
+    a new webhook the response has `webhookSecret`, with which its messages are signed; it is shown only here. Where
+    that is configured, the verified address of a Firebase user is used if `email` is left out.
     """
     owner = read_owner(call)
-    saved = call.app.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN)
+    proven = _find_proven_address(call, owner)
+    if proven is not None and "email" not in body.model_fields_set:
+        body = body.model_copy(update={"email": EmailContact(address=proven)})
+    saved = call.app.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN, proven_address=proven)
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
     return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
 
@@ -62,6 +67,49 @@ def delete_person(call: ApiCall) -> Response:
     """
     call.app.people.delete(read_owner(call))
     return Response(status=204)
+
+
+@operation(
+    "POST",
+    "/v1/people/{owner}/email/verify",
+    "People",
+    right=Right.WRITE,
+    success_statuses=(202,),
+    response_schema="VerificationStatus",
+    error_statuses=(404, 409, 429),
+)
+def verify_email(call: ApiCall) -> Response:
+    """Send a mail to a person's address, to confirm that it is theirs.
+
+    It has a code, for `confirm`, and a link. One a minute; ten a day for a person, and five to an address. Firebase
+    users whose token has that address as verified need no mail.
+    """
+    owner = read_owner(call)
+    app = call.app
+    if (proven := _find_proven_address(call, owner)) is not None and app.people.verify_address(owner, proven):
+        return json_response({"address": proven, "verified": True}, 202)
+    address = app.email_verification.start(owner, _find_public_root(call))
+    return json_response({"address": address, "verified": app.people.get(owner).verified_address == address}, 202)
+
+
+@operation(
+    "POST",
+    "/v1/people/{owner}/email/confirm",
+    "People",
+    right=Right.WRITE,
+    body=bodies.ConfirmRequest,
+    response_schema="Person",
+    error_statuses=(404, 409),
+)
+def confirm_email(call: ApiCall, body: bodies.ConfirmRequest) -> Response:
+    """Confirm a person's address with the code from the mail.
+
+    A code has five tries and an hour.
+    """
+    owner = read_owner(call)
+    call.app.people.get(owner)
+    call.app.email_verification.confirm_code(owner, body.code.strip())
+    return json_response(_person_to_json(call.app.people.get(owner)))
 
 
 @operation(
@@ -90,3 +138,15 @@ def read_owner(call: ApiCall) -> str:
 
 def _person_to_json(person: Person) -> dict[str, Any]:
     return response_models.Person.from_stored_person(person).to_wire()
+
+
+def _find_proven_address(call: ApiCall, owner: str) -> str | None:
+    """Return the address that Firebase has verified for this caller, if the caller is the person and it counts here."""
+    counts = call.app.settings.access.firebase_email and call.caller.owner == owner
+    return call.caller.verified_email if counts else None
+
+
+def _find_public_root(call: ApiCall) -> str | None:
+    """Return what links in mails begin with; what the request says about it counts on a developer's machine only."""
+    settings = call.app.settings
+    return settings.public_url or (None if settings.is_deployed else call.request.url_root.rstrip("/"))

@@ -152,6 +152,12 @@ class NewPerson(PersonSpec):
     """A person's contacts and preferences."""
 
 
+class ConfirmRequest(WireModel):
+    """The code that was sent to an address."""
+
+    code: Annotated[str, StringConstraints(min_length=1, max_length=20)]
+
+
 class RetryRequest(WireModel):
     """Which execution to retry."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 
 from cloudsched.errors import CloudschedError, NotFound
@@ -49,11 +50,18 @@ _ROUTES = Map(
 )
 
 
+_LINKS = "/v1/links/"
+_SECRETS = frozenset({"feedSecret", "linkToken"})
+"""The parts of paths that are credentials."""
+
+
 class Api:
     """Serves the API for one app."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, *, only_links: bool = False) -> None:
+        """Take the app, and whether to serve nothing but what people open by a link."""
         self._app = app
+        self._only_links = only_links
 
     def handle(self, request: Request) -> Response:
         """Return the response to a request; errors become problem documents."""
@@ -69,16 +77,19 @@ class Api:
         return response
 
     def _handle_checked(self, request: Request, origins: tuple[str, ...]) -> Response:
-        cors.require_allowed_origin(request, origins)
+        if not request.path.startswith(_LINKS):  # nothing but the link itself gives those any rights
+            cors.require_allowed_origin(request, origins)
         endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
         operation = cast("Operation", endpoint)
+        if self._only_links and not operation.is_link:
+            raise HttpNotFound
         caller = self._authenticate(operation, request)
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
         app = self._authorized_app(visibility, operation)
         call = ApiCall(app, caller, visibility, request, dict(path), _build_document)
-        shown = {name: value for name, value in path.items() if name != "feedSecret"}
+        shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.tracer.span(operation.name, **shown):
             try:
                 return self._run_operation(operation, call, query)

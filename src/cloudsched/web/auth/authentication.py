@@ -23,6 +23,8 @@ from cloudsched.web.auth.api_keys import ApiKeys
 from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, parse_role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from werkzeug.wrappers import Request
 
     from cloudsched.config.access import Access
@@ -92,7 +94,8 @@ class Authenticator:
             raise Unauthenticated("This API does not accept this token.")
         claims = self._tokens.verify_firebase(token)
         own = str(claims["sub"])
-        return Caller(f"user:{own}", Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER, own)
+        role = Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER
+        return Caller(f"user:{own}", role, own, verified_email=_find_verified_email(claims))
 
     def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
@@ -170,6 +173,11 @@ def read_bearer_token(request: Request) -> str:
 def clear_authenticators() -> None:
     """Forget all authenticators, with the keys of the token issuers that they have fetched."""
     _cached_authenticator.cache_clear()
+
+
+def _find_verified_email(claims: Mapping[str, object]) -> str | None:
+    email = claims.get("email")
+    return email if claims.get("email_verified") is True and isinstance(email, str) else None
 
 
 @lru_cache(maxsize=8)

@@ -71,12 +71,14 @@ class Caller:
         owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
             server without an owner.
         queues: The queues that a worker works on; all of them if empty.
+        verified_email: The e-mail address of a Firebase user, if Firebase has verified it.
     """
 
     subject: str
     role: Role
     owner: str | None
     queues: frozenset[str] = frozenset()
+    verified_email: str | None = None
 
     @property
     def visible_owner(self) -> str | None:

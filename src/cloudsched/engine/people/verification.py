@@ -1,0 +1,184 @@
+"""Verification: a mail with a link and a code proves that an address is the person's.
+
+* Link and code are random and stored as hashes, so they survive a rotation of the secret, and who reads the store
+  learns neither.
+* The code is for the person who is signed in; it has eight digits, five tries and an hour. The link has 256 bits and a
+  day, and works where nobody is signed in.
+* Both confirm the address that they were sent to, if it still is the person's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.contact_secrets import ContactSecrets, Verification, secret_hash
+from cloudsched.engine.people.mail_limits import MailLimits
+from cloudsched.engine.people.record_changes import retry_conflicts
+from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.errors import DeliveryRefused, InvalidInput, Misconfigured, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.engine.people.people import People
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.sender import Sender
+
+CODE_TRIES: Final = 5
+CODE_LIFETIME: Final = timedelta(hours=1)
+LINK_LIFETIME: Final = timedelta(days=1)
+_DIGITS: Final = 8
+
+
+class EmailVerification:
+    """Sends such mails, and confirms what comes back.
+
+    Args:
+        records: Where the hashes are stored.
+        clock: The current time.
+        people: Whose addresses they are.
+        sender: Returns what sends mail; None if that is not set up.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock, people: People, sender: Callable[[], Sender | None]) -> None:
+        self._records = records
+        self._clock = clock
+        self._people = people
+        self._sender = sender
+        self._limits = MailLimits(records, clock)
+
+    def start(self, owner: str, root: str | None) -> str:
+        """Send a mail to a person's address; return the address. An earlier mail is worth nothing from then on.
+
+        Args:
+            owner: The person.
+            root: What the link begins with. None sends only a code: the address under which people reach the API is
+                not known, and what a request says about it (``Host``) would let its sender read others' links.
+
+        Raises:
+            NotFound: There is no such person.
+            InvalidInput: The person has no address, or the mail server refuses it.
+            QuotaExceeded: Enough mails were sent.
+            DeliveryDelayed: The mail server does not take it now.
+            Misconfigured: Nothing sends mail here.
+        """
+        person = self._people.get(owner)
+        if person.email is None:
+            raise InvalidInput("email", "is not set", "Set the address first.")
+        if person.email.verified:
+            return person.email.address
+        sender = self._sender()
+        if sender is None:
+            raise Misconfigured("No mail can be sent: set CLOUDSCHED_SMTP_URL and CLOUDSCHED_MAIL_FROM.")
+        address = person.email.address
+        self._limits.count(owner, address)
+        secret, code = secrets.token_urlsafe(32), f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
+        self._store(owner, address, secret, code)
+        link = "" if root is None else _LINK.format(link=f"{root}/v1/links/verify/{_encode(owner)}.{secret}")
+        message = Message(
+            id=secrets.token_urlsafe(24),
+            thread=secrets.token_urlsafe(24),
+            title="Confirm your e-mail address",
+            body=_BODY.format(link=link, code=code),
+            created_at=self._clock.now(),
+            kind="verification",
+        )
+        try:
+            sender.send(message, Recipient(address=address, name=person.name))
+        except DeliveryRefused as error:
+            raise InvalidInput("email.address", f"takes no mail: {error}", "Check it for typing errors.") from error
+        return address
+
+    def confirm_code(self, owner: str, code: str) -> None:
+        """Record that a person's address is theirs.
+
+        Raises:
+            InvalidInput: It is not the code that was sent, or it is no longer valid.
+        """
+
+        def take() -> str | None:
+            now = self._clock.now()
+            stored = self._records.load(ContactSecrets, owner)
+            pending = None if stored is None else stored.record.verification
+            if stored is None or pending is None or pending.code_until <= now or pending.code_tries_left <= 0:
+                return None
+            is_right = hmac.compare_digest(pending.code_hash, _code_hash(pending.link_hash, code))
+            left = None if is_right else pending.model_copy(update={"code_tries_left": pending.code_tries_left - 1})
+            changed = stored.record.model_copy(update={"verification": left, "updated_at": now})
+            self._records.write(changed, stored.version)  # a wrong code is counted before it is answered
+            return pending.address if is_right else None
+
+        address = retry_conflicts(f"verification of {owner}", take)
+        if address is None or not self._people.verify_address(owner, address):
+            hint = f"It has {_DIGITS} digits, {CODE_TRIES} tries and an hour. Have another mail sent."
+            raise InvalidInput("code", "is not the code that was sent to this address, or it is over", hint)
+
+    def confirm_link(self, token: str) -> None:
+        """Record that an address is somebody's, by the last part of a link's path.
+
+        Raises:
+            NotFound: No such link was sent, or it is over.
+        """
+        encoded, _, secret = token.partition(".")
+        owner = _decode(encoded)
+        stored = None if owner is None else self._records.load(ContactSecrets, owner)
+        pending = None if stored is None else stored.record.verification
+        if owner is None or pending is None or pending.link_until <= self._clock.now():
+            raise NotFound("link", "…")
+        is_right = hmac.compare_digest(pending.link_hash, secret_hash(secret))
+        # The link stays valid for its day: its answer may have been lost, and the person presses the button again.
+        if not is_right or not self._people.verify_address(owner, pending.address):
+            raise NotFound("link", "…")
+
+    def _store(self, owner: str, address: str, secret: str, code: str) -> None:
+        def write() -> None:
+            now = self._clock.now()
+            stored = self._records.load(ContactSecrets, owner)
+            empty = ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
+            link_hash = secret_hash(secret)
+            pending = Verification(
+                address=address,
+                link_hash=link_hash,
+                code_hash=_code_hash(link_hash, code),
+                code_tries_left=CODE_TRIES,
+                code_until=now + CODE_LIFETIME,
+                link_until=now + LINK_LIFETIME,
+            )
+            known = empty if stored is None else stored.record
+            changed = known.model_copy(update={"verification": pending, "updated_at": now})
+            self._records.write(changed, None if stored is None else stored.version)
+
+        retry_conflicts(f"verification of {owner}", write)
+
+
+_BODY: Final = """Somebody has given this address for messages about their tasks.
+
+If it was you, {link}enter this code within one hour: {code}
+
+If it was not you, do nothing: nothing else is sent to this address."""
+_LINK: Final = """open this link within a day:
+
+{link}
+
+or """
+
+
+def _code_hash(link_hash: str, code: str) -> str:
+    return secret_hash(link_hash, code)
+
+
+def _encode(owner: str) -> str:
+    return base64.urlsafe_b64encode(owner.encode()).decode().rstrip("=")
+
+
+def _decode(text: str) -> str | None:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return None

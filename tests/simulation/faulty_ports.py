@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, VersionedLock, VersionedTask
@@ -60,6 +61,10 @@ class FaultyStore:
     @property
     def records(self) -> RecordStore:
         return self._world.real_store.records
+
+    @property
+    def inbox(self) -> InboxStore:
+        return self._world.real_store.inbox
 
     def load(self, task_id: str) -> VersionedTask | None:
         return self._call("load", lambda: self._world.real_store.load(task_id))

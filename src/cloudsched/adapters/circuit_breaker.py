@@ -64,8 +64,12 @@ class CircuitBreakerProxy(Generic[P]):
         return guarded
 
 
+_PARTS = frozenset({"records", "inbox"})
+"""The properties of a port that are ports themselves."""
+
+
 class _GuardedPort:
-    """A port whose methods are all guarded, with those of its records, except `close`, which must always work."""
+    """A port whose methods are all guarded, with those of its parts, except `close`, which must always work."""
 
     def __init__(self, port: object, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._port = port
@@ -73,10 +77,10 @@ class _GuardedPort:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port's own
         value = getattr(self._port, name)
-        if name == "records":
-            guarded_records = _GuardedPort(value, self._guard)
-            setattr(self, name, guarded_records)
-            return guarded_records
+        if name in _PARTS:
+            guarded_part = _GuardedPort(value, self._guard)
+            setattr(self, name, guarded_part)
+            return guarded_part
         if name == "close" or not callable(value):
             return value
         guarded = self._guard(value)

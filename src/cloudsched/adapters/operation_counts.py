@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import (
@@ -87,6 +88,11 @@ class CountingStore:
     def records(self) -> RecordStore:
         """The records, whose operations are counted as well."""
         return CountingRecords(self._store.records, self._counts)
+
+    @property
+    def inbox(self) -> InboxStore:
+        """The inboxes; what people read is not counted."""
+        return self._store.inbox
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Pass on; one read."""

@@ -91,6 +91,33 @@ def verify(client: Client, owner: str, code: str | None) -> None:
 
 @people.command()
 @_owner_argument
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The most messages to show.")
+@_json_option
+@click.pass_obj
+def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
+    """Show a person's messages, the newest first; unread ones with a star."""
+    for _, message in zip(range(limit), client.inbox(owner), strict=False):
+        if as_json:
+            click.echo(to_json_line(message.to_wire()))
+            continue
+        star = " " if message.is_read else "*"
+        click.echo(f"{star} {message.created_at:%Y-%m-%d %H:%M:%S}  {to_printable(message.title)}  {message.id}")
+    if not as_json:
+        click.echo(f"{client.unread(owner)} unread")
+
+
+@people.command()
+@_owner_argument
+@click.argument("message_id", metavar="ID")
+@click.pass_obj
+def read(client: Client, owner: str, message_id: str) -> None:
+    """Mark a message as read."""
+    client.mark_read(owner, message_id)
+    click.echo(f"read {to_printable(message_id)}")
+
+
+@people.command()
+@_owner_argument
 @click.pass_obj
 def delete(client: Client, owner: str) -> None:
     """Delete a person's contacts and preferences; their tasks stay."""

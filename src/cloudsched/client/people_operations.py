@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.views import PersonView
+from cloudsched.domain.documents.execution import Message
 
 
 class PeopleOperations:
@@ -54,10 +55,26 @@ class PeopleOperations:
         return answer.read("a person", PersonView.model_validate)
 
     @operation
+    def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
+        """Mark a message in an owner's inbox as read, and return it."""
+        path = f"{_inbox_path(owner)}/messages/{quote(message_id, safe='')}/read"
+        return (yield ApiRequest("POST", path, {}, is_idempotent=True)).read("a message", Message.model_validate)
+
+    @operation
+    def unread(self, owner: str) -> Flow[int]:
+        """Return how many messages in an owner's inbox are unread; 1000 stands for that many or more."""
+        answer = yield ApiRequest("GET", f"{_inbox_path(owner)}/unread")
+        return answer.read("a count", lambda content: int(content["unread"]))
+
+    @operation
     def rotate_webhook_secret(self, owner: str) -> Flow[str]:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one, too."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/rotate", {})
         return answer.read("a secret", lambda content: str(content["webhookSecret"]))
+
+
+def _inbox_path(owner: str) -> str:
+    return f"/v1/inboxes/{quote(owner, safe='')}"
 
 
 def _person_path(owner: str) -> str:

@@ -35,6 +35,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.locks import Lock
+from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.page_tokens import make_token
 from cloudsched.engine.ports.store import Store, TaskQuery, VersionedLock
@@ -134,6 +135,10 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
         assert set(calls) == methods(Store), "call every method of the port"
         for call in calls.values():
             call()
+        assert methods(InboxStore) == {"mark_read", "count_unread", "remove_some"}
+        store.inbox.mark_read("ada", "m1", NOW)
+        store.inbox.count_unread("ada", 10)
+        store.inbox.remove_some("ada")
         for kind in RECORDS:
             store.records.list(kind, "ada", limit=5)
     with closing(FirestoreTaskCounter(**DATABASE)) as counter:

@@ -335,7 +335,17 @@ def test_a_text_that_is_too_long_for_its_index_is_refused(
 
 def test_indexed_texts_are_those_of_the_index_file() -> None:
     """Every indexed field is a checked text, an instant, a number or one of few values; a label is short."""
-    others = {"labels[]", "status", "createdAt", "nextExecutionTime", "wakeAt", "scheduledFor", "number", "writtenAt"}
+    others = {
+        "labels[]",
+        "status",
+        "createdAt",
+        "nextExecutionTime",
+        "wakeAt",
+        "scheduledFor",
+        "number",
+        "writtenAt",
+        "isRead",
+    }
     indexed = {(index.collection, field) for index in Indexes.from_file(INDEX_FILE) for field, _ in index.fields}
     checked = {(collection, ".".join(path)) for collection, paths in INDEXED_TEXTS.items() for path in paths}
     assert {(collection, field) for collection, field in indexed if field not in others} == checked

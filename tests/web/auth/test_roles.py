@@ -86,7 +86,7 @@ def body_for(operation: Operation) -> object:
 def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
     """Without credentials, each operation is a 401 that says how to authenticate."""
     path = operation.path.format(
-        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64
+        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64, messageId="m"
     )
     answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401

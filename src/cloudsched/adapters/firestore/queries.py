@@ -118,6 +118,15 @@ def build_owner_query(collection: str, owner: str, limit: int) -> Message:
     return query
 
 
+def build_unread_query(limit: int) -> Message:
+    """Return the query for an owner's messages that were not read."""
+    query = _Query(from_=[{"collection_id": "messages"}], limit={"value": limit})
+    condition = query.where.field_filter
+    condition.field.field_path, condition.op = "isRead", _Operator.EQUAL
+    condition.value.boolean_value = False
+    return query
+
+
 def build_waiter_query(
     limit: int, after: str | None = None, task_ids: Sequence[str] | None = None, worker_group: str | None = None
 ) -> Message:

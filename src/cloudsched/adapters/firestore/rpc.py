@@ -133,6 +133,23 @@ class FirestoreRpc:
         """
         return [answer.document for answer in self._run_query(parent, query) if answer.HasField("document")]
 
+    def count(self, parent: str, query: Message) -> int:
+        """Return how many documents match a query, at most the query's limit.
+
+        Raises:
+            StoreUnavailable: Firestore did not respond before the deadline, or refused.
+        """
+        method = self._bind_method(
+            "RunAggregationQuery",
+            firestore.RunAggregationQueryRequest,
+            firestore.RunAggregationQueryResponse,
+            is_stream=True,
+        )
+        aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
+        request = firestore.RunAggregationQueryRequest.pb()(parent=parent, structured_aggregation_query=aggregation)
+        responses = self._read_stream(method, request, "owner")
+        return sum(response.result.aggregate_fields["n"].integer_value for response in responses)
+
     def fetch_time(self, parent: str) -> datetime:
         """Return Firestore's current time, from a query without results.
 

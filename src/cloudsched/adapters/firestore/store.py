@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters.firestore.inbox import FirestoreInbox
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, build_precondition_write, with_precondition
 from cloudsched.adapters.firestore.queries import (
@@ -103,6 +104,7 @@ class FirestoreStore:
         self._documents = f"{path}/documents"
         self._rpc = FirestoreRpc(path, emulator, deadline)
         self.records = FirestoreRecords(self._rpc, self._documents)
+        self.inbox = FirestoreInbox(self._rpc, self._documents)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""

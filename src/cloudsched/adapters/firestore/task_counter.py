@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import firestore
 from google.cloud.firestore_v1.types import query as proto
 
 from cloudsched.adapters.firestore.queries import Listing
@@ -19,7 +18,6 @@ from cloudsched.engine.ports.task_counter import UNFINISHED_STATUSES
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.adapters.google.channel import Message
 
 _DEADLINE = timedelta(seconds=5)
 
@@ -34,7 +32,7 @@ class FirestoreTaskCounter:
     """
 
     def __init__(self, *, project: str, database: str, emulator: str | None) -> None:
-        self._rpc = _CountRpc(f"projects/{project}/databases/{database}", emulator, _DEADLINE)
+        self._rpc = FirestoreRpc(f"projects/{project}/databases/{database}", emulator, _DEADLINE)
         self._parent = f"projects/{project}/databases/{database}/documents"
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
@@ -61,24 +59,3 @@ class FirestoreTaskCounter:
     def close(self) -> None:
         """Close the channel."""
         self._rpc.close()
-
-
-class _CountRpc(FirestoreRpc):
-    """Firestore's RPCs, with the one that runs aggregation queries."""
-
-    def count(self, parent: str, query: Message) -> int:
-        """Return how many documents match a query, at most the query's limit.
-
-        Raises:
-            StoreUnavailable: Firestore did not respond before the deadline, or refused.
-        """
-        method = self._bind_method(
-            "RunAggregationQuery",
-            firestore.RunAggregationQueryRequest,
-            firestore.RunAggregationQueryResponse,
-            is_stream=True,
-        )
-        aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
-        request = firestore.RunAggregationQueryRequest.pb()(parent=parent, structured_aggregation_query=aggregation)
-        responses = self._read_stream(method, request, "owner")
-        return sum(response.result.aggregate_fields["n"].integer_value for response in responses)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from cloudsched.adapters.sqlite.database import Database, Row
+from cloudsched.adapters.sqlite.inbox import SqliteInbox
 from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
 from cloudsched.adapters.sqlite.queries import (
     BODY,
@@ -104,6 +105,7 @@ class SqliteStore:
         """
         self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self.records = SqliteRecords(self._database)
+        self.inbox = SqliteInbox(self._database)
         self._on_removed = on_removed
 
     @property

@@ -270,5 +270,8 @@ class Message(Document):
     title: str
     body: str
     created_at: Instant
+    is_read: bool = False
+    read_at: Instant | None = None
+    """When its owner has read it first."""
     expire_at: Instant | None = None
     """When the store may remove it."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.version import Version
 
@@ -171,6 +172,11 @@ class Store(Protocol):
     @property
     def records(self) -> RecordStore:
         """The documents that callers write as a whole."""
+        ...
+
+    @property
+    def inbox(self) -> InboxStore:
+        """What becomes of messages after they were delivered."""
         ...
 
     def load(self, task_id: str) -> VersionedTask | None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response, occurrence_to_json, page_response, task_response
 from cloudsched.web.api.task_operations import CHANGE
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.web.api.call import ApiCall
+
+MAX_UNREAD = 1000
+"""How many unread messages are counted."""
 
 
 @operation("POST", "/v1/tasks/{taskId}/trigger", "Executions", response_schema="Task", **CHANGE)
@@ -140,3 +145,35 @@ def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
     call.caller.require_inbox(owner)
     page = call.app.inbox(owner, **query.to_arguments())
     return page_response("messages", page, (message.to_wire() for message in page.items))
+
+
+@operation(
+    "POST",
+    "/v1/inboxes/{owner}/messages/{messageId}/read",
+    "Inboxes",
+    right=Right.WRITE,
+    response_schema="Message",
+    error_statuses=(404,),
+)
+def mark_message_read(call: ApiCall) -> Response:
+    """Mark a message as read.
+
+    `readAt` is when it was marked first; repeating it changes nothing.
+    """
+    owner, key = call.path["owner"], call.path["messageId"]
+    call.caller.require_inbox(owner)
+    message = call.app.store.inbox.mark_read(owner, key, call.app.clock.now())
+    if message is None:
+        raise NotFound("message", key)
+    return json_response(message.to_wire())
+
+
+@operation("GET", "/v1/inboxes/{owner}/unread", "Inboxes", response_schema="UnreadCount", error_statuses=(404,))
+def count_unread_messages(call: ApiCall) -> Response:
+    """Count an owner's unread messages.
+
+    At most 1000 are counted.
+    """
+    owner = call.path["owner"]
+    call.caller.require_inbox(owner)
+    return json_response({"unread": call.app.store.inbox.count_unread(owner, MAX_UNREAD)})

@@ -186,6 +186,7 @@ _MESSAGE: Final[Json] = {
     "executionId": "20270104T080000Z",
     "title": "Weekday report",
     "body": "Sales are up by 3 %.",
+    "isRead": False,
     "createdAt": "2027-01-04T08:00:02.480Z",
 }
 _FEED: Final[Json] = {
@@ -232,6 +233,8 @@ _RESPONSES: Final[dict[str, Json]] = {
         "isCancelled": False,
     },
     "MessagePage": {"messages": [_MESSAGE]},
+    "Message": {**_MESSAGE, "isRead": True, "readAt": "2027-01-04T08:05:00Z"},
+    "UnreadCount": {"unread": 3},
     "Person": _PERSON,
     "SavedPerson": {**_PERSON, "webhookSecret": _WEBHOOK_SECRET},
     "VerificationStatus": {"address": "ada@example.com", "verified": False},

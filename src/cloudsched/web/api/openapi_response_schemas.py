@@ -34,6 +34,7 @@ def build_response_schemas() -> Json:
         "Claim": _claim_schema(),
         "HeartbeatResult": _heartbeat_schema(),
         "MessagePage": object_schema({"messages": array_schema(ref("Message")), **token}, "messages"),
+        "UnreadCount": object_schema({"unread": {"type": "integer", "minimum": 0, "maximum": 1000}}, "unread"),
         "Feed": object_schema(feed, *feed),
         "Feeds": object_schema({"feeds": array_schema(ref("Feed"))}, "feeds"),
         "NewFeedAddress": object_schema({**feed, "url": {"type": "string", "format": "uri"}}, *feed, "url"),

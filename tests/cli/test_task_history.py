@@ -85,6 +85,16 @@ def test_a_task_can_be_deleted(tasks: Tasks) -> None:
     assert tasks("get", "t").code == 2
 
 
+def test_why_says_one_sentence_first(tasks: Tasks) -> None:
+    """The status and the reason, then the evidence; as JSON what the API says."""
+    tasks(*GREET, *DAILY)
+    tasks("trigger", "t")
+    status, *others = tasks("why", "t").out.splitlines()
+    assert status.startswith(("ACTIVE: The run that was triggered starts", "ACTIVE: It was due"))
+    assert others[0].startswith("  - The next occurrence, on 2027-01-01 at 09:00:00 (Europe/Paris), is skipped")
+    assert json.loads(tasks("why", "t", "--json").out)["findings"][1]["reason"] == "OVERLAP"
+
+
 def test_upcoming_shows_both_clocks(tasks: Tasks) -> None:
     """In the task's zone and in UTC, or in another zone; as JSON, instants."""
     tasks(*GREET, *DAILY)

@@ -40,6 +40,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "pause": lambda client: client.pause("t"),
     "send_event": lambda client: client.send_event("t", "go"),
     "tree": lambda client: client.tree("t"),
+    "explain": lambda client: client.explain("t"),
     "upcoming": lambda client: client.upcoming("t"),
     "executions": lambda client: list(client.executions("t")),
     "execution": lambda client: client.execution("t", "x"),

@@ -1,4 +1,4 @@
-"""``cloudsched tasks backfill`` and ``upcoming``: a task's past occurrences run again, and its next ones."""
+"""``cloudsched tasks backfill``, ``upcoming`` and ``why``: occurrences of the past again, the next ones, and why."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.output import Printer, make_console
 from cloudsched.errors import InvalidSchedule
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
@@ -30,6 +31,22 @@ def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: st
     """
     first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
     Printer(as_json=as_json).print_task(client.backfill(task_id, first, last))
+
+
+@click.command()
+@click.argument("task_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def why(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Say why a task runs when it does, or does not run."""
+    explanation = client.explain(task_id)
+    if as_json:
+        click.echo(to_json_line(explanation.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return
+    summary, *others = (to_printable(finding.sentence) for finding in explanation.findings)
+    click.echo(f"{explanation.status}: {summary}")
+    for sentence in others:
+        click.echo(f"  - {sentence}")
 
 
 @click.command()

@@ -13,7 +13,7 @@ import click
 
 from cloudsched.cli.api_group import ApiGroup, api_options
 from cloudsched.cli.instants import parse_instant
-from cloudsched.cli.occurrences import backfill, upcoming
+from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.output import Printer
 from cloudsched.cli.tree import send, tree
 from cloudsched.domain.documents.task import TaskStatus
@@ -50,6 +50,7 @@ _SYNONYMS = {
     "log": "logs",
     "event": "send",
     "next": "upcoming",
+    "explain": "why",
 }
 
 
@@ -59,7 +60,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (tree, send, backfill, upcoming):
+for _command in (tree, send, backfill, upcoming, why):
     tasks.add_command(_command)
 
 

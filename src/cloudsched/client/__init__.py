@@ -5,7 +5,17 @@ Needs no Google package. May import the domain's documents, which the API's answ
 
 from cloudsched.client.client import AsyncClient, Client
 from cloudsched.client.connection import RETRIES
-from cloudsched.client.views import ClaimView, Created, FeedView, HeartbeatResult, PersonView, TaskView, TreeView
+from cloudsched.client.views import (
+    ClaimView,
+    Created,
+    ExplanationView,
+    FeedView,
+    FindingView,
+    HeartbeatResult,
+    PersonView,
+    TaskView,
+    TreeView,
+)
 
 __all__ = [
     "RETRIES",
@@ -13,7 +23,9 @@ __all__ = [
     "ClaimView",
     "Client",
     "Created",
+    "ExplanationView",
     "FeedView",
+    "FindingView",
     "HeartbeatResult",
     "PersonView",
     "TaskView",

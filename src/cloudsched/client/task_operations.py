@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, operation
 from cloudsched.client.problems import error_from_problem
 from cloudsched.client.responses import parse_task
-from cloudsched.client.views import Created, FeedView, TaskView, TreeView
+from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
@@ -141,6 +141,12 @@ class TaskOperations:
         query = None if execution_id is None else {"executionId": execution_id}
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/tree", query=query)
         return response.read("a tree", TreeView.model_validate)
+
+    @operation
+    def explain(self, task_id: str) -> Flow[ExplanationView]:
+        """Return why a task runs when it does, or does not run."""
+        response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain")
+        return response.read("an explanation", ExplanationView.model_validate)
 
     @operation
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:

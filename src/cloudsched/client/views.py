@@ -96,6 +96,25 @@ class PersonView(_View):
     """What a new webhook's messages are signed with; only in the response to the call that sets its URL."""
 
 
+class FindingView(_View):
+    """One reason why a task runs or does not, with its evidence."""
+
+    reason: str
+    sentence: str
+    at: datetime | None = None
+    execution_id: str | None = None
+
+
+class ExplanationView(_View):
+    """Why a task runs when it does, or does not run."""
+
+    task_id: str
+    status: TaskStatus
+    summary: str
+    findings: tuple[FindingView, ...]
+    """What matters most comes first."""
+
+
 class TreeView(_View):
     """A task and the calls that it made, in order."""
 

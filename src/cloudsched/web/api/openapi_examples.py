@@ -204,6 +204,7 @@ _PERSON: Final[Json] = {
     "updatedAt": "2027-01-04T08:00:00Z",
 }
 _WEBHOOK_SECRET: Final = "whsec_EXAMPLEsecretOfAWebhook000000000000000000000="  # noqa: S105 - an example
+_WHY = "It waits for a worker on the queue 'gpu', since 2027-01-04 at 09:00:00 (Europe/Paris); none has claimed it."
 _RESPONSES: Final[dict[str, Json]] = {
     "Task": _TASK,
     "ReportedTask": _TASK,
@@ -242,6 +243,12 @@ _RESPONSES: Final[dict[str, Json]] = {
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
     "Occurrences": {"occurrences": [_OCCURRENCE]},
+    "Explanation": {
+        "taskId": "standup",
+        "status": "ACTIVE",
+        "summary": _WHY,
+        "findings": [{"reason": "WAITING_FOR_WORKER", "sentence": _WHY, "at": "2027-01-04T08:00:00Z"}],
+    },
     "SchedulePreview": {
         "description": "Every weekday at 09:00 (Europe/Paris)",
         "schedule": _TASK["schedule"],

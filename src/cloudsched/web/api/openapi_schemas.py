@@ -15,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
+from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_response_schemas import (
@@ -47,7 +48,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
-_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message, Person)
+_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message, Person, Explanation)
 
 
 _SECONDS = "In seconds."
@@ -191,6 +192,7 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         "Person",
         "SavedPerson",
         *build_response_schemas(),
+        *_model_names(_RESPONSE_MODELS),
         *_model_names(_REQUEST_MODELS),
     }
     used = _find_reachable(candidates, roots)

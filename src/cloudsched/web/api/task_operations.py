@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from werkzeug.wrappers import Response
 
+from cloudsched.engine.tasks import explanations as explain
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.batch import create_batch
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
@@ -159,3 +160,21 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     A large tree is cut: `omittedChildren` says how many calls were left out at each task.
     """
     return json_response(tree_to_json(call.app.tree(call.task_id, query.execution_id)))
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/explain",
+    "Tasks",
+    response_schema="Explanation",
+    error_statuses=(404,),
+)
+def explain_task(call: ApiCall) -> Response:
+    """Explain why a task runs when it does, or does not run.
+
+    One sentence first, the evidence below it: open runs, locks, workers, retries, pauses, overlaps, and what the sweep
+    has still to do. Only callers who see the tasks of all owners learn which tasks hold a lock.
+    """
+    shows_holders = call.caller.visible_owner is None
+    app, task = call.app, call.app.get(call.task_id)
+    return json_response(explain.explain_task(app.store, app.clock, task, shows_holders=shows_holders).to_wire())

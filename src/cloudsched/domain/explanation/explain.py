@@ -1,0 +1,127 @@
+"""Find why a task runs when it does, or does not run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.explanation.open_runs import explain_lock, explain_run, say_due, say_instant
+from cloudsched.domain.transitions.planning import start_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.explanation.findings import Evidence
+
+SWEEP_TOLERANCE = timedelta(minutes=3)
+"""How late the sweep may be before it is mentioned: it runs once a minute, and leaves dispatches a minute to arrive."""
+_OVERLAPS = {
+    Overlap.SKIP: "is skipped if it comes due before that has ended",
+    Overlap.BUFFER: "runs after that has ended",
+}
+
+
+def explain(evidence: Evidence) -> Explanation:
+    """Return why a task runs when it does, or does not run; what matters most comes first."""
+    findings = tuple(_find(evidence))
+    task = evidence.task
+    return Explanation(task_id=task.id, status=task.status, summary=findings[0].sentence, findings=findings)
+
+
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    task = evidence.task
+    if task.status is TaskStatus.PAUSED:
+        yield _explain_pause(evidence)
+    runs = sorted(task.runs, key=lambda run: (run.lease is None, run.due_at))
+    open_runs = [explain_run(evidence, run) for run in runs]
+    if task.status is TaskStatus.ACTIVE:
+        yield from open_runs
+        yield from _explain_plan(evidence)
+    elif task.status is TaskStatus.PAUSED:
+        yield from open_runs
+    else:
+        yield _explain_end(evidence)
+        yield from open_runs
+    yield from _explain_repairs(evidence)
+    if evidence.last is not None:
+        yield _explain_last(evidence)
+
+
+def _explain_pause(evidence: Evidence) -> Finding:
+    task = evidence.task
+    who = " by a user" if task.paused_by is Authority.USERS else ""
+    sentence = f"It was paused{who} {say_instant(task, task.status_changed_at)}, and starts nothing until it is resumed"
+    sentence = _with_message(sentence, task.message)
+    return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)
+
+
+def _explain_end(evidence: Evidence) -> Finding:
+    task = evidence.task
+    sentence = (
+        f"It is {task.status} since {say_instant(task, task.status_changed_at).removeprefix('on ')}, and runs no more"
+    )
+    return Finding(reason=Reason.ENDED, sentence=_with_message(sentence, task.message), at=task.status_changed_at)
+
+
+def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what is known of the next occurrence, and of those that wait behind it."""
+    task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
+    if occurrence is not None:
+        start = start_time(task, occurrence)
+        if task.runs and task.overlap is not Overlap.ALLOW:
+            sentence = f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
+            yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
+        elif start > now:
+            delay = "" if start == occurrence else f", {(start - occurrence).total_seconds():g} s later by its jitter"
+            sentence = f"It runs next {say_instant(task, occurrence)}{delay}."
+            yield Finding(reason=Reason.SCHEDULED, sentence=sentence, at=start)
+        elif evidence.waiting:
+            yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
+        else:
+            yield Finding(reason=Reason.DUE, sentence=say_due(task, start), at=start)
+    elif not task.runs:
+        yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
+    for due in task.backlog:
+        since = say_instant(task, due.next_at).removeprefix("on ")
+        sentence = f"Occurrences from before a pause are still to run, from {since} on."
+        yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
+    if task.backfill is not None:
+        until = say_instant(task, task.backfill.until).removeprefix("on ")
+        sentence = f"A backfill runs past occurrences again, up to that of {until}."
+        yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
+
+
+def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what the sweep has to do for the task, and whether it seems to run."""
+    task, now = evidence.task, evidence.now
+    if task.deferred:
+        sentence = "The queue could not be reached after the last change. The sweep sends what is missing."
+        yield Finding(reason=Reason.DEFERRED, sentence=sentence)
+    if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now:
+        since = say_instant(task, task.wake_at)
+        sentence = f"The sweep should have looked after it {since}: it seems not to run, or not to keep up."
+        yield Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=task.wake_at)
+
+
+def _explain_last(evidence: Evidence) -> Finding:
+    task, last = evidence.task, evidence.last
+    assert last is not None  # noqa: S101 - the caller has it
+    sentence = f"Its last occurrence, {say_instant(task, last.scheduled_for)}, is {last.status}"
+    why = last.message or ""
+    if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
+        why = f"{last.error.type}: {last.error.message}"
+    return Finding(
+        reason=Reason.LAST_OUTCOME,
+        sentence=_with_message(sentence, why),
+        at=last.scheduled_for,
+        execution_id=last.id,
+    )
+
+
+def _with_message(sentence: str, message: str) -> str:
+    return f"{sentence}: {message}" if message else f"{sentence}."

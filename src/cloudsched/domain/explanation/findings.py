@@ -1,0 +1,87 @@
+"""The form of an explanation, and what it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.task import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.locks import Lock, Waiter
+
+
+class Reason(StrEnum):
+    """Why a task runs, waits or does not run."""
+
+    ENDED = "ENDED"
+    """It has a final status."""
+    PAUSED = "PAUSED"
+    RUNNING = "RUNNING"
+    LEASE_ENDED = "LEASE_ENDED"
+    """An attempt has not reported by its lease's end."""
+    RETRYING = "RETRYING"
+    """It waits for the next attempt."""
+    WAITING_FOR_WORKER = "WAITING_FOR_WORKER"
+    WAITING_FOR_LOCK = "WAITING_FOR_LOCK"
+    WAITING_FOR_EVENT = "WAITING_FOR_EVENT"
+    WAITING_FOR_CALLS = "WAITING_FOR_CALLS"
+    WAITING_FOR_QUOTA = "WAITING_FOR_QUOTA"
+    SLEEPING = "SLEEPING"
+    DUE = "DUE"
+    """It is due, and its dispatch has not arrived."""
+    SCHEDULED = "SCHEDULED"
+    """It runs later."""
+    OVERLAP = "OVERLAP"
+    """An open run decides what becomes of the next occurrence."""
+    BACKLOG = "BACKLOG"
+    """Occurrences from before a pause, or of a backfill, are still to run."""
+    DEFERRED = "DEFERRED"
+    """The queue could not be reached; the sweep sends what is missing."""
+    SWEEP_IS_LATE = "SWEEP_IS_LATE"
+    LAST_OUTCOME = "LAST_OUTCOME"
+
+
+class Finding(WireModel):
+    """One reason, with its evidence."""
+
+    reason: Reason
+    sentence: str
+    at: Instant | None = None
+    """The instant that it is about: of the next attempt, of a lease's end, of a status."""
+    execution_id: str | None = None
+    """The execution that it is about; None if it is about the task."""
+
+
+class Explanation(WireModel):
+    """Why a task runs when it does, or does not run."""
+
+    task_id: str
+    status: TaskStatus
+    summary: str
+    """The sentence of the first finding."""
+    findings: tuple[Finding, ...]
+    """What matters most comes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the store says of a task."""
+
+    task: Task
+    now: datetime
+    lock: Lock | None = None
+    """The lock that its runs take, as far as it was read; None if they take none."""
+    waiting: Sequence[Waiter] = ()
+    """The task's entries in that lock's wait list."""
+    shows_holders: bool = False
+    """Whether the reader may learn which tasks hold the lock."""
+    last: Execution | None = None
+    """Its last record."""

@@ -1,0 +1,119 @@
+"""Why one open run of a task runs, waits or is late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import Trigger, WaitingFor
+from cloudsched.domain.explanation.findings import Finding, Reason
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Lease, Run, Suspension
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.explanation.findings import Evidence
+
+
+def explain_run(evidence: Evidence, run: Run) -> Finding:
+    """Return why an open run is where it is."""
+    reason, sentence, at = _find(evidence, run)
+    return Finding(reason=reason, sentence=sentence, at=at, execution_id=run.execution_id)
+
+
+def _find(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime]:
+    if run.lease is not None:
+        return _explain_lease(evidence, run, run.lease)
+    return _explain_wait(evidence, run) or _explain_time(evidence, run)
+
+
+def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> tuple[Reason, str, datetime]:
+    task = evidence.task
+    who = "an executor" if lease.worker is None else f"worker {lease.worker!r}"
+    begun, until = say_instant(task, lease.started_at), say_instant(task, lease.until)
+    if lease.until > evidence.now:
+        since = begun.removeprefix("on ")
+        return Reason.RUNNING, f"Attempt {run.attempt} is running on {who} since {since}.", lease.until
+    sentence = f"Attempt {run.attempt}, which {who} began {begun}, has not reported, and its lease ended {until}. "
+    return Reason.LEASE_ENDED, sentence + "The next dispatch or sweep records it as TIMED_OUT.", lease.until
+
+
+def _explain_wait(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime] | None:
+    task = evidence.task
+    if any(entry.execution_id == run.execution_id for entry in evidence.waiting) or (
+        run.waiting_for is WaitingFor.LOCK
+    ):
+        return Reason.WAITING_FOR_LOCK, explain_lock(evidence), run.due_at
+    if run.waiting_for is WaitingFor.WORKER:
+        return Reason.WAITING_FOR_WORKER, _explain_offer(task, run), run.due_at
+    if run.suspension is not None and run.suspension_count:
+        reason, sentence = _explain_suspension(task, run, run.suspension)
+        return reason, sentence, run.due_at
+    return None
+
+
+def _explain_time(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime]:
+    task = evidence.task
+    if run.due_at <= evidence.now:
+        return Reason.DUE, say_due(task, run.due_at), run.due_at
+    if run.attempt > 1:
+        return Reason.RETRYING, _explain_retry(task, run), run.due_at
+    what = {Trigger.MANUAL: "The run that was triggered", Trigger.BACKFILL: "The occurrence of a backfill"}
+    name = what.get(run.trigger, f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}")
+    return Reason.SCHEDULED, f"{name} starts {say_instant(task, run.due_at)}.", run.due_at
+
+
+def explain_lock(evidence: Evidence) -> str:
+    """Return the sentence of a run that waits for its task's lock."""
+    task, lock = evidence.task, evidence.lock
+    holders = [] if lock is None else [one for one in lock.holders if one.until > evidence.now]
+    sentence = f"It waits for the lock {task.lock_key!r}, which at most {task.lock_limit} may hold at once"
+    if not holders:
+        return f"{sentence}. Nobody holds it now, so it is granted with the next dispatch or sweep."
+    until = say_instant(task, max(one.until for one in holders))
+    if evidence.shows_holders:
+        who = ", ".join(f"task {one.task_id}" for one in holders)
+        return f"{sentence}. Held by {who}, until {until.removeprefix('on ')} at the latest unless renewed."
+    count = "one run holds" if len(holders) == 1 else f"{len(holders)} runs hold"
+    return f"{sentence}. Now {count} it, until {until.removeprefix('on ')} at the latest unless renewed."
+
+
+def say_due(task: Task, at: datetime) -> str:
+    """Return the sentence of what is due and has not begun."""
+    was_due = f"It was due {say_instant(task, at)}, and its dispatch has not arrived yet"
+    return f"{was_due}. If that was lost, the sweep sends another."
+
+
+def say_instant(task: Task, at: datetime) -> str:
+    """Return an instant in the task's time zone, to stand in a sentence: "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
+    return f"on {at.astimezone(load_tzinfo(task.timezone)):%Y-%m-%d at %H:%M:%S} ({task.timezone})"
+
+
+def _explain_offer(task: Task, run: Run) -> str:
+    queue = task.pull.queue if task.pull else ""
+    skill = f" with the skill {task.pull.skill!r}" if task.pull and task.pull.skill else ""
+    since = say_instant(task, run.due_at).removeprefix("on ")
+    return f"It waits for a worker{skill} on the queue {queue!r}, since {since}; none has claimed it."
+
+
+def _explain_retry(task: Task, run: Run) -> str:
+    sentence = f"Attempt {run.attempt} starts {say_instant(task, run.due_at)}."
+    last = run.attempts[-1] if run.attempts else None
+    if last is None or last.error is None:
+        return sentence
+    return f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
+
+
+def _explain_suspension(task: Task, run: Run, suspension: Suspension) -> tuple[Reason, str]:
+    until = say_instant(task, run.due_at).removeprefix("on ")
+    if suspension.quota_refusal is not None:
+        return Reason.WAITING_FOR_QUOTA, f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
+    if suspension.events:
+        names = " or ".join(repr(name) for name in suspension.events)
+        return Reason.WAITING_FOR_EVENT, f"Its handler waits for the event {names}, until {until} at the latest."
+    if suspension.calls:
+        which = "one of its" if suspension.any_call else "its"
+        calls = "call" if len(suspension.calls) == 1 else f"{len(suspension.calls)} calls"
+        return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}."
+    return Reason.SLEEPING, f"Its handler sleeps until {until}."

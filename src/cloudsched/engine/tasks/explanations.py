@@ -1,0 +1,41 @@
+"""Read what explains a task: the lock that it takes, its place there, and its last record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.explanation.explain import explain
+from cloudsched.domain.explanation.findings import Evidence
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.explanation.findings import Explanation
+    from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+
+_MAX_ENTRIES = 20
+"""How many of a task's places in a wait list are read: no more runs of one task can be open."""
+
+
+def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool) -> Explanation:
+    """Return why a task runs when it does, or does not run.
+
+    Reads its last record if it has one; the lock and the task's places in its wait list if it takes one.
+
+    Args:
+        store: The store.
+        clock: The engine's clock.
+        task: The task as it was read.
+        shows_holders: Whether the reader may learn which tasks hold its lock.
+    """
+    key, lock = task.scoped_lock_key, None
+    waiting: tuple[Waiter, ...] = ()
+    if key is not None and task.wake_at is not None:
+        lock = store.load_lock(key).lock
+        entries = store.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
+        waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
+    last = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
+    return explain(
+        Evidence(task=task, now=clock.now(), lock=lock, waiting=waiting, shows_holders=shows_holders, last=last)
+    )

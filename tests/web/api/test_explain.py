@@ -1,0 +1,192 @@
+"""Why a task runs when it does or does not run, in every situation that the engine knows."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Done, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.execution import Run, Suspension
+from cloudsched.domain.explanation.explain import explain
+from cloudsched.domain.explanation.findings import Evidence, Reason
+from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.testing import START
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.web.conftest import Call
+
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=5), timezone="Europe/Paris")
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers that succeed, fail, and wait."""
+    app = App(Settings())
+
+    @app.handler("work", retry=2)
+    def work(payload: dict[str, Any]) -> None:
+        if payload.get("fails"):
+            raise ConnectionError("the printer is out of paper")
+
+    @app.handler("order")
+    def order(ctx: Context, payload: dict[str, Any]) -> Done:
+        if payload["waits_for"] == "sleep":
+            ctx.sleep(timedelta(days=1))
+        elif payload["waits_for"] == "event":
+            ctx.wait_for("approved", timeout=timedelta(days=1))
+        else:
+            ctx.call("work", pull="gpu").result()
+        return Done()
+
+    return app
+
+
+@pytest.fixture
+def why(call: Call) -> Callable[..., dict[str, Any]]:
+    """Return the explanation of a task, after checking what holds for all of them."""
+
+    def ask(task: Task) -> dict[str, Any]:
+        answer = call("GET", f"/v1/tasks/{task.id}/explain")
+        assert answer.status_code == 200, answer.text
+        content: dict[str, Any] = answer.get_json()
+        assert content["summary"] == content["findings"][0]["sentence"]
+        assert all(each["sentence"].endswith((".", "paper")) for each in content["findings"]), content
+        return content
+
+    return ask
+
+
+def reasons(explanation: dict[str, Any]) -> list[str]:
+    return [each["reason"] for each in explanation["findings"]]
+
+
+def test_what_is_to_come(why: Callable[..., Any], create: Callable[..., Task], sim: Simulation) -> None:
+    """The next occurrence in the task's zone; once it is due and its dispatch was lost, that; then the late sweep."""
+    task = create(schedule=HOURLY)
+    assert reasons(why(task)) == [Reason.SCHEDULED]
+    sim.advance(timedelta(minutes=30))
+    found = why(task)
+    assert reasons(found) == [Reason.SCHEDULED, Reason.LAST_OUTCOME]
+    assert "(Europe/Paris)" in found["summary"]
+    assert "SUCCEEDED" in found["findings"][-1]["sentence"]
+    sim.queue.purge()
+    sim.clock.advance(timedelta(minutes=36))
+    assert reasons(why(task))[0] == Reason.DUE
+    sim.clock.advance(timedelta(minutes=10))
+    assert Reason.SWEEP_IS_LATE in reasons(why(task))
+
+
+def test_a_pause_and_an_end(why: Callable[..., Any], create: Callable[..., Task], app: App) -> None:
+    """With the message that the task has."""
+    task = create(schedule=HOURLY)
+    app.pause(task.id)
+    assert reasons(why(task)) == [Reason.PAUSED]
+    app.cancel(task.id)
+    found = why(task)
+    assert (reasons(found)[0], found["status"]) == (Reason.ENDED, "CANCELLED")
+
+
+def test_a_retry_says_what_failed(why: Callable[..., Any], create: Callable[..., Task], sim: Simulation) -> None:
+    """And when the next attempt starts; what the occurrence after it waits for."""
+    task = create(schedule=HOURLY, payload={"fails": True})
+    sim.advance(timedelta(minutes=5, seconds=3))
+    found = why(task)
+    assert reasons(found)[:2] == [Reason.RETRYING, Reason.OVERLAP]
+    assert "the printer is out of paper" in found["summary"]
+
+
+@pytest.mark.parametrize(
+    ("waits_for", "reason"),
+    [("sleep", Reason.SLEEPING), ("event", Reason.WAITING_FOR_EVENT), ("call", Reason.WAITING_FOR_CALLS)],
+)
+def test_a_durable_handler_that_waits(
+    why: Callable[..., Any], create: Callable[..., Task], sim: Simulation, waits_for: str, reason: Reason
+) -> None:
+    """For an instant, an event or a call."""
+    task = create(handler="order", payload={"waits_for": waits_for})
+    sim.advance(timedelta(minutes=5))
+    found = why(task)
+    assert reasons(found)[0] == reason
+    assert waits_for != "event" or "'approved'" in found["summary"]
+
+
+def test_work_that_no_worker_has_claimed(why: Callable[..., Any], create: Callable[..., Task], sim: Simulation) -> None:
+    """The queue and the skill that a worker needs."""
+    task = create(pull={"queue": "gpu", "skill": "cuda"})
+    sim.advance(timedelta(minutes=1))
+    found = why(task)
+    assert reasons(found)[0] == Reason.WAITING_FOR_WORKER
+    assert "'cuda'" in found["summary"]
+    assert "'gpu'" in found["summary"]
+
+
+def test_who_holds_the_lock(call: Call, create: Callable[..., Task], sim: Simulation, app: App) -> None:
+    """An admin learns which task, a user only how many runs hold it; the holder runs, then it is late."""
+    holder = create(title="First", lock_key="printer", pull="gpu")
+    waiter = create(title="Second", lock_key="printer", schedule=Schedule.once(START + timedelta(minutes=2)))
+    sim.advance(timedelta(minutes=1))
+    (claim,) = call("POST", "/v1/queues/gpu/claim", {"worker": "w1"}).get_json()["claims"]
+    assert claim["task"]["id"] == holder.id
+    sim.advance(timedelta(minutes=1, seconds=30))
+    found = {
+        shown: explain_task(app.store, app.clock, app.get(waiter.id), shows_holders=shown) for shown in (True, False)
+    }
+    assert {each.findings[0].reason for each in found.values()} == {Reason.WAITING_FOR_LOCK}
+    assert holder.id in found[True].summary
+    assert holder.id not in str(found[False])
+    assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.RUNNING
+    sim.clock.advance(timedelta(hours=2))
+    assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.LEASE_ENDED
+
+
+def test_what_a_backfill_and_a_pause_have_left(
+    why: Callable[..., Any], create: Callable[..., Task], sim: Simulation, app: App
+) -> None:
+    """Past occurrences that are still to run."""
+    task = create(schedule=HOURLY, catch_up={"mode": "all"})
+    sim.advance(timedelta(hours=3))
+    app.pause(task.id)
+    sim.clock.advance(timedelta(minutes=1))
+    app.resume(task.id)
+    app.backfill(task.id, START, sim.now)
+    assert Reason.BACKLOG in reasons(why(task))
+
+
+def test_a_user_learns_no_task_of_another(app: App, simulate: Callable[..., Simulation]) -> None:
+    """A task that they may not see is explained like one that there is not."""
+    key, kept = create_key("k", Role.USER, "bob")
+    sim = simulate(access=Access(api_keys=(str(kept),)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    hidden = app.create(owner="ada", title="Work", handler="work")
+    for task_id in (hidden.id, "none"):
+        answer = client.open(f"/v1/tasks/{task_id}/explain", method="GET", headers={"X-Api-Key": key})
+        assert answer.status_code == 404
+
+
+@pytest.mark.usefixtures("sim")
+def test_each_reason_has_a_sentence(create: Callable[..., Task]) -> None:
+    """What the queue's outage and a full quota mean; with these, every reason is tested in this file."""
+    task = create()
+    suspension = Suspension(at=START, reason="quota", quota_refusal="ada has 5 active tasks, as many as allowed.")
+    run = Run(execution_id="e", scheduled_for=START, due_at=START, suspension=suspension, suspension_count=1)
+    stuck = task.model_copy(update={"deferred": True, "runs": (run,), "next_execution_time": None})
+    found = explain(Evidence(task=stuck, now=START))
+    assert [each.reason for each in found.findings] == [Reason.WAITING_FOR_QUOTA, Reason.DEFERRED]
+    assert "5 active tasks" in found.summary
+    tested = re.findall(r"Reason\.([A-Z_]+)", Path(__file__).read_text("utf-8"))
+    assert set(tested) == {reason.name for reason in Reason}

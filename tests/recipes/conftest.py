@@ -1,0 +1,53 @@
+"""The code of docs/recipes.md and docs/moving.md, as modules of the names that its first lines give."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Load = Callable[..., ModuleType]
+
+_BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
+
+
+def read_code(page: str, section: str) -> dict[str, str]:
+    """Return the code of a section, by the names of its modules."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, section
+    return dict(_BLOCK.findall(found.group(1)))
+
+
+def post(service: Any, path: str, **request: Any) -> httpx.Response:  # noqa: ANN401 - an application of some framework
+    """Return an ASGI application's answer."""
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(app=service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.post(path, **request)
+
+    return asyncio.run(send())
+
+
+@pytest.fixture(name="load")
+def load_code(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Run a block of a page as the module that it is."""
+
+    def load(page: str, section: str, name: str) -> ModuleType:
+        module = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        code = compile(read_code(page, section)[name], f"docs/{page}, {section}, {name}.py", "exec")
+        exec(code, vars(module))  # noqa: S102 - our own page
+        return module
+
+    return load

@@ -1,0 +1,42 @@
+"""The recipes for FastAPI and Flask: a route of the service creates tasks, and refuses what it cannot."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from tests.recipes.conftest import post
+
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    Load = Callable[..., ModuleType]
+
+BODY = {"text": "Tea"}
+
+
+@pytest.mark.parametrize("framework", ["FastAPI", "Flask"])
+def test_a_route_creates_a_task_that_runs(framework: str, load: Load) -> None:
+    """Words and zone come from the request; words that are no time are the caller's mistake."""
+    handlers = load("recipes.md", "FastAPI", "handlers")
+    service = load("recipes.md", framework, "service").service
+    with Simulation(handlers.app) as sim, httpx.Client(transport=httpx.WSGITransport(app=service)) as flask:
+
+        def send(path: str) -> httpx.Response:
+            if framework == "Flask":
+                return flask.post(f"http://service{path}", json=BODY)
+            return post(service, path, json=BODY)
+
+        created = send("/users/ada/reminders?when=every%20day%20at%209&timezone=Europe/Paris")
+        assert created.status_code == 201
+        assert created.json()["when"] == "every day at 09:00, Europe/Paris"
+        refused = send("/users/ada/reminders?when=every%20blue%20moon")
+        assert (refused.status_code, refused.json()["field"]) == (400, "schedule")
+        sim.advance(timedelta(days=2))
+        assert [message.body for message in sim.inbox("ada")] == ["Tea", "Tea"]
+        assert len(sim.app.tasks().items) == 1

@@ -71,6 +71,12 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     )
     assert client.person("ada").quiet_hours == {"from": "22:00", "until": "07:00"}
     assert client.rotate_webhook_secret("ada") != person.webhook_secret
+    task_id = client.erase_person("bob").id
+    sim.advance(timedelta(minutes=1))
+    assert client.get(task_id).status is TaskStatus.COMPLETED
+    sim.app.person_jobs.export("bob")
+    sim.advance(timedelta(minutes=1))
+    assert '"kind":"usage"' in client.export_person("bob").splitlines()[-1]
     client.delete_person("ada")
     assert client.cancel(task.id).status is TaskStatus.CANCELLED
     client.delete(task.id)

@@ -118,11 +118,23 @@ def read(client: Client, owner: str, message_id: str) -> None:
 
 @people.command()
 @_owner_argument
+@click.option("--everything", is_flag=True, help="Delete their tasks, executions, inbox and feeds as well.")
 @click.pass_obj
-def delete(client: Client, owner: str) -> None:
-    """Delete a person's contacts and preferences; their tasks stay."""
+def delete(client: Client, owner: str, *, everything: bool) -> None:
+    """Delete a person's contacts and preferences; their tasks stay, unless --everything is given."""
+    if everything:
+        click.echo(f"being deleted by task {client.erase_person(owner).id}")
+        return
     client.delete_person(owner)
     click.echo(f"deleted {to_printable(owner)}")
+
+
+@people.command()
+@_owner_argument
+@click.pass_obj
+def export(client: Client, owner: str) -> None:
+    """Print all that is stored of a person, as lines of JSON."""
+    click.echo(client.export_person(owner), nl=False)
 
 
 def _parse_options(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, operation
-from cloudsched.client.views import PersonView
+from cloudsched.client.flow import ApiRequest, Flow, Pause, operation
+from cloudsched.client.responses import parse_task
+from cloudsched.client.views import PersonView, TaskView
 from cloudsched.domain.documents.execution import Message
+
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 10.0
+_EXPORT_TIMEOUT: Final = 3600.0
+"""How long to wait for an export, in seconds."""
 
 
 class PeopleOperations:
@@ -37,6 +44,38 @@ class PeopleOperations:
     def delete_person(self, owner: str) -> Flow[None]:
         """Delete a person's contacts and preferences; their tasks stay."""
         yield ApiRequest("DELETE", _person_path(owner))
+
+    @operation
+    def erase_person(self, owner: str) -> Flow[TaskView]:
+        """Start to delete all that is stored of a person: tasks, executions, inbox, feeds, contacts.
+
+        Returns the task that does it; safe to repeat.
+        """
+        return parse_task((yield ApiRequest("DELETE", _person_path(owner), query={"everything": "true"})))
+
+    @operation
+    def export_person(self, owner: str) -> Flow[str]:
+        """Return all that is stored of a person, as lines of JSON, once it has been put together.
+
+        Raises:
+            TimeoutError: It was not ready within an hour.
+        """
+        texts: list[str] = []
+        query: dict[str, str] = {}
+        pause, path = _FIRST_PAUSE, f"{_person_path(owner)}/export"
+        until = time.monotonic() + _EXPORT_TIMEOUT
+        while True:
+            content = (yield ApiRequest("GET", path, query=query)).content
+            if "text" in content:
+                texts.append(str(content["text"]))
+                if "nextPageToken" not in content:
+                    return "".join(texts)
+                query = {"pageToken": str(content["nextPageToken"])}
+            elif time.monotonic() > until:
+                raise TimeoutError(f"The export of {owner} is not ready. Its task may say why.")
+            else:
+                yield Pause(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     @operation
     def verify_email(self, owner: str) -> Flow[bool]:

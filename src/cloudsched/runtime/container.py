@@ -25,6 +25,7 @@ from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.run_script import with_scripts
+from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import WorkQueue
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.engine.people.people import People
+    from cloudsched.engine.people.person_data import PersonData
+    from cloudsched.engine.people.person_jobs import PersonJobs
     from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.people.verification import EmailVerification
     from cloudsched.engine.ports.blobs import Blobs
@@ -226,9 +229,10 @@ class Container:
     def engine(self) -> EngineContext:
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
+        scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
         return EngineContext(
             settings=self.settings,
-            registry=with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls),
+            registry=with_person_jobs(scripts, lambda: self._person_data),
             clock=self.clock,
             random=self._chance,
             store=self.store,
@@ -277,6 +281,19 @@ class Container:
         from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
 
         return People(self.store, self.clock, self._read_digest, self._require_webhook_url)
+
+    @lazy_property
+    def person_jobs(self) -> PersonJobs:
+        """Starts what takes long with all that is stored of a person."""
+        from cloudsched.engine.people.person_jobs import PersonJobs  # noqa: PLC0415 - imported only when used
+
+        return PersonJobs(self.store, self.clock, self.scheduler)
+
+    @lazy_property
+    def _person_data(self) -> PersonData:
+        from cloudsched.engine.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
+
+        return PersonData(self.store, self.clock, lambda: self.scheduler)
 
     def _read_digest(self, text: str, timezone: str) -> Schedule:
         """Return what words mean; apps, which know the language of schedules, override this."""

@@ -32,6 +32,7 @@ from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey,
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.locks import Lock
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-RECORDS = (Feed, Person, ContactSecrets, HeldBatch, MailLimit, LinkKey)
+RECORDS = (Feed, Person, ContactSecrets, HeldBatch, MailLimit, LinkKey, PersonJob, ExportPart)
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])

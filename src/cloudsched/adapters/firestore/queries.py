@@ -205,6 +205,8 @@ INDEXED_TEXTS = {
     "heldBatches": (("owner",),),
     "mailLimits": (("owner",),),
     "linkKeys": (("owner",),),
+    "personJobs": (("owner",),),
+    "exportParts": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

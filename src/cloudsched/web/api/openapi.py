@@ -179,7 +179,8 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     for status in operation.success_statuses:
         responses[str(status)] = {"description": _SUCCESSES[status], **_response_headers(operation, status)}
         if status in {200, 201, 202} and operation.response_schema:
-            responses[str(status)]["content"] = _content(operation.response_schema)
+            is_started = status == 202 and operation.success_statuses == (200, 202)  # noqa: PLR2004 - a task makes it
+            responses[str(status)]["content"] = _content("Task" if is_started else operation.response_schema)
             responses[str(status)].update(_links(operation))
     problems = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None and not is_open:

@@ -238,6 +238,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "UnreadCount": {"unread": 3},
     "Person": _PERSON,
     "SavedPerson": {**_PERSON, "webhookSecret": _WEBHOOK_SECRET},
+    "ExportPage": {"text": '{"kind":"usage","data":{"tasks":1,"executions":0,"messages":0,"queries":0,"tokens":0}}\n'},
     "VerificationStatus": {"address": "ada@example.com", "verified": False},
     "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
     "Feeds": {"feeds": [_FEED]},

@@ -38,6 +38,7 @@ def build_response_schemas() -> Json:
         "Feed": object_schema(feed, *feed),
         "Feeds": object_schema({"feeds": array_schema(ref("Feed"))}, "feeds"),
         "NewFeedAddress": object_schema({**feed, "url": {"type": "string", "format": "uri"}}, *feed, "url"),
+        "ExportPage": object_schema({"text": {"type": "string", "description": "Lines of JSON."}, **token}, "text"),
         "VerificationStatus": object_schema(
             {"address": text, "verified": {"type": "boolean", "description": "Whether it already was."}},
             "address",

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.person import EmailContact
+from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import response_models
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import validate
-from cloudsched.web.api.responses import json_response
+from cloudsched.web.api.responses import json_response, task_response
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
@@ -57,16 +58,49 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     "/v1/people/{owner}",
     "People",
     right=Right.WRITE,
-    success_statuses=(204,),
+    query=bodies.DeletePersonQuery,
+    success_statuses=(202, 204),
+    response_schema="Task",
     error_statuses=(404, 409),
 )
-def delete_person(call: ApiCall) -> Response:
-    """Delete a person's contacts and preferences.
+def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
+    """Delete a person's contacts and preferences, or everything.
 
-    Their tasks stay, and what these deliver goes to the web inbox only.
+    Tasks stay, and what these deliver goes to the web inbox only. With `everything=true`, all that is stored of the
+    person is deleted: tasks, executions, inbox, feeds, contacts. That is a task, which is returned with 202; repeating
+    the request returns the task that is under way.
     """
-    call.app.people.delete(read_owner(call))
+    owner = read_owner(call)
+    if query.everything == "true":
+        return task_response(call.app.person_jobs.erase(owner), 202)
+    call.app.people.delete(owner)
     return Response(status=204)
+
+
+@operation(
+    "GET",
+    "/v1/people/{owner}/export",
+    "People",
+    right=Right.WRITE,
+    query=bodies.ExportQuery,
+    success_statuses=(200, 202),
+    response_schema="ExportPage",
+    error_statuses=(404, 409),
+)
+def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
+    """Export all that is stored of a person.
+
+    Tasks, executions, inbox, contacts, feeds and usage. Making it is a task, which is returned with 202; repeat the
+    request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`; as long as there is a
+    `nextPageToken`, repeat the request with it, and put the texts together. An export is kept for an hour.
+    """
+    export = call.app.person_jobs.export(read_owner(call))
+    if isinstance(export, Task):
+        return task_response(export, 202)
+    number = int(query.page_token or 0)
+    text = call.app.person_jobs.read_part(export, number)
+    follow = {"nextPageToken": str(number + 1)} if number + 1 < export.cursor.parts else {}
+    return json_response({"text": text, **follow})
 
 
 @operation(

@@ -152,6 +152,20 @@ class NewPerson(PersonSpec):
     """A person's contacts and preferences."""
 
 
+class DeletePersonQuery(WireModel):
+    """What to delete of a person."""
+
+    everything: Literal["true", "false"] = "false"
+    """``true`` deletes all that is stored of the person, not only contacts and preferences."""
+
+
+class ExportQuery(WireModel):
+    """Which page of an export to return."""
+
+    page_token: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}$")] | None = None
+    """The ``nextPageToken`` of the previous page."""
+
+
 class ConfirmRequest(WireModel):
     """The code that was sent to an address."""
 

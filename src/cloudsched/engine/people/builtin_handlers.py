@@ -1,0 +1,53 @@
+"""The built-in handlers that delete and export all that is stored of a person; `person_data` is what they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import TypeAdapter
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.engine.handlers.registry import Handler, Registry
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.people.person_data import PersonData
+
+ERASE_HANDLER: Final = "cloudsched.erase-person"
+EXPORT_HANDLER: Final = "cloudsched.export-person"
+
+
+def with_person_jobs(registry: Registry, data: Callable[[], PersonData]) -> Registry:
+    """Return a registry that has the two handlers; users get their tasks from the API's own operations only."""
+
+    def erase(ctx: Context, _payload: dict[str, Any]) -> Outcome:
+        return data().erase(ctx)
+
+    def export(ctx: Context, _payload: dict[str, Any]) -> Outcome:
+        return data().export(ctx)
+
+    for name, run in ((ERASE_HANDLER, erase), (EXPORT_HANDLER, export)):
+        handler = Handler(
+            name=name,
+            function=run,
+            takes_context=True,
+            payload=TypeAdapter(dict[str, Any]),
+            retry=None,
+            retry_on=(Exception,),
+            expected_duration=None,
+            pull=None,
+            on_failure=None,
+            check=_refuse_users,
+        )
+        registry = registry.with_builtin(handler)
+    return registry
+
+
+def _refuse_users(draft: TaskDraft, authority: Authority) -> None:
+    if authority is Authority.USERS:
+        raise InvalidInput("handler", f"is {draft.handler!r}", "Use DELETE or GET …/export of /v1/people/{owner}.")

@@ -1,0 +1,236 @@
+"""All that is stored of a person: what the built-in handlers do to delete it, and to write it down.
+
+Both do a piece at a time, look whether there is time for another one, and let themselves be called again if not.
+Deletion needs no memory: what is left is what is to be done. Export keeps a cursor, and a piece that was written before
+its process died is written again under the same id.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.contact_secrets import ContactSecrets, MailLimit
+from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.held_batch import HeldBatch
+from cloudsched.domain.documents.outcome import Done, Snooze
+from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person_job import (
+    MAX_PART_BYTES,
+    ExportCursor,
+    ExportPart,
+    ExportUsage,
+    PersonJob,
+    job_id,
+    part_id,
+)
+from cloudsched.domain.documents.task import PublicTask
+from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.documents.record import Record
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+OWNED_RECORDS: Final[tuple[type[Record], ...]] = (Feed, HeldBatch, MailLimit, ExportPart, ContactSecrets, Person)
+"""Every kind of record that belongs to a person, except the jobs themselves. The person goes last."""
+EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed)
+"""Those that are the person's own data. The others are hashes, keys, and copies of what the inbox has."""
+_PAGE: Final = 50
+_RECORDS_PAGE: Final = 100
+_MIN_TIME_LEFT: Final = timedelta(seconds=60)
+_AGAIN: Final = timedelta(seconds=1)
+
+
+class PersonData:
+    """Deletes and exports what is stored of an owner.
+
+    Args:
+        store: Where it is.
+        clock: The current time.
+        scheduler: Returns what deletes tasks.
+    """
+
+    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler]) -> None:
+        self._store = store
+        self._clock = clock
+        self._scheduler = scheduler
+
+    # ── Deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def erase(self, ctx: Context) -> Outcome:
+        """Delete everything, tasks first: they are what makes more. The task that does it goes with its retention."""
+        owner = ctx.task.owner
+        for name, remove in (("tasks", self._remove_tasks), ("messages", self._remove_messages)):
+            while count := remove(owner, ctx.task.id):
+                ctx.progress(f"{count} {name} deleted")
+                if _is_time_up(ctx):
+                    return Snooze(_AGAIN, "It goes on with what is left.")
+        for kind in OWNED_RECORDS:
+            while found := self._store.records.list(kind, owner, limit=_RECORDS_PAGE):
+                for each in found:
+                    delete_record(self._store.records, kind, each.id)
+                ctx.progress(f"{len(found)} of {kind.collection} deleted")
+                if _is_time_up(ctx):
+                    return Snooze(_AGAIN, "It goes on with what is left.")
+        delete_record(self._store.records, PersonJob, job_id("export", owner))
+        delete_record(self._store.records, PersonJob, job_id("erase", owner))
+        return Done({"isErased": True})
+
+    def _remove_tasks(self, owner: str, own_id: str) -> int:
+        page = self._store.list_tasks(TaskQuery(owner=owner), limit=_PAGE + 1)  # one may be its own
+        others = [task for task in page.items if task.id != own_id]
+        for task in sorted(others, key=lambda each: each.parent is not None):
+            try:
+                self._scheduler().delete(task.id)
+            except NotFound:  # it went with the task that called it
+                continue
+        return len(others)
+
+    def _remove_messages(self, owner: str, _own_id: str) -> int:
+        return self._store.inbox.remove_some(owner)
+
+    # ── Export ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def export(self, ctx: Context) -> Outcome:
+        """Write everything down, as lines of JSON: ``{"kind": …, "data": …}``."""
+        owner, key = ctx.task.owner, job_id("export", ctx.task.owner)
+        while True:
+            stored = self._store.records.load(PersonJob, key)
+            if stored is None or stored.record.task_id != ctx.task.id:
+                return Done({"isReplaced": True})  # by a later one
+            job = stored.record
+            if job.finished_at is not None:
+                return Done(job.cursor.usage.to_wire())
+            section, number = job.cursor.section, job.cursor.parts
+            parts = _Parts(self._store, job, self._clock, number)
+            following = self._write_section(owner, job.cursor, parts)
+            cursor = following.model_copy(update={"parts": parts.close()})
+            is_over = section == "usage"
+            now = self._clock.now()
+            update = {"cursor": cursor, "updated_at": now, "finished_at": now if is_over else None}
+
+            def save(update: dict[str, Any] = update) -> None:
+                again = self._store.records.load(PersonJob, key)
+                if again is not None and again.record.task_id == ctx.task.id:
+                    self._store.records.write(again.record.model_copy(update=update), again.version)
+
+            retry_conflicts(f"export of {owner}", save)
+            ctx.progress(f"{section}: {cursor.parts} parts")
+            if not is_over and _is_time_up(ctx):
+                return Snooze(_AGAIN, "It goes on where it was.")
+
+    def _write_section(self, owner: str, cursor: ExportCursor, parts: _Parts) -> ExportCursor:
+        """Write a page of a section; return the cursor of what follows."""
+        usage, token = cursor.usage, cursor.page_token
+        match cursor.section:
+            case "contacts":
+                self._remove_old_parts(owner)
+                for kind in EXPORTED_RECORDS:
+                    for record in self._store.records.list(kind, owner, limit=kind.max_per_owner):
+                        parts.add(kind.__name__.lower(), record.to_wire())
+                return cursor.model_copy(update={"section": "tasks"})
+            case "tasks":
+                page = self._store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
+                for task in page.items:
+                    shown = task.to_wire()
+                    names = {field.alias or name for name, field in PublicTask.model_fields.items()}
+                    parts.add("task", {name: shown[name] for name in shown if name in names})
+                    usage = _sum(usage, tasks=1)
+                    for execution in self._iter_executions(task.id):
+                        parts.add("execution", execution.to_wire())
+                        usage = _sum(usage, executions=1, queries=execution.queries, tokens=execution.tokens)
+                follow = "tasks" if page.next_page_token else "inbox"
+                return ExportCursor(section=follow, page_token=page.next_page_token, usage=usage)
+            case "inbox":
+                messages = self._store.list_messages(owner, limit=_PAGE, page_token=token)
+                for message in messages.items:
+                    parts.add("message", message.to_wire())
+                usage = _sum(usage, messages=len(messages.items))
+                follow = "inbox" if messages.next_page_token else "usage"
+                return ExportCursor(section=follow, page_token=messages.next_page_token, usage=usage)
+            case "usage":
+                parts.add("usage", usage.to_wire())
+        return cursor
+
+    def _iter_executions(self, task_id: str) -> Iterator[Any]:
+        token: str | None = None
+        while True:
+            page = self._store.list_executions(task_id, limit=_PAGE, page_token=token)
+            yield from page.items
+            token = page.next_page_token
+            if token is None:
+                return
+
+    def _remove_old_parts(self, owner: str) -> None:
+        """Delete the parts of earlier exports."""
+        while True:
+            found = self._store.records.list(ExportPart, owner, limit=_RECORDS_PAGE)
+            for each in found:
+                delete_record(self._store.records, ExportPart, each.id)
+            if not found:
+                return
+
+
+class _Parts:
+    """Writes lines into records of a limited size, which replace those of an earlier try."""
+
+    def __init__(self, store: Store, job: PersonJob, clock: Clock, number: int) -> None:
+        self._store = store
+        self._job = job
+        self._clock = clock
+        self._number = number
+        self._lines: list[str] = []
+        self._size = 0
+
+    def add(self, kind: str, data: dict[str, Any]) -> None:
+        """Add a line."""
+        line = json.dumps({"kind": kind, "data": data}, ensure_ascii=True, separators=(",", ":")) + "\n"
+        for start in range(0, len(line), MAX_PART_BYTES):
+            piece = line[start : start + MAX_PART_BYTES]
+            if self._size + len(piece) > MAX_PART_BYTES:
+                self._write()
+            self._lines.append(piece)
+            self._size += len(piece)
+
+    def close(self) -> int:
+        """Write what is left; return how many parts there are."""
+        if self._lines:
+            self._write()
+        return self._number
+
+    def _write(self) -> None:
+        now = self._clock.now()
+        key = part_id(self._job.task_id, self._number)
+        part = ExportPart(
+            id=key,
+            owner=self._job.owner,
+            text="".join(self._lines),
+            created_at=now,
+            updated_at=now,
+            expire_at=now + timedelta(days=1),
+        )
+
+        def write() -> None:
+            stored = self._store.records.load(ExportPart, key)
+            self._store.records.write(part, None if stored is None else stored.version)
+
+        retry_conflicts("part of an export", write)
+        self._number += 1
+        self._lines, self._size = [], 0
+
+
+def _sum(usage: ExportUsage, **more: int) -> ExportUsage:
+    return usage.model_copy(update={name: getattr(usage, name) + value for name, value in more.items()})
+
+
+def _is_time_up(ctx: Context) -> bool:
+    return ctx.time_left() < _MIN_TIME_LEFT

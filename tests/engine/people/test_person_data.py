@@ -1,0 +1,238 @@
+"""Deleting and exporting all that is stored of a person, also when the process dies in between."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.database import Database
+from cloudsched.domain.documents import contact_secrets
+from cloudsched.domain.documents.contact_secrets import LinkKey
+from cloudsched.domain.documents.held_batch import HeldItem
+from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
+from cloudsched.domain.documents.person_job import ExportPart, PersonJob
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.task import DeliveryChannel, Task, TaskStatus
+from cloudsched.engine.people import person_data
+from cloudsched.engine.people.held_batches import HeldBatches
+from cloudsched.engine.people.mail_limits import MailLimits
+from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DAILY = timedelta(days=1)
+
+
+class Killed(BaseException):
+    """The process has died."""
+
+
+def make_app() -> App:
+    """Return an app whose handler tells its owner something, and costs something."""
+    app = App(Settings())
+
+    @app.handler("tell")
+    def tell(ctx: Context) -> str:
+        ctx.notify("Hello", "You!" * 100)
+        ctx.used(queries=2, tokens=3)
+        return "told"
+
+    return app
+
+
+def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
+    """Store something of every kind."""
+    app = sim.app
+    for number in range(tasks):
+        app.create(owner=owner, title=f"T{number}", handler="tell", schedule=DAILY)
+    spec = PersonSpec(
+        email=EmailContact(address=f"{owner}@example.com"), webhook=WebhookContact(url="https://x.example/")
+    )
+    app.people.put(owner, spec)
+    app.feeds.create(owner)
+    item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
+    HeldBatches(app.store.records, app.clock).add(owner, DeliveryChannel.EMAIL, "a", sim.now + DAILY, item)
+    MailLimits(app.store.records, app.clock).count(owner, f"{owner}@example.com")
+
+
+def what_is_left(sim: Simulation, owner: str) -> list[object]:
+    """Return all that is stored of an owner, except the deletion itself."""
+    store = sim.app.store
+    left: list[object] = [
+        task
+        for task in store.list_tasks(TaskQuery(owner=owner), limit=500).items
+        if task.handler != "cloudsched.erase-person"
+    ]
+    left += store.list_messages(owner, limit=500).items
+    kinds: tuple[type[Record], ...] = (*OWNED_RECORDS, PersonJob)
+    for kind in kinds:
+        left += store.records.list(kind, owner, limit=500)
+    return left
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """Ada and Bob have something of every kind, and three days have passed."""
+    with Simulation(make_app()) as simulation:
+        fill(simulation, "ada")
+        fill(simulation, "bob")
+        simulation.advance(timedelta(days=3))
+        yield simulation
+
+
+def finish(sim: Simulation, task: Task) -> Task:
+    """Let a task end."""
+    for _ in range(40):
+        sim.advance(timedelta(minutes=2))
+        if (ended := sim.app.get(task.id)).has_ended:
+            return ended
+    raise AssertionError("it does not end")
+
+
+def test_every_kind_of_record_is_deleted() -> None:
+    """Whoever adds a kind has to say whether it is a person's; only the links' key and the jobs are not."""
+    kinds = {kind for kind in Record.__subclasses__() if kind.__module__.startswith("cloudsched.")}
+    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey}
+    assert set(EXPORTED_RECORDS) <= set(OWNED_RECORDS)
+
+
+def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
+    """Tasks with executions, messages, contacts, secrets, feeds; the task says how far it is, and goes, too."""
+    bobs = len(what_is_left(sim, "bob"))
+    assert len(what_is_left(sim, "ada")) == bobs > 10
+    task = sim.app.person_jobs.erase("ada")
+    ended = finish(sim, task)
+    assert ended.status is TaskStatus.COMPLETED
+    assert what_is_left(sim, "ada") == []
+    assert len(what_is_left(sim, "bob")) == bobs
+    (execution,) = sim.executions(task.id)
+    notes = [note.text for note in execution.progress]
+    assert "3 tasks deleted" in notes
+    assert any("of people deleted" in note for note in notes)
+    sim.advance(timedelta(days=2))
+    assert sim.app.store.load(task.id) is None
+
+
+def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
+    """Also for an export; after its end, another one is made."""
+    for start in (sim.app.person_jobs.erase, sim.app.person_jobs.export):
+        first = start("bob")
+        again = start("bob")
+        assert isinstance(first, Task)
+        assert isinstance(again, Task)
+        assert first.id == again.id
+        finish(sim, first)
+    later = sim.app.person_jobs.erase("bob")
+    assert finish(sim, later).status is TaskStatus.COMPLETED
+    assert later.id != first.id
+
+
+def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
+    """The handlers are for the API's operations."""
+    from cloudsched.domain.documents.authority import Authority  # noqa: PLC0415 - used here only
+    from cloudsched.domain.transitions.drafts import TaskDraft  # noqa: PLC0415 - likewise
+
+    for handler in ("cloudsched.erase-person", "cloudsched.export-person"):
+        with pytest.raises(InvalidInput):
+            sim.app.put(TaskDraft(owner="ada", title="x", handler=handler), authority=Authority.USERS)
+
+
+def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
+    """Make an export and return its lines."""
+    job = sim.app.person_jobs.export(owner)
+    if isinstance(job, Task):
+        assert finish(sim, job).status is TaskStatus.COMPLETED
+        job = sim.app.person_jobs.export(owner)
+    assert isinstance(job, PersonJob)
+    text = "".join(sim.app.person_jobs.read_part(job, number) for number in range(job.cursor.parts))
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no secrets; in parts of a limited size, whose texts belong together."""
+    monkeypatch.setattr(person_data, "MAX_PART_BYTES", 1000)
+    lines = export_lines(sim, "ada")
+    counts = {kind: sum(line["kind"] == kind for line in lines) for kind in {line["kind"] for line in lines}}
+    usage = lines[-1]["data"]
+    assert counts == {
+        "person": 1,
+        "feed": 1,
+        "usage": 1,
+        "task": 4,
+        "execution": usage["executions"],
+        "message": usage["messages"],
+    }
+    assert usage["messages"] == len(sim.app.store.list_messages("ada", limit=500).items) > 3
+    assert (usage["queries"], usage["tokens"]) == (2 * usage["messages"], 3 * usage["messages"])
+    ids = [line["data"]["id"] for line in lines if line["kind"] == "message"]
+    assert len(set(ids)) == len(ids)
+    text = json.dumps(lines)
+    assert "whsec_" not in text
+    assert "leaseToken" not in text
+    assert len(sim.app.store.records.list(ExportPart, "ada", limit=100)) > 3
+
+
+@pytest.mark.parametrize("kind", ["erase", "export"])
+def test_a_job_that_takes_long_goes_on_in_another_attempt(
+    sim: Simulation, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece at a time, without using up attempts."""
+    monkeypatch.setattr(person_data, "_PAGE", 1)
+    monkeypatch.setattr(person_data, "_MIN_TIME_LEFT", timedelta(days=1))
+    if kind == "export":
+        assert sum(line["kind"] == "task" for line in export_lines(sim, "ada")) == 4
+    else:
+        assert finish(sim, sim.app.person_jobs.erase("ada")).status is TaskStatus.COMPLETED
+        assert what_is_left(sim, "ada") == []
+
+
+@pytest.mark.parametrize("kind", ["erase", "export"])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before or after any of its writes: the next attempt goes on, and the result is the same."""
+    write = Database.write
+    for number in range(1, 60, 3):
+        left = [number]
+
+        def die(self: Database, work: Callable[..., Any], left: list[int] = left) -> Any:  # noqa: ANN401 - as it is
+            left[0] -= 1
+            if left[0] == 0 and not is_written:
+                raise Killed
+            result = write(self, work)
+            if left[0] == 0:
+                raise Killed
+            return result
+
+        with Simulation(make_app()) as sim:
+            fill(sim, "ada", 2)
+            sim.advance(timedelta(days=1))
+            task = getattr(sim.app.person_jobs, kind)("ada")
+            with monkeypatch.context() as patch:
+                patch.setattr(Database, "write", die)
+                with suppress(Killed):
+                    sim.advance(timedelta(seconds=5))
+            if kind == "erase":
+                assert finish(sim, task).status is TaskStatus.COMPLETED, number
+                assert what_is_left(sim, "ada") == []
+            else:
+                lines = export_lines(sim, "ada")
+                assert [line["kind"] for line in lines].count("task") == 3, number
+                assert lines[-1]["data"]["tasks"] == 3
+            if left[0] > 0:
+                return
+    pytest.fail("it makes more writes than were tried")
+
+
+def test_what_proves_something_is_stored_as_a_hash() -> None:
+    """The same text has the same hash, and parts are kept apart."""
+    assert contact_secrets.secret_hash("a", "b") == contact_secrets.secret_hash("a", "b")
+    assert contact_secrets.secret_hash("a", "b") != contact_secrets.secret_hash("ab")

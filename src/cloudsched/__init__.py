@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.durable.call_handle import CallHandle
+    from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
@@ -33,6 +35,7 @@ __all__ = [
     "App",
     "AsyncContext",
     "CallFailed",
+    "CallHandle",
     "Cancel",
     "CatchUp",
     "CloudschedError",
@@ -45,6 +48,7 @@ __all__ = [
     "ExecutionStatus",
     "Fail",
     "Overlap",
+    "RaceResult",
     "Retry",
     "RetryPolicy",
     "Schedule",
@@ -69,6 +73,8 @@ _HOMES = {
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
     "domain.recurrence.schedule": ("Schedule",),
     "domain.documents.task": ("Task", "TaskStatus"),
+    "engine.durable.call_handle": ("CallHandle",),
+    "engine.durable.race": ("RaceResult",),
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
     "engine.handlers.dependencies": ("Depends",),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, assert_type
 
 from pydantic import BaseModel
 
-from cloudsched import App, AsyncContext, Context, Depends, Done, Retry, Schedule, Task
+from cloudsched import App, AsyncContext, CallHandle, Context, Depends, Done, RaceResult, Retry, Schedule, Task
 
 app = App()
 
@@ -141,6 +141,12 @@ def call(ctx: Context) -> None:
     assert_type(
         ctx.gather(ctx.call(count, Reminder(text=str(anything))), ctx.call(count, Reminder(text="b"))), list[int]
     )
+    first, second = ctx.call(count, Reminder(text="a")), ctx.call(count, Reminder(text="b"))
+    race: RaceResult[int, CallHandle[int]] = ctx.race(first, second, cancel_losers=False)
+    assert_type(race.result, int)
+    assert_type(race.winner.result(), int)
+    ctx.race(count)  # rejected: a handler, which nobody called
+    ctx.race(ctx.call(plain), cancel="losers")  # rejected: no such option
     ctx.call(remind, Receipt(len(named)))  # rejected: another payload
     ctx.call(remind)  # rejected: no payload
     ctx.call(plain, Reminder(text="tea"))  # rejected: it takes none
@@ -157,6 +163,11 @@ async def call_and_await(ctx: AsyncContext) -> None:
     assert_type(await ctx.call(plain).result(), str)
     assert_type(await ctx.call(decide, Reminder(text="tea")), Any)
     assert_type(await ctx.gather(ctx.call(count, Reminder(text="a")), ctx.call(count, Reminder(text=""))), list[int])
+    result, winner = await ctx.race(ctx.call(tick), ctx.call(tick))
+    assert_type(result, float)
+    assert_type(await winner, float)
+    late = ctx.race(ctx.call(tick)).result  # rejected: it is not awaited
+    del late
     await ctx.call(remind, Receipt(1))  # rejected: another payload
     await ctx.call(tick, Reminder(text="tea"))  # rejected: it takes none
     wrong: str = await ctx.call(tick)  # rejected: a float

@@ -86,6 +86,7 @@ class _RandomWorkflow:
             self._step: 6,
             self._call: 4 if self._depth < 2 else 0,
             self._gather: 3 if self._depth < 2 else 0,
+            self._race: 2 if self._depth < 2 else 0,
             self._leave_call_open: 0.5 if self._depth < 2 else 0,
             self._sleep: 2,
             self._wait: 2,
@@ -190,6 +191,16 @@ class _RandomWorkflow:
             self._fails(*(call.number for call in calls))
         for call, result in zip(calls, results, strict=True):
             self._world.journals.check_result_seen(self._ctx, call.number, result)
+
+    def _race(self, _: int) -> None:
+        calls = [self._start_call() for _ in range(self._script.choice([2, 2, 3]))]
+        cancels = self._script.random() < 0.7
+        try:
+            result, winner = self._ctx.race(*calls, cancel_losers=cancels)
+        except CallFailed:
+            self._fails(*(call.number for call in calls))
+            raise
+        self._world.journals.check_race_seen(self._ctx, self._number(), winner.number, result)
 
     def _leave_call_open(self, _: int) -> None:
         self._start_call()

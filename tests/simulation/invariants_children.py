@@ -3,7 +3,9 @@
 T1  A call has one task, made after its entry in the journal; it is made once, and not after its end was recorded.
 T2  The outcome that a journal records for a call is that of the call's own run, not of one triggered manually.
 T3  A run that waits for calls resumes when the last one has ended; if that notification is lost, it polls.
+    A run that waits for a race resumes when the first one has ended.
 T4  When a task is cancelled or deleted, none of its descendants keeps running, not even below calls that have ended.
+T5  The call that wins a race ended first, by its own record. A loser that is recorded as cancelled does not go on.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Parent
 
 _AT_ONCE = timedelta(seconds=1)
+_LOST = "Another call won the race."
 
 
 class CallInvariants:
@@ -47,6 +50,9 @@ class CallInvariants:
         """The executions that were cancelled with their task, or deleted with it, and those that had called before."""
         self._callers: dict[str, Parent] = {}
         """The parent of each call."""
+        self._statuses: dict[str, TaskStatus] = {}
+        self._losers: set[str] = set()
+        """The calls that were recorded as cancelled because another one won."""
         self._deleted: set[str] = set()
         self._on_their_own: set[str] = set()
         """Calls made by somebody whose lease had ended, when nobody could know that they were still to come; those that
@@ -87,6 +93,7 @@ class CallInvariants:
             self._callers[after.id] = after.parent
             self._check_creation(after, after.parent)
         if after.parent:
+            self._statuses[after.id] = after.status
             self._records.setdefault(after.id, []).extend(each for each in executions if each.status.is_final)
             if not (after.has_ended or after.deleted_at):
                 self._ended_at.pop(after.id, None)
@@ -123,9 +130,26 @@ class CallInvariants:
 
     def _check_new_entry(self, task: Task, entry: JournalEntry) -> None:
         known = self._world.journals.recorded_entry(task.id, entry.execution_id, entry.number)
+        if entry.kind is StepKind.RACE and "winner" in entry.result and not (known and "winner" in known.result):
+            self._check_winner(task, entry)
         is_new = known is None or known.status is StepStatus.WAITING
         if is_new and entry.status is not StepStatus.WAITING and entry.child is not None:
             self.check_recorded_result(entry)
+
+    def _check_winner(self, task: Task, race: JournalEntry) -> None:
+        """Check that no call that is known to have ended before the winner lost to it."""
+        ends: dict[int, datetime] = {}
+        for number in race.result["calls"]:
+            call = self._world.journals.recorded_entry(task.id, race.execution_id, number)
+            if call is None:
+                continue
+            own = [each for each in self._records.get(call.child or "", []) if each.trigger is Trigger.SCHEDULE]
+            is_known = call.child not in self._on_their_own | self._deleted and len(own) == 1
+            if is_known and own[0].finished_at and own[0].status is not ExecutionStatus.CANCELLED:
+                ends[number] = own[0].finished_at
+        winner = race.result["winner"]
+        if winner in ends and ends[winner] > min(ends.values()):
+            self._fail(f"T5: {winner} wins race {race.number} of {task.id}, and the calls ended at {ends}")
 
     def check_recorded_result(self, entry: StepRecord) -> None:
         """Check the outcome of a call when it is first recorded."""
@@ -139,7 +163,11 @@ class CallInvariants:
             self._fail(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
         elif entry.error.status == "DELETED" and entry.child not in self._deleted:
             self._fail(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
-        if entry.child not in self._once_ended:
+        if entry.error is not None and entry.error.message == _LOST:
+            self._losers.add(entry.child)
+            if self._statuses.get(entry.child) is TaskStatus.ACTIVE and entry.child not in self._on_their_own:
+                self._fail(f"T5: {entry.child} is recorded as cancelled, and is not: {entry}")
+        elif entry.child not in self._once_ended:
             self._fail(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
 
     def _note_stopped(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
@@ -165,10 +193,12 @@ class CallInvariants:
     # ── Waiting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _last_end(self, task: Task, run: Run) -> datetime | None:
-        """Return when the last of the calls ended that a run waits for, if all have."""
+        """Return when the last of the calls ended that a run waits for, if all have; for a race, the first of them."""
         entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited_calls(run)]
         ends = [self._ended_at.get(entry.child) for entry in entries if entry and entry.child]
         known = [end for end in ends if end is not None]
+        if run.suspension and run.suspension.any_call:
+            return min(known, default=None)
         return max(known) if known and len(known) == len(ends) else None
 
     def _check_prompt_resumption(self, task: Task, run: Run) -> None:
@@ -185,6 +215,8 @@ class CallInvariants:
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_ancestor(task.id)) is not None:
                 self._fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
+            if task.id in self._losers - self._on_their_own and not (task.has_ended or task.deleted_at):
+                self._fail(f"T5: {task.id} has lost a race, and goes on")
             for run in task.runs:
                 if task.status is TaskStatus.ACTIVE and run.lease is None:
                     self._check_poll_time(task, run)

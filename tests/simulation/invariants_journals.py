@@ -102,6 +102,16 @@ class JournalInvariants:
         if value != told:
             self._fail(f"J4: {where}, where {told!r} is recorded")
 
+    def check_race_seen(self, ctx: Context, number: int, winner: int, value: object) -> None:
+        """Compare the winner of a race, and its result, with the journal, which must have both before the handler."""
+        known = self._known_if_held(ctx)
+        if known is None:
+            return
+        entry = known.entries.get(number)
+        if entry is None or entry.kind is not StepKind.RACE or entry.result.get("winner") != winner:
+            self._fail(f"J4: {ctx.task.id}'s {ctx.execution_id} sees {winner} win race {number}, recorded as {entry}")
+        self.check_result_seen(ctx, winner, value, is_recorded=True)
+
     def check_random_value(self, ctx: Context, place: int, draw: str) -> None:
         """Compare a handler's random draw with the earlier draw at the same position."""
         before = self._known_execution(_context_key(ctx)).draws.setdefault(place, draw)
@@ -193,6 +203,8 @@ class JournalInvariants:
             is_again = new is None or (new.status is StepStatus.WAITING and is_anew)
             if is_again and new is not None and self._world.trees.has_ended(old.child):
                 continue  # it was cancelled with its parent, which was not told
+            if is_again and old.kind is StepKind.RACE and fatal & {*old.result["calls"]}:
+                continue  # it is run again with the call that failed it
             if not is_again or old.status not in _FAILURES or (number not in fatal and not is_beside):
                 self._fail(f"{where}: {old} is lost")
         known.entries = restored

@@ -39,7 +39,9 @@ def _step_line(step: StepRecord) -> Text:
     name = f" {step.name}" if step.name else ""
     end = ""
     if step.error is not None:
-        end = f"{step.error.type}: {step.error.message}"
+        end = f"{step.error.type}: {step.error.message}".removeprefix(": ")
+    elif step.kind is StepKind.RACE:
+        end = f"won by {step.result['winner']}" if "winner" in step.result else ""
     elif step.status is StepStatus.SUCCEEDED and step.result is not None:
         text = json.dumps(step.result, ensure_ascii=False)
         end = text if len(text) <= _MAX_RESULT_LENGTH else text[:_MAX_RESULT_LENGTH] + " …"

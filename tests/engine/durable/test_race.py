@@ -10,6 +10,7 @@ from tests.engine.harness import MINUTE, Row, register_work_handler, run
 
 from cloudsched import App, AsyncContext, Context, Task  # noqa: TC001 - handlers are annotated
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -119,27 +120,67 @@ def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
     assert run(app).content == "CANCELLED"
 
 
-def test_a_process_that_dies_between_winner_and_cancel_cancels_once_afterwards(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_process_that_dies_while_it_decides_decides_alike_afterwards(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
 ) -> None:
-    """The winner stays the winner, and the loser is cancelled by the next replay."""
+    """Whether it had cancelled the first loser or not: the winner stays the winner, and all losers are cancelled."""
     cancel, tries = ChildTasks.cancel_call, list[str]()
 
-    def fail_first(self: ChildTasks, task_id: str) -> None:
+    def fail_first(self: ChildTasks, task_id: str, reason: str) -> None:
         tries.append(task_id)
+        if len(tries) > 1 or is_cancelled:
+            cancel(self, task_id, reason)
         if len(tries) == 1:
             raise StoreUnavailable("The store", "died")
-        cancel(self, task_id)
 
     monkeypatch.setattr(ChildTasks, "cancel_call", fail_first)
+    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 4))
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == [1, 1]
+    assert statuses(sim, task) == ["CANCELLED", "COMPLETED", "CANCELLED"]
+    assert len(set(tries)) == 2
+
+
+def test_a_loser_that_was_cancelled_by_a_clock_that_is_behind_does_not_win(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process died before it recorded the winner, and its clock said that the loser ended first."""
+    cancel, tries, ends = ChildTasks.cancel_call, list[str](), dict[str, Any]()
+
+    def die_after(self: ChildTasks, task_id: str, reason: str) -> None:
+        tries.append(task_id)
+        cancel(self, task_id, reason)
+        ends[task_id] = START
+        raise StoreUnavailable("The store", "died")
+
+    monkeypatch.setattr(ChildTasks, "cancel_call", die_after)
+    monkeypatch.setattr(durable_services, "call_end", lambda _, task_id: ends.get(task_id, START + MINUTE))
     register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1))
     task = create()
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert execution.content == [1, 1]
+    assert len(tries) == 1
+
+
+def test_no_loser_goes_on_when_the_execution_ends_before_the_winner_is_recorded(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No replay comes any more that could cancel it: what is recorded as cancelled has been cancelled before."""
+    cancel = ChildTasks.cancel_call
+
+    def end_it(self: ChildTasks, task_id: str, reason: str) -> None:
+        cancel(self, task_id, reason)
+        app.cancel(task.id)
+
+    monkeypatch.setattr(ChildTasks, "cancel_call", end_it)
+    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1))
+    task = create()
+    sim.run_until_idle()
     assert statuses(sim, task) == ["CANCELLED", "COMPLETED"]
-    assert len(tries) == 2
-    assert len(set(tries)) == 1
 
 
 def test_what_is_below_a_loser_is_cancelled_too(app: App, sim: Simulation, create: Callable[..., Task]) -> None:

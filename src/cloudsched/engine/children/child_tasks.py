@@ -252,9 +252,9 @@ class ChildTasks:
         old = [each for each in found if each.parent and each.parent.execution_id not in is_new]
         return [each for each in old if each.created_at < since], unreadable
 
-    def cancel_call(self, task_id: str) -> None:
-        """Cancel a call that lost a race, and its descendants. Repeating this is harmless."""
-        self._cancel(task_id, "Another call won the race.")
+    def cancel_call(self, task_id: str, reason: str) -> None:
+        """Cancel a call that its caller does not need any more, and its descendants. Repeating this is harmless."""
+        self._cancel(task_id, reason)
         stored = self._engine.store.load(task_id)
         if stored is not None and may_have_children(stored.task):
             self.cancel_descendants(stored.task)

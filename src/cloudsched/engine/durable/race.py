@@ -1,7 +1,8 @@
 """A race of calls: the first to end wins, and the others are cancelled.
 
-The winner is committed before a loser is cancelled, together with the losers' entries. A process that dies in between
-leaves the entry of the race waiting, and the next replay goes on with the cancelling: cancelling twice has no effect.
+The losers are cancelled before the winner is recorded, so that none goes on if the execution ends in between. A process
+that dies there decides again in the next replay, and comes to the same winner: the records of the calls say when each
+ended, and a loser that is already cancelled does not take part.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
+
+LOST = "Another call won the race."
+"""Why a loser was cancelled."""
 
 T = TypeVar("T")
 H = TypeVar("H", bound="CallHandle[Any]")
@@ -82,12 +86,8 @@ def _run_race(cursor: JournalCursor, numbers: Sequence[int], *, cancel_losers: b
         entry = cursor.put(cursor.new_entry(number, StepKind.RACE, ""), result=request)
     recorded = {name: entry.result[name] for name in request}
     cursor.require_same(number, "race", recorded, request, always=True)
-    if "winner" not in entry.result:
-        entry = _decide(cursor, entry)
     if entry.status is StepStatus.WAITING:
-        for loser in entry.result["cancelled"]:
-            cursor.surroundings.cancel_call(cursor.journal[loser].child or "")
-        entry = cursor.put(entry, status=StepStatus.SUCCEEDED, finished_at=cursor.clock.now())
+        entry = _decide(cursor, entry)
     winner = entry.result["winner"]
     outcome = read_call_result(cursor, cursor.journal[winner])
     if isinstance(outcome, CallFailed):
@@ -96,7 +96,7 @@ def _run_race(cursor: JournalCursor, numbers: Sequence[int], *, cancel_losers: b
 
 
 def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
-    """Commit which call has won, and that the losers are cancelled; suspend the handler if none has ended."""
+    """Cancel the losers and commit which call has won; suspend the handler if none has ended."""
     cursor.flush()
     numbers = race.result["calls"]
     if not any(poll_call(cursor, number) for number in numbers):
@@ -105,16 +105,25 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
         cursor.suspend(reason, until, calls=tuple(numbers), any_call=True)
     # A call may have ended after it was polled, and still before one that was polled later: all are polled again.
     ended = [number for number in numbers if poll_call(cursor, number)]
-    winner = min(ended, key=partial(find_call_end, cursor)) if len(ended) > 1 else ended[0]
-    cancelled = [each for each in numbers if each not in ended] if race.result["cancelLosers"] else []
-    now = cursor.clock.now()
-    for loser in cancelled:
+    cursor.flush()  # under the lease: who has lost it cancels nothing
+    candidates = [number for number in ended if not _was_cancelled(cursor.journal[number], race)] or ended
+    winner = min(candidates, key=partial(find_call_end, cursor)) if len(candidates) > 1 else candidates[0]
+    for loser in set(numbers) - {*ended} if race.result["cancelLosers"] else ():
         cursor.calls.tasks.pop(loser, None)  # not created yet, for want of room in a quota
-        error = StepError(type="", message="Another call won the race.", status=ExecutionStatus.CANCELLED)
-        cursor.put(cursor.journal[loser], status=StepStatus.FAILED, error=error, finished_at=now)
-    decided = cursor.put(race, result={**race.result, "winner": winner, "cancelled": cancelled})
+        cursor.surroundings.cancel_call(cursor.journal[loser].child or "", LOST)
+        error = StepError(type="", message=LOST, status=ExecutionStatus.CANCELLED)
+        cursor.put(cursor.journal[loser], status=StepStatus.FAILED, error=error, finished_at=cursor.clock.now())
+    decided = {**race.result, "winner": winner}
+    race = cursor.put(race, status=StepStatus.SUCCEEDED, result=decided, finished_at=cursor.clock.now())
     cursor.flush()
-    return decided
+    return race
+
+
+def _was_cancelled(call: JournalEntry, race: JournalEntry) -> bool:
+    """Whether a call was cancelled as a loser of this race, by a process that died before it recorded the winner."""
+    if call.error is None or call.finished_at is None or call.finished_at < race.started_at:
+        return False
+    return call.error.status == ExecutionStatus.CANCELLED and call.error.message == LOST
 
 
 def _entries_to_repeat(cursor: JournalCursor, race: JournalEntry) -> list[int]:

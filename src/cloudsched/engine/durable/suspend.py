@@ -71,8 +71,8 @@ class Surroundings:
     chance: random.Random
     load: Callable[[], Sequence[JournalEntry]]
     make_call: Callable[[Task], bool]
-    cancel_call: Callable[[str], None]
-    """Cancel the task of a call, and what is below it; nothing happens if it has ended, or was never created."""
+    cancel_call: Callable[[str, str], None]
+    """Cancel the task of a call for a reason, and what is below it, unless it has ended or does not exist."""
     call_outcome: Callable[[str, str], tuple[bool, Any]]
     call_end: Callable[[str], datetime | None]
     """When the task of a call that has ended did so; None if its record is gone."""

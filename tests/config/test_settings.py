@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import MISSING, Field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from tests.harness import ROOT
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
-from cloudsched.config.variables import render_table
+from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack
 
@@ -107,7 +108,7 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
     page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
-    assert sorted(rows) == sorted(render_table(Settings, Access, Sandbox))
+    assert sorted(rows) == sorted(_render_table(Settings, Access, Sandbox))
 
 
 def test_every_setting_survives_the_way_through_the_environment() -> None:
@@ -115,3 +116,22 @@ def test_every_setting_survives_the_way_through_the_environment() -> None:
     assert Settings.from_environment(Settings().to_environment()) == Settings()
     changed = Settings(retention=None, fallback=True, default_lead=timedelta(seconds=1.5), access=Access(open=True))
     assert Settings.from_environment(changed.to_environment()) == changed
+
+
+def _render_table(*sections: Any) -> list[str]:
+    """Return the rows of the documentation's table: variable, meaning, default."""
+    return [
+        f"| `{about.variable}` | {about.about} | {_render_default(section.__dataclass_fields__[name], about)} |"
+        for section in sections
+        for name, about in list_settings(section).items()
+    ]
+
+
+def _render_default(each: Field[Any], about: Setting) -> str:
+    if about.shown_default is not None:
+        return about.shown_default
+    assert each.default is not MISSING
+    text = "" if each.default is None else about.kind.format(each.default)
+    if isinstance(each.default, bool) and not text:
+        text = "off"
+    return f"`{text}`" if text else "—"

@@ -117,7 +117,7 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        with CloudTasksEmulator(clock=clock) as emulator:
+        with CloudTasksEmulator(clock=clock, auto_create_queues=True) as emulator:
             dispatcher = CloudTasksDispatcher(
                 project="demo",
                 location="us-central1",
@@ -126,7 +126,6 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
                 emulator=emulator.address,
                 deadline=timedelta(seconds=PATIENCE),
             )
-            dispatcher.ensure_queues()
             yield DispatcherUnderTest(dispatcher, executor, emulator.advance)
             dispatcher.close()
     finally:

@@ -13,6 +13,7 @@ from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reach
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
 from tests.web.auth.token_issuer import Issuer, publish_keys
+from tests.web.authenticators import clear_authenticators
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App
@@ -21,7 +22,7 @@ from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import Authenticator, clear_authenticators
+from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
 

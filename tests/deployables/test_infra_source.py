@@ -18,7 +18,6 @@ import pytest
 from tests.harness import ROOT, free_port, process, request, wait_until
 
 from cloudsched import App
-from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
@@ -122,7 +121,7 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
 def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
     """Serve the functions as the buildpack does; yield an app that shares their store and queues."""
     ports = {function: free_port() for function in ("api", "execute", "sweep")}
-    with CloudTasksEmulator() as emulator:
+    with CloudTasksEmulator(auto_create_queues=True) as emulator:
         settings = Settings(
             executor_url=f"http://127.0.0.1:{ports['execute']}",
             secret=SECRET,
@@ -137,11 +136,6 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         def _meet() -> None:
             """Only the executor runs this handler."""
 
-        queues = CloudTasksDispatcher(
-            project=settings.project, location=settings.location, queue="cloudsched", url="-", emulator=emulator.address
-        )
-        queues.ensure_queues()
-        queues.close()
         environment = {
             "PATH": f"{built.environment / 'bin'}:/usr/bin:/bin",
             **settings.to_environment(),

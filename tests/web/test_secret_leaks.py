@@ -15,6 +15,7 @@ import pytest
 from tests.greeting_app import app as greeting_app
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
+from tests.web.authenticators import clear_authenticators
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -25,7 +26,6 @@ from cloudsched.errors import CloudschedError
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import clear_authenticators
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from datetime import time, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -94,25 +94,6 @@ def write_settings(section: Any) -> dict[str, str | None]:  # noqa: ANN401 - an 
         value = getattr(section, name)
         written[each.variable] = each.kind.none if value is None else each.kind.format(value) or None
     return written
-
-
-def render_table(*sections: type[_Section]) -> list[str]:
-    """Return the rows of the documentation's table: variable, meaning, default."""
-    return [
-        f"| `{about.variable}` | {about.about} | {_render_default(section.__dataclass_fields__[name], about)} |"
-        for section in sections
-        for name, about in list_settings(section).items()
-    ]
-
-
-def _render_default(each: Field[Any], about: Setting) -> str:
-    if about.shown_default is not None:
-        return about.shown_default
-    assert each.default is not MISSING  # noqa: S101 - `setting` takes no factory
-    text = "" if each.default is None else about.kind.format(each.default)
-    if isinstance(each.default, bool) and not text:
-        text = "off"
-    return f"`{text}`" if text else "—"
 
 
 def _refuse(text: str, must: str) -> ValueError:

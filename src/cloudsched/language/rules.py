@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 WORKING = (0, 1, 2, 3, 4)
 ALL_MONTHS = tuple(range(1, 13))
-_FREQUENCIES = {Unit.DAY: "DAILY", Unit.WEEK: "WEEKLY", Unit.MONTH: "MONTHLY", Unit.YEAR: "YEARLY"}
 _FINE = {Unit.SECOND: "SECONDLY", Unit.MINUTE: "MINUTELY", Unit.HOUR: "HOURLY"}
 _QUARTER = {1: (1, 4, 7, 10), 2: (2, 5, 8, 11), 3: (3, 6, 9, 12)}
-_LONG_MONTHS = {29: 12, 30: 11, 31: 7}
 MAX_RULES = 20
 
 

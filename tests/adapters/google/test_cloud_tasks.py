@@ -244,11 +244,3 @@ def test_no_call_takes_longer_than_the_deadline(monkeypatch: pytest.MonkeyPatch)
                 time.monotonic() - started < 15
             )  # gRPC itself gives up after twenty seconds, all others after a minute
             opened.close()
-
-
-def test_missing_queues_are_created(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
-    fake[0].failures = [(C.ALREADY_EXISTS, "Queue already exists")]
-    dispatcher.ensure_queues()
-    names = [request.queue.name for request in fake[0].requests]
-    assert sorted(names) == [f"{QUEUES}/{queue}" for queue in ("q", "q-critical", "q-high", "q-low")]
-    assert {request.parent for request in fake[0].requests} == {"projects/p/locations/l"}

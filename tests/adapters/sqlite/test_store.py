@@ -315,7 +315,7 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
     assert is_writing.wait(60)
     for thread in threads:
         thread.start()
-    while database.pending_writes < len(threads):  # bounded by the test's own time limit
+    while len(database._pending) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
         threading.Event().wait(0.001)
     release.set()
     for thread in (blocker, *threads):
@@ -336,7 +336,7 @@ def test_finished_reader_threads_share_one_connection(file_store: SqliteStore, m
         thread = threading.Thread(target=file_store.load, args=(task.id,))
         thread.start()
         thread.join()
-    assert file_store.database.idle_readers == 1
+    assert len(file_store.database._idle) == 1  # noqa: SLF001 - only their number shows that they were shared
 
 
 def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:

@@ -22,6 +22,7 @@ from tests.web.auth.token_issuer import (
     publish_keys,
     user_claims,
 )
+from tests.web.authenticators import clear_authenticators
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
@@ -29,7 +30,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import authenticator_for, clear_authenticators
+from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api, serve_sweep
 
 if TYPE_CHECKING:

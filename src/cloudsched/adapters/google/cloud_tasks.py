@@ -14,7 +14,6 @@ from urllib.parse import quote
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
-from google.cloud.tasks_v2.types import queue as queue_types
 
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
@@ -48,8 +47,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
 _CreateTask: Message = cloudtasks.CreateTaskRequest.pb()
-_CreateQueue: Message = cloudtasks.CreateQueueRequest.pb()
-_Queue: Message = queue_types.Queue.pb()
 
 
 def queue_id(queue: str, priority: Priority) -> str:
@@ -98,7 +95,6 @@ class CloudTasksDispatcher:
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
         self._channel = open_channel(CloudTasksGrpcTransport, emulator)
         self._create_task = self._bind_method("CreateTask", _CreateTask)
-        self._create_queue = self._bind_method("CreateQueue", _CreateQueue)
 
     def create(self, message: QueueMessage) -> None:
         """Create a dispatch in one call; a name that already exists counts as created.
@@ -115,16 +111,6 @@ class CloudTasksDispatcher:
         if code is grpc.StatusCode.NOT_FOUND:
             hint = f"create it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
             raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
-
-    def ensure_queues(self) -> None:
-        """Create the queues that do not exist, with default settings. For a local Cloud Tasks.
-
-        Raises:
-            QueueUnavailable: They could not be created.
-        """
-        for name in self._queues.values():
-            request = _CreateQueue(parent=self._location, queue=_Queue(name=name))
-            self._call(self._create_queue, request, name, Backoff(self._deadline))
 
     def close(self) -> None:
         """Close the channel."""

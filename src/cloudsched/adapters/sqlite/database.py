@@ -122,16 +122,6 @@ class Database:
         with self._translate_errors(), self._borrow_reader() as connection:
             return connection.execute(statement, values).fetchall()
 
-    @property
-    def pending_writes(self) -> int:
-        """How many writers wait for the transaction in progress to end."""
-        return len(self._pending)
-
-    @property
-    def idle_readers(self) -> int:
-        """How many connections are open for readers, and not in use."""
-        return len(self._idle)
-
     def close(self) -> None:
         """Close every connection; later calls raise StoreUnavailable."""
         with self._write_lock:

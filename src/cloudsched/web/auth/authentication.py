@@ -170,11 +170,6 @@ def read_bearer_token(request: Request) -> str:
     return token.strip()
 
 
-def clear_authenticators() -> None:
-    """Forget all authenticators, with the keys of the token issuers that they have fetched."""
-    _cached_authenticator.cache_clear()
-
-
 def _find_verified_email(claims: Mapping[str, object]) -> str | None:
     email = claims.get("email")
     return email if claims.get("email_verified") is True and isinstance(email, str) else None

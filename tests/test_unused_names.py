@@ -1,0 +1,118 @@
+"""Nothing in the package is there for its tests alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cloudsched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+
+FOR_USERS = {
+    "add_worker": "Simulation: a test of a user's own handlers runs a worker",
+    "inject": "CloudTasksEmulator: faults for a user's own tests",
+    "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",
+}
+"""What users call although nothing of ours does, and why."""
+NOT_WIRED_YET = {
+    *("Sender", "SmtpSender", "from_url", "WebhookSender"),
+    *("verify_address", "reject_address", "remove_device", "remove_webhook"),
+}
+"""The delivery of results, whose parts no executor calls yet."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_DECORATORS = {
+    "property",
+    "cached_property",
+    "classmethod",
+    "staticmethod",
+    "contextmanager",
+    "lru_cache",
+    "cache",
+}
+_PLAIN_BASES = {"Protocol", "Generic", "NamedTuple", "BaseModel", "Enum", "StrEnum", "Exception", "BaseException"}
+"""Bases of others' that call nothing by a name that a subclass of ours invents."""
+
+
+def test_everything_is_used() -> None:
+    """What is defined is mentioned somewhere else than in tests, unless users call it.
+
+    A decorator of ours or of a library registers what it decorates, and a library calls the methods that override its
+    own: both count as used. A name that two things share counts for both, so what is found is certainly unused.
+    """
+    folders = (ROOT / "src" / "cloudsched", ROOT / "functions")
+    trees = [ast.parse(path.read_text("utf-8")) for folder in folders for path in sorted(folder.rglob("*.py"))]
+    plain = _find_plain_classes(trees)
+    defined = {name for tree in trees for name in _definitions(tree, plain)}
+    mentioned = {name for tree in trees for name in _mentions(tree)}
+    unused = defined - mentioned - {*cloudsched.__all__}
+    assert unused - NOT_WIRED_YET == {*FOR_USERS}, "call it, delete it with its tests, or say who does"
+
+
+def _find_plain_classes(trees: list[ast.Module]) -> set[str]:
+    """Return the classes of which no library calls a method that only a class of ours has."""
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    foreign = {""}
+    before = -1
+    while len(foreign) > before:
+        before = len(foreign)
+        ours = {each.name for each in classes} - foreign | _PLAIN_BASES
+        foreign |= {each.name for each in classes if not set(map(_base_name, each.bases)) <= ours}
+    return ours
+
+
+def _definitions(tree: ast.Module, plain_bases: set[str]) -> Iterator[str]:
+    """Yield the functions, methods, classes and constants that something has to mention to be of use."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef):
+            continue
+        may_override = isinstance(node, ast.ClassDef) and not set(map(_base_name, node.bases)) <= plain_bases
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                if _is_plain(each) and not may_override:
+                    yield each.name
+            elif isinstance(each, ast.ClassDef):
+                yield each.name
+            elif isinstance(node, ast.Module) and isinstance(each, ast.Assign | ast.AnnAssign):
+                targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+                yield from (one.id for one in targets if isinstance(one, ast.Name) and not one.id.startswith("__"))
+
+
+def _is_plain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether only a mention of its name can call a function."""
+    is_special = function.name.startswith("__")
+    return not is_special and set(map(_last_name, function.decorator_list)) <= _PLAIN_DECORATORS
+
+
+def _last_name(expression: ast.expr) -> str:
+    match expression:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name
+        case ast.Call(function):
+            return _last_name(function)
+        case ast.Subscript(value):
+            return _last_name(value)
+    return ""
+
+
+def _base_name(expression: ast.expr) -> str:
+    """Return the name of a base class; that of a module's attribute is a library's, whatever ours are called."""
+    return "" if isinstance(expression, ast.Attribute) else _last_name(expression)
+
+
+def _mentions(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that a module uses, in code or in a text of one line, which may be for `getattr`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(name, ast.Load()) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.alias(name):
+                yield name.rpartition(".")[2]
+            case ast.Constant(str(text)) if "\n" not in text:
+                yield from _IDENTIFIER.findall(text)

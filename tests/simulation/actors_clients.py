@@ -42,9 +42,10 @@ def apply_random_change(world: World, app: App, task_id: str) -> None:
 
 def pick_task(world: World) -> str:
     """Return the task that a client acts on, or several at once."""
-    overdue = [task.id for task in world.tasks() if _waits_at_lock(task, world)]
-    if overdue and world.fault_profile.moves_locks and world.random.random() < 0.7:
-        return world.random.choice(overdue)
+    if world.fault_profile.moves_locks:
+        overdue = [task.id for task in world.tasks() if _waits_at_lock(task, world)]
+        if overdue and world.random.random() < 0.7:
+            return world.random.choice(overdue)
     task_id = world.random.choice(world.ids)
     if world.fault_profile.is_crowded:
         task_id = next((one for one in world.ids if world.real_store.load(one) is None), task_id)

@@ -73,6 +73,8 @@ class Process:
     """The leases that it may act for."""
     rests_until: datetime | None = None
     """When it resumes, if it waits for time to pass."""
+    has_begun: bool = False
+    """Whether a thread runs it. It takes one when its turn first comes, which spares a hand-over."""
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
@@ -326,11 +328,9 @@ class World:
         self._number += 1
         process = Process(f"{kind}-{self._number}", work, app)
         self.processes.append(process)
-        run_in_thread(partial(self._run_process, process))
         return process
 
     def _run_process(self, process: Process) -> None:
-        process.go.take()
         try:
             process.work()
             process.is_ok = True
@@ -348,7 +348,11 @@ class World:
 
     def _resume_process(self, process: Process) -> None:
         self.current = process
-        process.go.hand_over()
+        if process.has_begun:
+            process.go.hand_over()
+        else:
+            process.has_begun = True
+            run_in_thread(partial(self._run_process, process))
         self._baton.take()
         self.current = None
         if not process.is_done:

@@ -32,8 +32,8 @@ done < <(list_other_files "$functions" "${patterns[@]}")
 
 "$python" -m pip wheel "$root" --quiet --no-deps --wheel-dir "$output"
 wheel="$(basename "$output"/cloudsched-*.whl)"
-sed -i "s|^cloudsched\b.*|./$wheel|" "$output/requirements.txt"
-grep -qxF "./$wheel" "$output/requirements.txt" || printf './%s\n' "$wheel" >>"$output/requirements.txt"
+sed -E -i "s#^cloudsched *(\[[^]]*\])?([^][A-Za-z0-9._-].*)?\$#./$wheel\1#I" "$output/requirements.txt" # keeps its extras
+grep -qF "./$wheel" "$output/requirements.txt" || printf './%s\n' "$wheel" >>"$output/requirements.txt"
 
 (
   cd "$output"

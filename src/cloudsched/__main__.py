@@ -1,5 +1,20 @@
-"""``python -m cloudsched``: the command line."""
+"""The ``cloudsched`` command, and ``python -m cloudsched``: starts the command line if its packages are installed."""
 
-from cloudsched.cli.main import main
+import sys
 
-main()
+from cloudsched.config.extras import require_extra
+from cloudsched.errors import MissingExtra
+
+
+def main() -> None:
+    """Run the command line. Without click there is none: only the extras bring it for certain."""
+    try:
+        with require_extra("cloudsched's command line", "worker"):
+            from cloudsched.cli.main import main as run  # noqa: PLC0415 - it imports click
+    except MissingExtra as error:
+        sys.exit(f"cloudsched: {error}")
+    run()
+
+
+if __name__ == "__main__":
+    main()

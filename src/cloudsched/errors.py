@@ -38,6 +38,7 @@
     │   ├── DamagedDocument          a stored document that is not as cloudsched wrote it
     │   └── UnsupportedDocument      a stored document of a schema version that this code does not know
     └── Misconfigured                a setting is missing or contradicts another
+        └── MissingExtra             an optional part needs a package that is not installed
 
 Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and the
 like are responses to a caller, not bugs; the web layer turns each into an RFC 9457 problem document.
@@ -370,3 +371,17 @@ class AddressGone(DeliveryRefused):
 
 class Misconfigured(CloudschedError):
     """A setting is missing or contradicts another."""
+
+
+class MissingExtra(Misconfigured, ImportError):
+    """An optional part needs a package that is not installed.
+
+    Attributes:
+        extra: The extra that brings it: ``pip install 'cloudsched[extra]'``.
+    """
+
+    def __init__(self, part: str, module: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{part} needs {module}, which is not installed: pip install 'cloudsched[{extra}]'", name=module
+        )

@@ -32,13 +32,14 @@ BELOW = {
 }
 """Which parts a part may import; the command line may import all."""
 EXCEPTIONS = {
+    ("client/__init__", "cloudsched.config.extras.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),
     ("local/import_errors", "cloudsched.errors"),
 }
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read. The
-example is written as a user would write it."""
+example is written as a user would write it. The client says which extra it needs."""
 VENDORS = {
     "google",
     "grpc",

@@ -23,7 +23,7 @@ PROJECT = "demo-project"
 _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
 if [ "$2" = pip ] && [ "$3" = wheel ]; then touch "$8/cloudsched-0-py3-none-any.whl"; exit; fi
-if [ "$2" = pip ]; then echo '{{"install": []}}' > pins.json; exit; fi
+if [ "$2" = pip ]; then cp requirements.txt ../requested.txt; echo '{{"install": []}}' > pins.json; exit; fi
 exec {python} "$@"
 """
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.deployables.fake_project import Cloud
 
 if TYPE_CHECKING:
@@ -74,6 +75,28 @@ def test_only_source_files_are_packed(tmp_path: Path) -> None:
     for name in ("key.json", "linked.py", "reports/template.html"):
         assert f"not packed: {name}\n" in messages, messages
     assert ".venv/lib" not in messages
+
+
+@pytest.mark.parametrize(
+    ("line", "extras"),
+    [
+        ("cloudsched==0.1.0", ""),
+        ("cloudsched[sandbox]==0.1.0", "[sandbox]"),
+        ("Cloudsched [sandbox,telemetry] >= 0.1 # both", "[sandbox,telemetry]"),
+        ("requests", ""),
+    ],
+)
+def test_extras_are_installed_too(tmp_path: Path, line: str, extras: str) -> None:
+    """The packages of the extras that requirements.txt names are pinned; other packages keep their lines."""
+    cloud = Cloud(tmp_path)
+    functions = tmp_path / "functions"
+    write(functions, *PACKED)
+    (functions / "requirements.txt").write_text(f"cloudsched-of-mine==1\n{line}\n", encoding="utf-8")
+    build(cloud, functions)
+    requested = (cloud.folder / "requested.txt").read_text("utf-8").splitlines()
+    own = [each for each in requested if each.startswith("./")]
+    assert own == [f"./{WHEEL}{extras}"]
+    assert set(requested) - {*own} == {"cloudsched-of-mine==1", *({line} if line == "requests" else ())}
 
 
 def test_further_files_are_packed_by_name(tmp_path: Path) -> None:

@@ -80,8 +80,10 @@ def _prints_on_terminal(handler: logging.Handler) -> bool:
 
 
 def _has_colours() -> bool:
-    from rich.console import Console  # noqa: PLC0415 - knows NO_COLOR, FORCE_COLOR and dumb terminals
-
+    try:
+        from rich.console import Console  # noqa: PLC0415 - knows NO_COLOR, FORCE_COLOR and dumb terminals
+    except ModuleNotFoundError:  # of the extra `dev`, which a worker does not need
+        return False
     console = Console(stderr=True)
     return console.is_terminal and console.color_system is not None and not console.no_color
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloudsched.cli.groups import SuggestingGroup
+from cloudsched.config.extras import require_extra
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import print_error
 
@@ -36,6 +37,8 @@ _COMMANDS = {
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
+_EXTRAS = {"apply": "worker", "keys": "worker", "worker": "worker"}
+"""The extra that brings what a command imports; ``dev``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
 """The error when the API answers 401 and no credential was given."""
@@ -51,7 +54,8 @@ class _Commands(SuggestingGroup):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name)
+        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "dev")):
+            command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
         return command
 
@@ -62,6 +66,15 @@ class _Commands(SuggestingGroup):
         found = [CompletionItem(name, help=about) for name, (_, about) in sorted(_COMMANDS.items())]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [item for item in found if item.value.startswith(incomplete)] + options
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command. Raises MissingExtra if it imports what is not installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError:
+            name = str(ctx.invoked_subcommand)
+            with require_extra(f"cloudsched {name}", _EXTRAS.get(name, "dev")):
+                raise
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

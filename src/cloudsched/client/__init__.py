@@ -1,10 +1,14 @@
 """The HTTP API from Python: ``from cloudsched.client import Client, AsyncClient``.
 
-Needs no Google package. May import the domain's documents, which the API's answers are made of, and errors.
+Needs the extra ``worker``, but no Google package. May import the domain's documents, which the API's answers are made
+of, and errors.
 """
 
-from cloudsched.client.client import AsyncClient, Client
-from cloudsched.client.connection import RETRIES
+from cloudsched.config.extras import require_extra
+
+with require_extra("cloudsched.client", "worker"):
+    from cloudsched.client.client import AsyncClient, Client
+    from cloudsched.client.connection import RETRIES
 from cloudsched.client.views import (
     ClaimView,
     Created,

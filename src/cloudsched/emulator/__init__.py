@@ -57,9 +57,17 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different types
-    """Import a name on first use: the server pulls in aiohttp and protobuf."""
+    """Import a name on first use: the server pulls in aiohttp and protobuf, which the extra ``dev`` brings."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - imported on first use
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        module = import_module(f"{__name__}.{_HOMES[name]}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "cloudsched").partition(".")[0]
+        if package == "cloudsched":
+            raise
+        message = f"The emulator needs {package}, which is not installed: pip install 'cloudsched[dev]'"
+        raise ModuleNotFoundError(message, name=error.name) from error
+    return getattr(module, name)

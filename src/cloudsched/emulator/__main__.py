@@ -1,5 +1,10 @@
 """`python -m cloudsched.emulator`."""
 
+import sys
+
 from cloudsched.emulator.cli import emulator
 
-emulator()
+try:
+    emulator()
+except ModuleNotFoundError as error:
+    sys.exit(f"cloudsched.emulator: {error}")

@@ -91,9 +91,9 @@ def emulator(
     **settings: Any,
 ) -> None:
     """Run a local Cloud Tasks; gRPC, REST and the control API share one port."""
-    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415
+    from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - --help needs none of it
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
-    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - --help needs none of it
+    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415
     from cloudsched.emulator.storage.queue_yaml import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.storage.write_ahead_log import UnreadableData  # noqa: PLC0415
 

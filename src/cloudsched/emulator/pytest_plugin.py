@@ -33,7 +33,7 @@ def cloud_tasks_settings() -> dict[str, Any]:
 @pytest.fixture
 def cloud_tasks(cloud_tasks_settings: dict[str, Any]) -> Iterator[CloudTasksEmulator]:
     """A running emulator on a free port; it stops at the end of the test and keeps nothing."""
-    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415 - imported only by tests that use it
+    from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - imported only by tests that use it
 
     with CloudTasksEmulator(**cloud_tasks_settings) as emulator:
         yield emulator

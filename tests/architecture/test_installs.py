@@ -1,0 +1,223 @@
+"""Each install brings what its part of the package imports, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from importlib.metadata import packages_distributions
+
+import pytest
+from tests.installs import ROOT, SOURCE, declared, declared_alone, hide_all_but, own_size, packages, size
+
+MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
+LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "pyyaml", "quickjs-ng", "rich", "yarl"}
+"""What no deployed function imports."""
+PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
+"""Only pytest imports them."""
+FOR_WORKERS = re.compile(
+    r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|reachability|signals|worker)"
+    r"|local/(__init__|app_loader|environment_file|import_errors|untrusted_text))$"
+)
+FOR_DEVELOPMENT = re.compile(r"cli/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
+EXTRA_ADAPTERS = {"adapters/quickjs/child": "sandbox", "adapters/opentelemetry": "telemetry"}
+GUARDED = {("cli/log_output", "rich")}
+"""Imports that may fail."""
+IMPORTED_ELSEWHERE = {
+    "functions-framework": "functions/main.py",
+    "opentelemetry-exporter-gcp-monitoring": "the namespace package opentelemetry",
+    "opentelemetry-exporter-gcp-trace": "the namespace package opentelemetry",
+    "pyjwt[crypto]": "jwt",
+    "tzdata": "zoneinfo",
+}
+"""Packages whose import is not found by their name, and where it is."""
+
+
+def extra_of(module: str) -> str | None:
+    """Return the extra that a module needs."""
+    if module in EXTRA_ADAPTERS:
+        return EXTRA_ADAPTERS[module]
+    if FOR_WORKERS.match(module):
+        return "worker"
+    return "dev" if FOR_DEVELOPMENT.match(module) else None
+
+
+def imported_names(module: str) -> set[str]:
+    """Return the dotted names that a module imports from other packages."""
+    found = set()
+    for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        found |= {name for name in names if name.partition(".")[0] not in {*sys.stdlib_module_names, "cloudsched"}}
+    return found
+
+
+PROVIDERS = packages_distributions()
+GOOGLE = {
+    "google.auth": "google-auth",
+    "google.oauth2": "google-auth",
+    "google.cloud.firestore": "google-cloud-firestore",
+    "google.cloud.tasks": "google-cloud-tasks",
+    "google.protobuf": "protobuf",
+}
+"""The packages that share the name ``google``."""
+
+
+@cache
+def providers(name: str) -> set[str]:
+    """Return the packages that a dotted name may come from."""
+    if name.startswith("google."):
+        return {package for start, package in GOOGLE.items() if name.startswith(start)}
+    return {package.lower().replace("_", "-") for package in PROVIDERS.get(name.partition(".")[0], [])}
+
+
+@cache
+def names_of(extra: str | None) -> set[str]:
+    return {requirement.name for requirement in (declared(extra) if extra else declared())}
+
+
+def test_a_module_imports_only_what_its_install_declares() -> None:
+    """Also in functions and for types: nothing is imported only because another package happens to bring it."""
+    undeclared = [
+        f"{module} imports {name}"
+        for module in MODULES
+        if module not in PYTEST_PLUGINS
+        for name in imported_names(module)
+        if (module, name.partition(".")[0]) not in GUARDED and not name.startswith("pydantic_core")  # pydantic pins it
+        if not providers(name) & names_of(extra_of(module))
+    ]
+    assert not undeclared
+
+
+@pytest.mark.parametrize("extra", [None, "dev", "worker", "sandbox", "telemetry"])
+def test_what_is_declared_is_imported(extra: str | None) -> None:
+    """No dependency is left over from code that is gone, or declared for the wrong install."""
+    own = declared_alone(extra) if extra else declared()
+    inherited = set(map(str, declared_alone("worker"))) if extra == "dev" else set()
+    modules = [module for module in MODULES if extra_of(module) == extra]
+    used = {package for module in modules for name in imported_names(module) for package in providers(name)}
+    for requirement in own:
+        if str(requirement) not in inherited and str(requirement).partition(">")[0] not in IMPORTED_ELSEWHERE:
+            assert requirement.name in used, f"nothing of {extra or 'the package'} imports {requirement.name}"
+
+
+def run_with(kept: str, code: str) -> str:
+    """Run code where only some packages are installed; `kept` is an expression. Return what it prints."""
+    start = f"from tests.installs import *\nhide_all_but({kept})\n"
+    done = subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-W", "error", "-c", start + code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def import_all(modules: list[str]) -> str:
+    names = ["cloudsched." + module.removesuffix("/__init__").replace("/", ".") for module in modules]
+    return f"from importlib import import_module\nfor name in {names}:\n    import_module(name)\n"
+
+
+NOT_IMPORTED = {"__init__", "__main__", "emulator/__main__", "adapters/quickjs/child"} | PYTEST_PLUGINS
+FUNCTIONS = """
+sys.path.insert(0, "functions")
+import main
+from werkzeug.test import Client
+import cloudsched
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+key, kept = create_key("a", Role.ADMIN)
+access = Access(api_keys=(str(kept),))
+settings = cloudsched.Settings(store="sqlite", secret="x" * 32, executor_url="http://x", access=access)
+with main.app.override(settings):
+    client = Client(cloudsched.wsgi(main.app))
+    assert client.get("/v1/tasks/x").status_code == 401
+    assert client.get("/v1/inboxes/x/messages", headers={"X-Api-Key": key}).status_code == 200
+    main.app.close()
+cloudsched.asgi(main.app)
+from cloudsched.adapters.google.id_tokens import decode_unverified
+from cloudsched.errors import Unauthenticated
+try:
+    decode_unverified("no token")
+except Unauthenticated:
+    print("refused")
+import cachecontrol
+from firebase_admin import auth
+from google.oauth2 import id_token
+from cloudsched.testing import Simulation
+with Simulation(main.app) as simulated:
+    task = main.app.create(owner="ada", title="Tea", handler="remind", payload={"text": "Ready"})
+    simulated.advance(__import__("datetime").timedelta(days=1))
+    print(simulated.executions(task.id)[0].status)
+"""
+
+
+def test_a_plain_install_runs_functions_and_simulations() -> None:
+    """With nothing but ``pip install cloudsched``: every module of the deployed path, the functions, a simulation."""
+    modules = [module for module in MODULES if extra_of(module) is None and module not in NOT_IMPORTED]
+    assert "web/functions" in modules
+    assert "testing/simulation" in modules
+    assert run_with("packages(declared())", import_all(modules) + FUNCTIONS).split() == ["refused", "SUCCEEDED"]
+
+
+def test_the_extra_for_workers_is_enough_for_workers_and_clients() -> None:
+    """With ``[worker]``: the client, the worker and its command, over the API and over the store."""
+    modules = [module for module in MODULES if extra_of(module) == "worker" and module not in NOT_IMPORTED]
+    assert {"worker/api_source", "client/client", "cli/worker"} <= {*modules}
+    run_with("packages(declared('worker'))", import_all(modules))
+
+
+def test_the_extra_for_development_is_enough_for_everything_local() -> None:
+    """With ``[dev]``: the local stack, the emulator and all commands."""
+    modules = [
+        module for module in MODULES if extra_of(module) in {"dev", "worker", None} and module not in NOT_IMPORTED
+    ]
+    run_with("packages(declared('dev'))", import_all(modules))
+
+
+def test_the_client_and_workers_through_the_api_need_no_google_package() -> None:
+    """Where nothing of Google and no web server is installed, they are imported all the same."""
+    neither = ["worker/store_source", "cli/apply", "cli/keys"]
+    modules = [module for module in MODULES if extra_of(module) == "worker" and module not in {*NOT_IMPORTED, *neither}]
+    kept = (
+        "packages([each for each in declared('worker') if each.name in "
+        "{'click', 'httpcore', 'httpx', 'pydantic', 'tenacity', 'typing-extensions', 'tzdata'}])"
+    )
+    run_with(kept, import_all([*modules, "app"]))
+
+
+def test_hidden_packages_are_hidden() -> None:
+    """The check itself: what is not kept cannot be imported, although it is installed."""
+    code = "for name in ('aiohttp', 'yaml', 'google.auth'):\n    try:\n        __import__(name)\n"
+    code += "    except ModuleNotFoundError:\n        print('hidden')\nimport click"
+    assert run_with("packages([Requirement('click')])", code).split() == ["hidden"] * 3
+    assert callable(hide_all_but)
+
+
+def test_a_plain_install_has_none_of_the_local_tools() -> None:
+    """Neither declared nor brought along. What httpx needs is, by firebase-admin."""
+    assert not LOCAL_TOOLS & packages(declared())
+    assert not LOCAL_TOOLS & packages(declared("worker"))
+    assert not {"quickjs-ng", "opentelemetry-sdk"} & packages(declared("dev"))
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs" / "install.md").read_text("utf-8").splitlines()
+    if line.startswith("| `cloudsched")
+]
+TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
+
+
+@pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("sandbox",), ("telemetry",)], ids=str)
+def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
+    """Count and megabytes in docs/install.md, up to what new releases of the packages change."""
+    count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]
+    found = packages(declared(*extras))
+    total = (sum(map(size, found)) + own_size()) / 1e6
+    assert abs(len(found) + 1 - count) <= 4, f"{len(found) + 1} packages"
+    assert megabytes == pytest.approx(total, rel=0.1), f"{total:.0f} MB"

@@ -1,0 +1,110 @@
+"""Where the package of an extra is not installed, every entry point names the pip command that brings it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.config.extras import require_extra
+from cloudsched.errors import Misconfigured, MissingExtra
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "import sys; sys.modules[{package!r}] = None; sys.argv[1:1] = []; {code}"
+"""A module that is None in sys.modules cannot be imported; what it raises is the same as for one that is not there."""
+COMMAND = "from cloudsched.__main__ import main; main()"
+HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('note')\ndef note() -> None: ...\n"
+
+
+def run(folder: Path, package: str, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run code where a package cannot be imported."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    (folder / "handlers.py").write_text(HANDLERS, encoding="utf-8")
+    (folder / "queues.yaml").write_text("queue: []\n", encoding="utf-8")
+    return subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", RUN.format(package=package, code=code), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=folder,
+        env=kept,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("package", "command", "extra"),
+    [
+        ("click", "--help", "worker"),
+        ("click", "worker --queue gpu", "worker"),
+        ("httpx", "worker --queue gpu --url http://127.0.0.1:1", "worker"),
+        ("aiohttp", "dev --port 0 --tasks-port 0 -- true", "dev"),
+        ("cheroot", "dev --port 0 --tasks-port 0 -- true", "dev"),
+        ("cheroot", "serve --port 0 --data data", "dev"),
+        ("rich", "demo", "dev"),
+        ("rich", "tasks list", "dev"),
+        ("h2", "emulator --port 0", "dev"),
+        ("yaml", "emulator --port 0 --queues queues.yaml", "dev"),
+    ],
+)
+def test_a_command_names_what_to_install(tmp_path: Path, package: str, command: str, extra: str) -> None:
+    """One line on standard error, without a traceback, and an exit code that is not 0."""
+    done = run(tmp_path, package, COMMAND, *command.split())
+    assert done.returncode != 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("cloudsched: cloudsched")
+    assert line.endswith(f"needs {package}, which is not installed: pip install 'cloudsched[{extra}]'")
+
+
+def test_next_names_what_its_table_needs(tmp_path: Path) -> None:
+    """The JSON of `cloudsched next` needs nothing of the extra; its table does."""
+    arguments = ("next", "every day at 9", "--tz", "UTC")
+    assert run(tmp_path, "rich", COMMAND, *arguments, "--json").returncode == 0
+    assert "pip install 'cloudsched[dev]'" in run(tmp_path, "rich", COMMAND, *arguments).stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "code", "extra"),
+    [
+        ("httpx", "from cloudsched.client import Client", "worker"),
+        ("httpcore", "from cloudsched.client import AsyncClient", "worker"),
+        ("aiohttp", "from cloudsched.emulator import CloudTasksEmulator", "dev"),
+        ("cryptography", "from cloudsched.emulator import CloudTasksEmulator", "dev"),
+        ("jwt", "import runpy; runpy.run_module('cloudsched.emulator', run_name='__main__')", "dev"),
+    ],
+)
+def test_an_import_names_what_to_install(tmp_path: Path, package: str, code: str, extra: str) -> None:
+    """`from cloudsched.client import Client` and the like say it in the last line."""
+    done = run(tmp_path, package, code)
+    assert done.returncode == 1
+    end = f"needs {package}, which is not installed: pip install 'cloudsched[{extra}]'"
+    assert done.stderr.splitlines()[-1].endswith(end)
+
+
+def test_without_tables_a_worker_still_runs(tmp_path: Path) -> None:
+    """A worker gets as far as its store without the packages of the local stack: its log has no colours."""
+    done = run(tmp_path, "rich", COMMAND, "worker", "--queue", "gpu")
+    assert "No store is set" in done.stderr
+    assert "pip install" not in done.stderr
+
+
+def test_it_is_an_import_error() -> None:
+    """Programs that try an import and go on without it catch it as such; the command line prints it as ours."""
+    with pytest.raises(ImportError) as caught, require_extra("This", "dev"):
+        exec("import no_such_package.inside", {"__name__": "cloudsched.local.example"})  # noqa: S102 - one of ours
+    assert isinstance(caught.value, MissingExtra)
+    assert isinstance(caught.value, Misconfigured)
+    assert (caught.value.name, caught.value.extra) == ("no_such_package", "dev")
+
+
+@pytest.mark.parametrize(("module", "importer"), [("cloudsched.no_such", "cloudsched.app"), ("no_such", "handlers")])
+def test_other_failures_stay_what_they_are(module: str, importer: str) -> None:
+    """A mistake of ours, and what a user's own code fails to import, are not blamed on an extra."""
+    with pytest.raises(ModuleNotFoundError), require_extra("This", "dev"):
+        exec(f"import {module}", {"__name__": importer})  # noqa: S102 - what they would do

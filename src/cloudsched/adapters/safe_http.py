@@ -9,6 +9,7 @@ to:
   that changes its address between check and connection) gains nothing;
 * all addresses of a name must be public;
 * a redirect opens a connection like any other;
+* a session may limit how long a connection lasts: a server that sends a byte now and then is cut off like a silent one;
 * the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
 * no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
   that names one is refused, because a proxy connects to any address it is given.
@@ -17,6 +18,9 @@ to:
 from __future__ import annotations
 
 import socket
+import threading
+import time
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
@@ -78,13 +82,15 @@ because the answer of ``ipaddress.is_global`` changes with Python's patch releas
 113171)."""
 
 
-def make_session(reachable: Iterable[str] = ()) -> requests.Session:
+def make_session(reachable: Iterable[str] = (), *, max_seconds: float | None = None) -> requests.Session:
     """Return a session that connects to public addresses and to these networks only.
 
     A request to any other address, or through a proxy, raises InvalidInput before anything is sent.
 
     Args:
         reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
+        max_seconds: How long a connection may last, from the lookup of its host's name to the end of the last answer.
+            The lookup itself cannot be interrupted; the resolver's own limit holds for it.
     """
     networks = [ip_network(network) for network in reachable]
 
@@ -94,8 +100,8 @@ def make_session(reachable: Iterable[str] = ()) -> requests.Session:
     session = requests.Session()
     session.trust_env = False
     session.max_redirects = MAX_REDIRECTS
-    session.mount("http://", _Adapter(is_allowed))
-    session.mount("https://", _Adapter(is_allowed))
+    session.mount("http://", _Adapter(is_allowed, max_seconds))
+    session.mount("https://", _Adapter(is_allowed, max_seconds))
     return session
 
 
@@ -146,21 +152,36 @@ def is_public(address: Address) -> bool:
 class _Adapter(HTTPAdapter):
     """Opens connections to allowed addresses only."""
 
-    def __init__(self, is_allowed: Callable[[Address], bool]) -> None:
+    def __init__(self, is_allowed: Callable[[Address], bool], max_seconds: float | None) -> None:
         self._is_allowed = is_allowed
+        self._max_seconds = max_seconds
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         """Make the connection pools; called by the constructor, and when an adapter is unpickled."""
-        is_allowed = self._is_allowed
+        is_allowed, max_seconds = self._is_allowed, self._max_seconds
 
         class Plain(HTTPConnection):
+            lifetime: _Lifetime | None = None
+
             def _new_conn(self) -> socket.socket:
-                return _connect(self, is_allowed)
+                opened, self.lifetime = _connect(self, is_allowed, max_seconds)
+                return opened
+
+            def close(self) -> None:
+                super().close()
+                _end(self.lifetime)
 
         class Secure(HTTPSConnection):
+            lifetime: _Lifetime | None = None
+
             def _new_conn(self) -> socket.socket:
-                return _connect(self, is_allowed)
+                opened, self.lifetime = _connect(self, is_allowed, max_seconds)
+                return opened
+
+            def close(self) -> None:
+                super().close()
+                _end(self.lifetime)
 
         class PlainPool(HTTPConnectionPool):
             ConnectionCls = Plain
@@ -180,9 +201,46 @@ class _Adapter(HTTPAdapter):
         raise InvalidInput("proxies", "names a proxy", "Requests for users are sent directly: leave it out.")
 
 
-def _connect(connection: HTTPConnection, is_allowed: Callable[[Address], bool]) -> socket.socket:
+class _Lifetime:
+    """Ends a connection after some time, whatever it is waiting for then: a handshake, a header or a body.
+
+    It has a descriptor of its own, because TLS takes over that of the socket.
+    """
+
+    def __init__(self, connected: socket.socket, seconds: float) -> None:
+        self._socket = connected.dup()
+        self._timer = threading.Timer(max(seconds, 0), self._shut_down)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _shut_down(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """Forget the connection, which is closed."""
+        self._timer.cancel()
+        self._socket.close()
+
+
+def _end(lifetime: _Lifetime | None) -> None:
+    if lifetime is not None:
+        lifetime.end()
+
+
+def _connect(
+    connection: HTTPConnection, is_allowed: Callable[[Address], bool], max_seconds: float | None
+) -> tuple[socket.socket, _Lifetime | None]:
     """Resolve a host, check all its addresses, and connect to one of them."""
-    host = connection.host.strip("[]")
+    begin, host = time.monotonic(), connection.host.strip("[]")
+
+    def left() -> float | None:
+        waits = _timeout_seconds(connection)
+        if max_seconds is None:
+            return waits
+        rest = max(max_seconds - (time.monotonic() - begin), 0.001)
+        return rest if waits is None else min(rest, waits)
+
     try:
         resolved = socket.getaddrinfo(host, connection.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -194,11 +252,15 @@ def _connect(connection: HTTPConnection, is_allowed: Callable[[Address], bool]) 
     failure: OSError | None = None
     for each in addresses:
         try:
-            return socket.create_connection((each, connection.port), _timeout_seconds(connection))
+            opened = socket.create_connection((each, connection.port), left())
         except TimeoutError as error:
             raise ConnectTimeoutError(connection, f"{host} did not answer in time") from error
         except OSError as error:
             failure = error
+        else:
+            opened.settimeout(_timeout_seconds(connection))
+            passed = time.monotonic() - begin
+            return opened, None if max_seconds is None else _Lifetime(opened, max_seconds - passed)
     raise NewConnectionError(connection, f"{host} cannot be reached: {failure}") from failure
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OLD, NEW = (f"whsec_{base64.b64encode(bytes([each]) * 24).decode()}" for each in (1, 2))
-SENDER = WebhookSender(lambda: make_session(["127.0.0.0/8"]), allows_http=True)
+LOCAL_SESSION = partial(make_session, ["127.0.0.0/8"])
+SENDER = WebhookSender(LOCAL_SESSION, allows_http=True)
 
 
 @dataclass
@@ -136,3 +141,25 @@ def test_nothing_is_sent_without_a_signature(secrets: tuple[str, ...]) -> None:
     """A webhook that nobody can verify is not sent."""
     with pytest.raises(DeliveryRefused):
         sign("msg", 1, b"{}", secrets)
+
+
+def test_a_server_that_sends_a_line_now_and_then_is_cut_off() -> None:
+    """The limit is that of the whole request: an answer in time would be this one, and it is not waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connected, _ = listening.accept()
+            with connected, suppress(OSError):
+                for status in (*["100 Continue"] * 100, "204 No Content"):
+                    connected.sendall(f"HTTP/1.1 {status}\r\n\r\n".encode())
+                    was_stopped.wait(0.02)
+
+        was_stopped, server = threading.Event(), threading.Thread(target=answer, daemon=True)
+        server.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+        with pytest.raises(DeliveryDelayed):
+            WebhookSender(LOCAL_SESSION, allows_http=True, timeout=0.3).send(
+                make_message(), Recipient(address=url, secrets=(NEW,))
+            )
+        was_stopped.set()
+        server.join(10)

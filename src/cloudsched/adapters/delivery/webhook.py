@@ -20,7 +20,7 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
@@ -33,31 +33,43 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Message, Recipient
 
 TIMEOUT_SECONDS: Final = 15.0
-"""How long connecting, and then each part of the answer, may take."""
+"""How long a whole request may take, from the lookup of the host's name to the headers of the answer."""
 _SERVICE: Final = "The webhook"
 _GONE: Final = 410
 _LONGEST_WAIT: Final = timedelta(days=1)
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
 
 
+class MakeSession(Protocol):
+    """Makes a session."""
+
+    def __call__(self, *, max_seconds: float) -> requests.Session:
+        """Return a session whose connections last no longer."""
+        ...
+
+
 class WebhookSender:
     """Posts each message to a URL.
 
     Args:
-        make_session: Makes a session that reaches only what users may reach (`adapters.safe_http.make_session`).
+        make_session: Makes a session that reaches only what users may reach, and ends connections after `max_seconds`
+            (`adapters.safe_http.make_session`).
         allows_http: Whether URLs without TLS are taken: for development on one machine.
+        timeout: How many seconds a whole request may take.
         now: The system's clock, in seconds since 1970.
     """
 
     def __init__(
         self,
-        make_session: Callable[[], requests.Session],
+        make_session: MakeSession,
         *,
         allows_http: bool = False,
+        timeout: float = TIMEOUT_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._make_session = make_session
         self._schemes = {"https", "http"} if allows_http else {"https"}
+        self._timeout = timeout
         self._now = now
 
     def send(self, message: Message, recipient: Recipient) -> str:
@@ -76,12 +88,12 @@ class WebhookSender:
         }
         try:
             with (
-                self._make_session() as session,
+                self._make_session(max_seconds=self._timeout) as session,
                 session.post(
                     recipient.address,
                     data=body,
                     headers=headers,
-                    timeout=TIMEOUT_SECONDS,
+                    timeout=self._timeout,
                     allow_redirects=False,
                     stream=True,  # the body of the answer is not read: it can be endless
                 ) as response,

@@ -27,6 +27,10 @@ QUEUE_CRITICAL="500/400"
 QUEUE_HIGH="300/300"
 QUEUE_NORMAL="200/200"
 QUEUE_LOW="50/60"
+QUEUE_EMAIL="10/10"    # deliveries by e-mail: what your mail provider allows
+QUEUE_MOBILE="10/10"
+QUEUE_WEBHOOK="10/10"
+QUEUE_OPERATOR="5/5"   # to your own channels
 
 # Functions -----------------------------------------------------------------------------------------------------------
 RUNTIME="python312"

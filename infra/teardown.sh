@@ -60,7 +60,7 @@ for function in api sweep execute; do
     gcloud functions describe "$NAME-$function" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet -- \
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
 done
-for priority in "${PRIORITIES[@]}"; do
+for priority in "${QUEUES[@]}"; do
   queue="$(get_queue_name "$priority")"
   remove "queue $queue, with its waiting dispatches" "queue.$queue" \
     gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \

@@ -90,7 +90,7 @@ docs/deployment.md."
 # Reject limits that Cloud Tasks refuses, or that the executor could not keep up with.
 validate_queues() {
   local priority limits sum=0 capacity=$((EXECUTE_CONCURRENCY * EXECUTE_MAX_INSTANCES))
-  for priority in "${PRIORITIES[@]}"; do
+  for priority in "${QUEUES[@]}"; do
     limits="$(get_queue_limits "$priority")"
     [[ "$limits" =~ ^([0-9]{1,3})/([0-9]{1,4})$ ]] ||
       die "QUEUE_${priority^^} is '$limits'; it must be <dispatches per second>/<concurrent dispatches>."
@@ -106,14 +106,21 @@ $capacity. Cloud Run would answer 429, and Cloud Tasks would slow the queues dow
 }
 
 PRIORITIES=(critical high normal low)
+CHANNELS=(email mobile webhook operator) # of deliveries; each has the rate that its provider allows
+QUEUES=("${PRIORITIES[@]}" "${CHANNELS[@]}")
+CHANNEL_LIMITS="5/5" # of channels that the configuration does not mention
 FUNCTIONS=(execute sweep api) # in deployment order: the function that receives dispatches before those that send them
 
 get_queue_limits() {
   local name="QUEUE_${1^^}"
-  printf '%s' "${!name}"
+  if [[ " ${CHANNELS[*]} " == *" $1 "* ]]; then
+    printf '%s' "${!name:-$CHANNEL_LIMITS}"
+  else
+    printf '%s' "${!name}"
+  fi
 }
 
-# Print the name of a priority's queue; must match `queue_id` in the Cloud Tasks adapter.
+# Print the name of a priority's or a channel's queue; must match the Cloud Tasks adapter.
 get_queue_name() {
   if [[ "$1" == normal ]]; then
     printf '%s' "$NAME"

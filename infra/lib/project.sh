@@ -124,7 +124,7 @@ grant_resource_roles() {
       gcloud secrets -- "$SECRET"
     grant_role "account $NAME-invoker" "serviceAccount:$(get_account_email "$account")" roles/iam.serviceAccountUser -- \
       gcloud iam service-accounts -- "$(get_account_email invoker)"
-    for priority in "${PRIORITIES[@]}"; do
+    for priority in "${QUEUES[@]}"; do
       grant_role "queue $(get_queue_name "$priority")" "serviceAccount:$(get_account_email "$account")" roles/cloudtasks.enqueuer -- \
         gcloud tasks queues -- "$(get_queue_name "$priority")" --location="$REGION"
     done
@@ -159,7 +159,7 @@ create_queues() {
   local priority queue rate concurrent found expected flags
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
-  for priority in "${PRIORITIES[@]}"; do
+  for priority in "${QUEUES[@]}"; do
     queue="$(get_queue_name "$priority")"
     IFS=/ read -r rate concurrent <<<"$(get_queue_limits "$priority")"
     flags=(

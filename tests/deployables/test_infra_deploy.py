@@ -12,8 +12,10 @@ import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
-from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
+from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import DeliveryChannel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +24,9 @@ API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
     for role in ("api", "executor", "invoker", "builder", "smoke")
 )
-QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
+QUEUES = {queue_id("cloudsched", priority) for priority in Priority} | {
+    channel_queue_id("cloudsched", channel) for channel in (*DeliveryChannel, COMPLETION) if channel != "WEB"
+}
 """The names that the code uses to send to them."""
 
 

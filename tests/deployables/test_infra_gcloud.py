@@ -14,7 +14,7 @@ import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
-from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCATION = f"projects/{PROJECT}/locations/us-central1"
-QUEUES = [queue_id("cloudsched", priority) for priority in Priority]
+QUEUES = [
+    *(queue_id("cloudsched", priority) for priority in Priority),
+    *(channel_queue_id("cloudsched", channel) for channel in ("EMAIL", "MOBILE", "WEBHOOK", "OPERATOR")),
+]
 WORDS = r"(?:[a-z][a-z-]+ )"
 
 
@@ -141,7 +144,7 @@ def cloud_tasks() -> Iterator[CloudTasksEmulator]:
 
 
 def test_queues_are_created_in_the_emulator(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
-    """The real script and the real gcloud create the four queues in the emulator, and update one that differs.
+    """The real script and the real gcloud create the queues in the emulator, and update one that differs.
 
     A second run recognizes the other three as correct and leaves them alone.
     """

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.store import (
+        ArchivedJournal,
+        DeliveryMark,
+        Page,
+        TaskWrite,
+        VersionedLock,
+        VersionedTask,
+    )
     from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
@@ -80,11 +87,20 @@ class FaultyStore:
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
+        delivered: DeliveryMark | None = None,
     ) -> Version:
         def effect() -> Version:
             before = self._world.real_store.load(task.id)
             version = self._world.real_store.commit(
-                task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
+                task,
+                expected_version,
+                executions,
+                messages,
+                lock,
+                entries=entries,
+                archived=archived,
+                others=others,
+                delivered=delivered,
             )
             self._world.on_write()
             self._world.on_commit(task, entries)

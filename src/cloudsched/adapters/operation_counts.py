@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
+        DeliveryMark,
         Page,
         Store,
         TaskQuery,
@@ -110,10 +111,19 @@ class CountingStore:
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
+        delivered: DeliveryMark | None = None,
     ) -> Version:
         """Pass on; if it succeeds, one commit, its writes and deletes; deleted journal entries are not counted."""
         version = self._store.commit(
-            task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
+            task,
+            expected_version,
+            executions,
+            messages,
+            lock,
+            entries=entries,
+            archived=archived,
+            others=others,
+            delivered=delivered,
         )
         records = len(executions) + len(messages) + len(entries) + sum(len(other.executions) for other in others)
         writes, deletes = 1 + len(others) + records, 0
@@ -122,6 +132,8 @@ class CountingStore:
             before, after = None if expected is None else expected.offer, offer_entry(written)
             if before != after:
                 writes, deletes = writes + (after is not None), deletes + (after is None)
+        if delivered is not None:
+            writes += len(delivered.unfinished) or 1
         if lock is not None:
             lock_writes, lock_deletes = _count_lock_writes(lock)
             writes, deletes = writes + lock_writes, deletes + lock_deletes

@@ -141,6 +141,23 @@ class Settings:
         "the service account with which the queue authenticates to Cloud Run (OIDC)",
         default=None,
     )
+    smtp_url: str | None = setting(
+        "CLOUDSCHED_SMTP_URL",
+        "the mail server that sends [results](delivery.md): `smtps://user:password@host:465`, or "
+        "`smtp://user:password@host:587` for STARTTLS",
+        default=None,
+        is_secret=True,
+    )
+    mail_from: str = setting(
+        "CLOUDSCHED_MAIL_FROM",
+        "whom mail is from, such as `Ada <ada@example.com>`; required with `CLOUDSCHED_SMTP_URL`",
+        default="",
+    )
+    mail_idempotency_header: str | None = setting(
+        "CLOUDSCHED_MAIL_IDEMPOTENCY_HEADER",
+        "the header by which the mail provider drops repeats, such as `Resend-Idempotency-Key`",
+        default=None,
+    )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
         "how long from now a task runs if its caller gives no time",

@@ -17,6 +17,8 @@ from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.delivery.handler import with_deliveries
+from cloudsched.engine.delivery.planner import DeliveryPlanner
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
@@ -44,7 +46,7 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
@@ -128,6 +131,12 @@ class Container:
         finally:
             self.__dict__.clear()
             self.__dict__.update(before)
+
+    def replace_channels(self, senders: Mapping[str, Sender], recipients: Recipients | None = None) -> None:
+        """Deliver by these senders, as a test or the local stack does, and to these recipients."""
+        self.__dict__["senders"] = senders
+        if recipients is not None:
+            self.__dict__["recipients"] = recipients
 
     def close(self) -> None:
         """Close the store, the queue and a remote clock, if they were opened."""
@@ -218,6 +227,20 @@ class Container:
         )
 
     @lazy_property
+    def senders(self) -> Mapping[str, Sender]:
+        """Sends deliveries, by channel; only those that are set up."""
+        from cloudsched.runtime.senders import Senders  # noqa: PLC0415 - imported only when used
+
+        return Senders(self.settings)
+
+    @lazy_property
+    def recipients(self) -> Recipients:
+        """Knows how people want to be reached."""
+        from cloudsched.engine.delivery.people import PeopleRecipients  # noqa: PLC0415 - imported only when used
+
+        return PeopleRecipients(self.store.records, self.clock)
+
+    @lazy_property
     def _keys(self) -> SigningKeys:
         return SigningKeys(self.settings.secret, self.settings.previous_secret)
 
@@ -230,9 +253,10 @@ class Container:
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
         scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
+        jobs = with_person_jobs(scripts, lambda: self._person_data)
         return EngineContext(
             settings=self.settings,
-            registry=with_person_jobs(scripts, lambda: self._person_data),
+            registry=with_deliveries(jobs, lambda: self.senders, lambda: self.recipients, self.clock),
             clock=self.clock,
             random=self._chance,
             store=self.store,
@@ -324,7 +348,8 @@ class Container:
 
     @lazy_property
     def _runs(self) -> AttemptRunner:
-        return AttemptRunner(self.engine, self.child_tasks, self.tracer)
+        deliveries = DeliveryPlanner(self.store, self.settings.secret, self.settings.retention)
+        return AttemptRunner(self.engine, self.child_tasks, deliveries, self.tracer)
 
     @lazy_property
     def executor(self) -> Executor:

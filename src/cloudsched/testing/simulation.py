@@ -46,6 +46,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
+from cloudsched.testing.channels import SimulatedChannels, SimulatedRecipients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.ports.store import Page, Store
+    from cloudsched.testing.channels import SentMessage, SimulatedChannel
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 """The default start of a simulation: a Friday."""
@@ -175,6 +177,7 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
+        self._channels = SimulatedChannels(self.clock)
         settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
@@ -193,6 +196,8 @@ class Simulation:
                 chance=self._chance,
             )
         )
+        recipients = SimulatedRecipients(self._store.records, self.clock, self._channels)
+        self.app.replace_channels(self._channels, recipients)
         self.app.apply_declarations()
         return self
 
@@ -312,6 +317,17 @@ class Simulation:
     def inbox(self, owner: str) -> list[Message]:
         """Return all messages in an owner's inbox, the earliest first."""
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
+
+    def channel(self, name: str) -> SimulatedChannel:
+        """Return a channel of deliveries, such as ``EMAIL``, to make it fail.
+
+        ``sim.channel("EMAIL").fails(2)``, ``sim.channel("EMAIL").is_down = True``.
+        """
+        return self._channels[name]
+
+    def sent(self, channel: str, *, to: str | None = None) -> list[SentMessage]:
+        """Return what a channel has sent, in order: all of it, or what was for an owner or an address."""
+        return self._channels.find_sent(channel, to)
 
     def _next_event(self) -> datetime | None:
         times = [at for at in (self.queue.wake_at(), self._next_sweep()) if at is not None]

@@ -66,6 +66,7 @@ FILTERS: dict[str, tuple[Any, ...]] = {
     "due_until": (None, NOW + timedelta(days=1)),
     "parent": (None, "t1"),
     "label": (None, "team=payments"),
+    "is_delivery": (False, True),
 }
 """Values of each filter of a `TaskQuery`."""
 

@@ -233,7 +233,7 @@ def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monke
         store.close()
 
 
-@pytest.mark.parametrize("version", [3, 9])
+@pytest.mark.parametrize("version", [3, 10])
 def test_a_file_of_another_layout_is_refused(path: Path, version: int) -> None:
     """An older layout is refused like a newer one, and the error names its version."""
     database = sqlite3.connect(path)

@@ -30,6 +30,8 @@ _Direction = proto.StructuredQuery.Direction
 _NAME = "__name__"
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
+UNLISTED = "unlisted"
+"""Where a delivery has the fields that other lists are ordered by; see `adapters.firestore.deliveries`."""
 OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 
@@ -154,6 +156,17 @@ def build_task_listing(query: TaskQuery) -> Listing:
     """
     filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
     equals = {field: value for field, value in filters.items() if value is not None}
+    if query.is_delivery:
+        if query.status is not None:
+            equals[f"{UNLISTED}.status"] = str(query.status)
+        return Listing(
+            "tasks",
+            f"{UNLISTED}.createdAt",
+            is_descending=True,
+            equals=equals,
+            excluded_field="deletedAt",
+            is_empty=query.is_sorted_by_due_time or query.label is not None,
+        )
     if query.is_sorted_by_due_time:
         return Listing(
             "tasks",

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists, unhide
 from cloudsched.adapters.firestore.inbox import FirestoreInbox
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, build_precondition_write, with_precondition
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
+    from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
 
 D = TypeVar("D", bound=Document)
 
@@ -123,6 +124,7 @@ class FirestoreStore:
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
+        delivered: DeliveryMark | None = None,
     ) -> Version:
         """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
 
@@ -141,6 +143,8 @@ class FirestoreStore:
         for other in others:
             writes += self._build_task_writes(other.task, other.expected_version)
             writes += (self._build_write(e, "tasks", other.task.id, "executions", e.id) for e in other.executions)
+        if delivered is not None:
+            writes += build_delivery_mark(self._documents, delivered)
         require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:
@@ -302,7 +306,7 @@ class FirestoreStore:
         Raises:
             InvalidInput: It is too large, or a text in it by which it is indexed.
         """
-        write, data = _Write(), document.to_stored()
+        write, data = _Write(), hide_from_lists(document, document.to_stored())
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, data)
         require_write_fits(path, write, data)
@@ -369,7 +373,7 @@ def _to_document(kind: type[D], document: google_calls.Message) -> D:
         raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
     data.pop(COMMIT_ID, None)
     data.pop(OFFER_WRITTEN_AT, None)
-    return kind.from_stored(key, data)
+    return kind.from_stored(key, unhide(data))
 
 
 def _to_versioned_task(document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:

@@ -1,8 +1,9 @@
 """The `Dispatcher` over Google Cloud Tasks or a local Cloud Tasks: one API call per dispatch.
 
 Each priority has its own queue, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
-``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. If a priority's queue does not exist, the NORMAL
-one takes its dispatches, so one queue is enough to start with.
+``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such as
+``cloudsched-email``, whose rate is what the provider allows. If such a queue does not exist, the NORMAL one takes its
+dispatches, so one queue is enough to start with.
 """
 
 from __future__ import annotations
@@ -54,6 +55,15 @@ def queue_id(queue: str, priority: Priority) -> str:
     return queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
 
 
+_SHARED_QUEUES = {"COMPLETION": "WEBHOOK"}
+"""The channels that have the queue of another one."""
+
+
+def channel_queue_id(queue: str, channel: str) -> str:
+    """Return the id of the queue of a channel's deliveries; `queue` is the id of the NORMAL one."""
+    return f"{queue}-{_SHARED_QUEUES.get(channel, channel).lower()}"
+
+
 class CloudTasksDispatcher:
     """A `Dispatcher` over Cloud Tasks queues."""
 
@@ -90,6 +100,7 @@ class CloudTasksDispatcher:
         """
         self._location = f"projects/{project}/locations/{location}"
         self._queues = {each: f"{self._location}/queues/{queue_id(queue, each)}" for each in Priority}
+        self._queue = queue
         self._deadline = deadline.total_seconds()
         self._attempt_seconds = attempt_timeout.total_seconds()
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
@@ -103,6 +114,8 @@ class CloudTasksDispatcher:
             QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
         """
         queue = self._queues[message.priority]
+        if message.channel is not None:
+            queue = f"{self._location}/queues/{channel_queue_id(self._queue, message.channel)}"
         backoff = Backoff(self._deadline)
         code = self._call(self._create_task, self._build_request(queue, message), queue, backoff)
         normal = self._queues[Priority.NORMAL]

@@ -99,7 +99,7 @@ def build_waiter_statement(
 
 def build_task_listing(query: TaskQuery) -> Listing:
     """Return the listing of the tasks that match a query."""
-    conditions, values = ["NOT is_deleted"], list[object]()
+    conditions, values = ["is_delivery" if query.is_delivery else "NOT is_unlisted"], list[object]()
     if query.label is not None:
         conditions.append("label = ?")
         values.append(query.label)
@@ -114,6 +114,8 @@ def build_task_listing(query: TaskQuery) -> Listing:
             # (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if values else ''}{column} = ?")
             values.append(value)
+    if query.is_delivery and query.is_sorted_by_due_time:
+        conditions.append("0")
     if query.due_from is not None:
         conditions.append("next_at >= ?")
         values.append(to_microseconds(query.due_from))

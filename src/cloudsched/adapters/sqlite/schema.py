@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 8
+LAYOUT_VERSION: Final = 9
 
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
@@ -16,19 +16,22 @@ _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AN
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
-        owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, labels TEXT,
-        body TEXT NOT NULL)""",
-    "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
+        owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_unlisted INTEGER NOT NULL,
+        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT,
+        is_delivery INTEGER NOT NULL, labels TEXT, body TEXT NOT NULL)""",
+    "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_unlisted",
+    "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    "CREATE INDEX deliveries_newest ON tasks (created_at, id) WHERE is_delivery",
+    "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
+    "CREATE INDEX deliveries_newest_of_parent ON tasks (parent, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     """CREATE TABLE labels (
         label TEXT NOT NULL, task_created_at INTEGER NOT NULL, task_id TEXT NOT NULL,

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from cloudsched.adapters.sqlite.database import Database, Row
+from cloudsched.adapters.sqlite.deliveries import mark_delivered
 from cloudsched.adapters.sqlite.inbox import SqliteInbox
 from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
 from cloudsched.adapters.sqlite.queries import (
@@ -46,13 +47,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
+    from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
 
 log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent", "labels")
+_COLUMNS = (
+    *("owner", "handler", "status", "is_unlisted", "created_at", "next_at", "wake_at", "parent", "is_delivery"),
+    "labels",
+)
 """The columns that lists search."""
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
@@ -68,7 +72,7 @@ _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for,
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
-_TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND NOT is_deleted"
+_TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND body ->> '$.deletedAt' IS NULL"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
@@ -132,6 +136,7 @@ class SqliteStore:
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
+        delivered: DeliveryMark | None = None,
     ) -> Version:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         written = [(task, expected_version, executions), *((w.task, w.expected_version, w.executions) for w in others)]
@@ -163,6 +168,8 @@ class SqliteStore:
             version, *_ = [_write_task(connection, *each) for each in tasks]
             if lock is not None:
                 write_lock(connection, lock)
+            if delivered is not None:
+                mark_delivered(connection, delivered)
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)
@@ -363,11 +370,12 @@ def _to_columns(task: Task) -> Row:
         task.owner,
         task.handler,
         task.status,
-        task.deleted_at is not None,
+        task.deleted_at is not None or task.delivery is not None,
         to_microseconds(task.created_at),
         None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
         None if task.wake_at is None else to_microseconds(task.wake_at),
         None if task.parent is None else task.parent.task_id,
+        task.delivery is not None and task.deleted_at is None,
         json.dumps(task.labels) if task.labels else None,
     )
 

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
+from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.labels import Labels
@@ -85,7 +86,12 @@ class DeliveryChannel(StrEnum):
 
     EMAIL = "EMAIL"
     WEB = "WEB"
+    """The owner's inbox."""
     MOBILE = "MOBILE"
+    WEBHOOK = "WEBHOOK"
+    """The owner's own endpoint."""
+    OPERATOR = "OPERATOR"
+    """The operator's channels, such as a room for alerts. Users may not name it."""
 
 
 class Source(WireModel):
@@ -320,6 +326,8 @@ class Task(PublicTask):
     """A hash of the request that created it, if that had an idempotency key."""
     deleted_at: Instant | None = None
     """Set while the task is being deleted; callers no longer see it."""
+    delivery: Delivery | None = None
+    """What it delivers, if the system made it to deliver a result."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""
 

@@ -124,7 +124,7 @@ class ChildTasks:
             QueueUnavailable: It is stored, but the dispatch that resumes the parent could not be created; the sweep
                 creates it.
         """
-        if task.parent is not None and (task.has_ended or task.deleted_at):
+        if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
 
     def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:

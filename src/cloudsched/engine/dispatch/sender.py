@@ -38,17 +38,18 @@ class DispatchSender:
         """
         dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakeups]
         for dispatch in dispatches:
-            self.send_dispatch(dispatch, task.priority)
+            self.send_dispatch(dispatch, task.priority, None if task.delivery is None else task.delivery.channel)
         return len(dispatches)
 
-    def send_dispatch(self, dispatch: Dispatch, priority: Priority) -> None:
+    def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:
         """Create one dispatch.
 
         Raises:
             QueueUnavailable: The dispatch could not be created.
         """
         body = dataclasses.replace(dispatch, trace=trace_for(dispatch.execution_id)).body
-        self._dispatcher.create(QueueMessage(dispatch.name, dispatch.at, body, self._keys.sign(body), priority))
+        message = QueueMessage(dispatch.name, dispatch.at, body, self._keys.sign(body), priority, channel)
+        self._dispatcher.create(message)
         log.debug(
             "dispatched",
             extra={"action": "dispatched", "taskId": dispatch.task_id, "executionId": dispatch.execution_id},

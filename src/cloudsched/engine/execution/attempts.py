@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
@@ -75,9 +76,12 @@ class StartedAttempt:
 class AttemptRunner:
     """Runs claimed attempts."""
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks, tracer: Tracer) -> None:
+    def __init__(
+        self, engine: EngineContext, child_tasks: ChildTasks, deliveries: DeliveryPlanner, tracer: Tracer
+    ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
+        self._deliveries = deliveries
         self._durable = DurableServices(engine, child_tasks)
         self._follow_ups = FollowUpPlanner(engine, child_tasks)
         self._tracer = tracer
@@ -154,7 +158,9 @@ class AttemptRunner:
         drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
         try:
             follow_ups = self._follow_ups.plan(claimed_run.task, attempt.run, drafts)
-            finished = claimed_run.finish(report, self._engine.random, journal, in_progress, follow_ups)
+            finished = claimed_run.finish(
+                report, self._engine.random, journal, in_progress, follow_ups, self._deliveries
+            )
         except InvalidInput as error:
             ids = {"taskId": claimed_run.task.id, "executionId": attempt.run.execution_id}
             log.exception("The result was rejected", extra={"action": "result_rejected", **ids})

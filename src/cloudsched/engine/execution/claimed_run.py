@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.follow_ups import FollowUps
-    from cloudsched.engine.ports.store import TaskWrite, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.store import DeliveryMark, TaskWrite, VersionedLock, VersionedTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Decision:
     transition: Transition
     lock: VersionedLock | None = None
     writes: tuple[TaskWrite, ...] = ()
+    delivered: DeliveryMark | None = None
 
 
 class ClaimedRun:
@@ -55,7 +57,7 @@ class ClaimedRun:
         self.has_calls_in_progress = False
         """Whether it was suspended for several calls, of which one had already ended and others were in progress."""
         self.follow_ups: tuple[TaskWrite, ...] = ()
-        """The follow-ups that its success has created or edited."""
+        """The follow-ups and deliveries that its success has created or edited."""
 
     @property
     def task(self) -> Task:
@@ -118,6 +120,7 @@ class ClaimedRun:
         journal: Sequence[JournalEntry] | None = None,
         calls_in_progress: Callable[[tuple[int, ...]], Collection[int]] = lambda _: (),
         follow_ups: FollowUps | None = None,
+        deliveries: DeliveryPlanner | None = None,
     ) -> Task | None:
         """Commit the outcome of the attempt; return the task as committed, or None if the lease is no longer held.
 
@@ -127,6 +130,7 @@ class ClaimedRun:
             journal: The whole journal of the run, if it has been loaded.
             calls_in_progress: Returns which of some calls are in progress; called if one ended while the handler ran.
             follow_ups: The tasks to create in the commit that records the success.
+            deliveries: Decides which deliveries to create in that commit, and what the end of a delivery changes.
 
         Raises:
             InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
@@ -134,6 +138,7 @@ class ClaimedRun:
                 was committed, and no failure hook was called.
         """
         known_journals = None if journal is None else {self._run.execution_id: journal}
+        has_conflicted = False
 
         def decide(task: Task) -> Decision | None:
             now, execution_id, outcome = self._engine.now(), self._run.execution_id, report.outcome
@@ -150,10 +155,19 @@ class ClaimedRun:
             writes: tuple[TaskWrite, ...] = ()
             if follow_ups is not None:
                 transition, writes = follow_ups.apply(transition, run, now)
+            delivered = None
+            if deliveries is not None and run is not None:
+                writes += deliveries.plan(task, run, report, now, is_repeat=has_conflicted)
+                delivered = deliveries.mark(task, report, is_repeat=has_conflicted)
             lock, self.granted = self._engine.locks.release(task.id, self._run, self._engine.now())
-            return Decision(transition, lock, writes)
+            return Decision(transition, lock, writes, delivered)
 
-        on_conflict = (lambda: None) if follow_ups is None else follow_ups.reload
+        def on_conflict() -> None:
+            nonlocal has_conflicted
+            has_conflicted = True
+            if follow_ups is not None:
+                follow_ups.reload()
+
         return self._commit_end(decide, known_journals, on_conflict)
 
     def release(self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None) -> Task | None:
@@ -213,7 +227,9 @@ class ClaimedRun:
                 return None
             transition, writes = decision.transition, decision.writes
             call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
-            committed = self._engine.committer.commit(transition, stored, decision.lock, journals, call_hooks, writes)
+            committed = self._engine.committer.commit(
+                transition, stored, decision.lock, journals, call_hooks, writes, delivered=decision.delivered
+            )
             self._stored, self.follow_ups = committed, writes
             return committed.task
 

@@ -24,6 +24,8 @@ class QueueMessage:
     """Proves that the body was made by a holder of the secret."""
     priority: Priority = Priority.NORMAL
     """Selects the queue."""
+    channel: str | None = None
+    """The channel of a delivery, which has a queue of its own: its rate is what the channel's provider allows."""
 
 
 class Dispatcher(Protocol):

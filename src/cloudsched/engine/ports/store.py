@@ -56,9 +56,12 @@ class TaskQuery:
     due_until: datetime | None = None
     """Before this instant, exclusively."""
     parent: str | None = None
-    """The id of the task that called them."""
+    """The id of the task that called them, or whose results they deliver."""
     label: str | None = None
     """One of their labels, whole."""
+    is_delivery: bool = False
+    """Whether to list the deliveries that the system made, and only these. No other list has them; by the times when
+    they are due, none are listed."""
 
     def __post_init__(self) -> None:
         if self.label is None:
@@ -153,6 +156,17 @@ class TaskWrite:
         return None if self.stored is None else self.stored.version
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryMark:
+    """What the end of a delivery says about others."""
+
+    task_id: str
+    execution_id: str
+    """The execution whose result it delivers. Its record gets `is_delivered`, unless `unfinished` is set."""
+    unfinished: tuple[VersionedTask, ...] = ()
+    """The other deliveries of that execution that have not ended: the commit requires that they still have not."""
+
+
 class Store(Protocol):
     """Stores tasks, offers, executions, journals, locks and messages.
 
@@ -194,17 +208,19 @@ class Store(Protocol):
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
+        delivered: DeliveryMark | None = None,
     ) -> Version:
         """Write a task and its records atomically; return the task's new version.
 
         `expected_version` is the version that was read; None means that the task must not exist. Executions and
         messages are created or overwritten. A lock is written like the task, only if it still has the version that was
         read. Journal entries are created or overwritten as well; the `archived` journals are deleted. `others` are
-        further tasks, each under the same condition as the first; no two of them have the same id.
+        further tasks, each under the same condition as the first; no two of them have the same id. `delivered` sets
+        one field of a record of another task, and expects tasks that it does not write to be as they were read.
 
         Raises:
             VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it
-                must not.
+                must not; or the record that was delivered no longer exists.
         """
         ...
 

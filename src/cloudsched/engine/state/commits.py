@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedLock
+    from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite, VersionedLock
 
 
 class TransitionCommitter:
@@ -42,6 +42,8 @@ class TransitionCommitter:
         known_journals: dict[str, Sequence[JournalEntry]] | None = None,
         before_commit: Callable[[], None] = lambda: None,
         others: Sequence[TaskWrite] = (),
+        *,
+        delivered: DeliveryMark | None = None,
     ) -> VersionedTask:
         """Commit a transition on the task that was read, and return the task as committed.
 
@@ -52,6 +54,7 @@ class TransitionCommitter:
             known_journals: The journals that the caller has already loaded, by execution id.
             before_commit: Called right before the commit, after large journals have been stored as blobs.
             others: Other tasks that are created or edited in the same commit.
+            delivered: What the end of a delivery says about others.
 
         Raises:
             VersionConflict: A task or the lock has changed since it was read.
@@ -81,6 +84,7 @@ class TransitionCommitter:
             entries=[entry for entry in transition.entries if entry.execution_id not in finished_ids],
             archived=archived,
             others=others,
+            delivered=delivered,
         )
         log_changes(stored.task, transition)
         for other in others:

@@ -238,7 +238,7 @@ class Sweeper:
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry; return whether it may."""
-        if task.parent is None or task.retention is None:
+        if task.parent is None or task.delivery is not None or task.retention is None:
             return False
         parent = self._engine.store.load(task.parent.task_id)
         if parent is None:

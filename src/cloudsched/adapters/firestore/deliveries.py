@@ -1,0 +1,50 @@
+"""How deliveries are stored, so that only lists of deliveries have them, and what their end writes.
+
+A delivery has the fields by which tasks are listed and counted (`_FIELDS`) one level deeper. No index has a document
+without the field that it is for, so a delivery is in no other list and no count, costs them nothing, and no web or
+mobile client that queries its owner's tasks has to leave deliveries out. The sweep finds it, like every task, by
+``wakeAt``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from google.cloud.firestore_v1.types import write as proto
+
+from cloudsched.adapters.firestore.preconditions import build_precondition_write
+from cloudsched.adapters.firestore.queries import UNLISTED
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.google.channel import Message
+    from cloudsched.domain.documents.document import Document
+    from cloudsched.engine.ports.store import DeliveryMark
+
+_FIELDS: Final = ("createdAt", "nextExecutionTime", "status")
+_Write: Message = proto.Write.pb()
+
+
+def hide_from_lists(document: Document, data: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored of a document: of a delivery, its fields for lists are moved."""
+    if getattr(document, "delivery", None) is None:
+        return data
+    moved = {name: data[name] for name in _FIELDS if name in data}
+    return {**{name: value for name, value in data.items() if name not in moved}, UNLISTED: moved}
+
+
+def unhide(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored document with its fields where they belong."""
+    moved = data.pop(UNLISTED, None)
+    return {**data, **moved} if isinstance(moved, dict) else data
+
+
+def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
+    """Return the write of `is_delivered` alone, or what fails the commit if another delivery has changed."""
+    if mark.unfinished:
+        return [build_precondition_write(f"{documents}/tasks/{each.task.id}", each.version) for each in mark.unfinished]
+    write = _Write()
+    write.update.name = f"{documents}/tasks/{mark.task_id}/executions/{mark.execution_id}"
+    write.update.fields["isDelivered"].boolean_value = True
+    write.update_mask.field_paths.append("isDelivered")
+    write.current_document.exists = True
+    return [write]

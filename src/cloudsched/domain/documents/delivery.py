@@ -1,0 +1,72 @@
+"""A delivery: a task that the system makes to carry an execution's result to a person, over one channel.
+
+`Task.delivery` says of which execution. How far it has come follows from the task; see `DeliveryStatus`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+
+from cloudsched.domain.documents.document import Instant, WireModel
+
+DELIVERY_HANDLER = "cloudsched.delivery"
+"""The built-in handler of deliveries."""
+COMPLETION = "COMPLETION"
+"""The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
+
+
+class DeliveryStatus(StrEnum):
+    """How far a delivery has come."""
+
+    PENDING = "PENDING"
+    """It waits for its first attempt."""
+    HELD = "HELD"
+    """Its recipient's quiet hours, or a digest, hold it."""
+    SENDING = "SENDING"
+    RETRYING = "RETRYING"
+    """An attempt has failed, and another one follows."""
+    SENT = "SENT"
+    """The other side has taken responsibility for it."""
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+    SUPPRESSED = "SUPPRESSED"
+    """It was not sent: the recipient does not want it, has no address, or the address is known to take nothing."""
+    DELIVERED = "DELIVERED"
+    """By the provider's word, like the two that follow."""
+    BOUNCED = "BOUNCED"
+    COMPLAINED = "COMPLAINED"
+
+
+class Delivery(WireModel):
+    """Which execution's result a task carries, and how."""
+
+    channel: str
+    """A `DeliveryChannel`, or `COMPLETION`."""
+    task_id: str
+    """The task of the execution."""
+    execution_id: str
+    category: str
+    """The category of that task: people choose channels by it."""
+    created_at: Instant
+    """When the execution succeeded: the same for all attempts."""
+    message_id: str
+    """Names the message to its receivers; not to be guessed, and the same for all attempts."""
+    thread: str
+    """Names the conversation of all messages of that task; not to be guessed."""
+    siblings: tuple[str, ...] = ()
+    """The ids of the execution's other deliveries."""
+    url: str | None = None
+    """Where a completion callback goes."""
+    provider_status: DeliveryStatus | None = None
+    """What the provider has reported since it was sent."""
+
+
+def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, channel: str, recipient: str) -> str:
+    """Return the id of the delivery of an execution over a channel to a recipient.
+
+    It is the same however often the success is decided. A task that is created again under its id has others.
+    """
+    origin = json.dumps([task_id, created_at.isoformat(), execution_id, channel, recipient])
+    return f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"

@@ -1,0 +1,139 @@
+"""The built-in handler of deliveries: look up the recipient, send once, and say what the answer means.
+
+Everything else is what tasks have: the lease, the retries, the expiration, the sweep. If the process dies between
+sending and recording, the message is sent once more, under the same id.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import TypeAdapter
+
+from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
+from cloudsched.engine.handlers.registry import Handler, Registry
+from cloudsched.engine.ports.recipients import Hold, Suppress
+from cloudsched.engine.ports.sender import Message
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import NoReturn
+
+    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.delivery import Delivery
+    from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.recipients import Recipients
+    from cloudsched.engine.ports.sender import Recipient, Sender
+
+log = logging.getLogger(__name__)
+
+MAX_WAIT: Final = timedelta(days=1)
+"""The longest wait that a receiver may ask for."""
+
+
+def with_deliveries(
+    registry: Registry, senders: Callable[[], Mapping[str, Sender]], recipients: Callable[[], Recipients], clock: Clock
+) -> Registry:
+    """Return a registry whose tasks may be deliveries.
+
+    Args:
+        registry: The handlers.
+        senders: Returns the sender of each channel that is set up.
+        recipients: Returns what knows how people want to be reached.
+        clock: The current time.
+    """
+    handler = Handler(
+        name=DELIVERY_HANDLER,
+        function=_DeliveryHandler(senders, recipients, clock).run,
+        takes_context=True,
+        payload=TypeAdapter(dict[str, Any]),
+        retry=None,
+        retry_on=(Exception,),
+        expected_duration=None,
+        pull=None,
+        on_failure=None,
+        check=_refuse_draft,
+    )
+    return registry.with_builtin(handler)
+
+
+def _refuse_draft(draft: TaskDraft, authority: Authority) -> NoReturn:  # noqa: ARG001 - nobody may
+    hint = "Name the channels in a task's deliveryChannels; a success then creates its deliveries."
+    raise InvalidInput("handler", f"is {DELIVERY_HANDLER!r}, whose tasks only the system makes", hint)
+
+
+class _DeliveryHandler:
+    """Sends deliveries."""
+
+    def __init__(
+        self, senders: Callable[[], Mapping[str, Sender]], recipients: Callable[[], Recipients], clock: Clock
+    ) -> None:
+        self._clock = clock
+        self._senders = senders
+        self._recipients = recipients
+
+    def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
+        """Send a delivery."""
+        task, delivery = context.task, context.task.delivery
+        if delivery is None:
+            return Fail("It is no delivery of an execution.")
+        sender = self._senders().get(delivery.channel)
+        if sender is None:
+            return Fail(f"{delivery.channel} is not set up here; see docs/delivery.md.")
+        run = task.find_run(context.execution_id)
+        was_planned_for = delivery.created_at if run is None else run.due_at
+        found = self._recipients().find(
+            task.owner,
+            delivery.channel,
+            delivery.category,
+            self._clock.now(),
+            was_planned_for if was_planned_for > delivery.created_at else None,
+        )
+        if isinstance(found, Hold):
+            return Snooze(found.until, found.reason)
+        if isinstance(found, Suppress):
+            return Cancel(found.reason)
+        return self._send(sender, _to_message(delivery, payload), task.owner, delivery.channel, found)
+
+    def _send(
+        self, sender: Sender, message: Message, owner: str, channel: str, recipients: tuple[Recipient, ...]
+    ) -> Outcome:
+        """Send to each recipient; one that takes it is enough, unless another one may take it later."""
+        ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
+        for each in recipients:
+            try:
+                ids.append(sender.send(message, each))
+            except AddressGone as error:
+                self._recipients().remove(owner, channel, each.address)
+                refusals.append(error)
+            except DeliveryRefused as error:
+                refusals.append(error)
+            except DeliveryDelayed as error:
+                delayed.append(error)
+        if delayed:
+            waits = [each.retry_after for each in delayed if each.retry_after is not None]
+            return Retry(str(delayed[0]), min(max(waits), MAX_WAIT) if waits else None)
+        if ids:
+            return Done({"messageId": ids[0]})
+        if refusals and all(isinstance(each, AddressGone) for each in refusals):
+            return Cancel(str(refusals[0]))
+        return Fail(str(refusals[0]) if refusals else "There is nobody to send it to.")
+
+
+def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:
+    data = payload.get("data")
+    return Message(
+        id=delivery.message_id,
+        thread=delivery.thread,
+        title=str(payload.get("title", "")),
+        body=str(payload.get("body", "")),
+        created_at=delivery.created_at,
+        data=data if isinstance(data, dict) else {},
+    )

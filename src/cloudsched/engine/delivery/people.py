@@ -1,0 +1,92 @@
+"""Whom a channel reaches for an owner, by what the owner's contacts and preferences say when something is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.person import EmailContact, Person
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.people import send_decision
+from cloudsched.engine.people.record_changes import retry_conflicts
+from cloudsched.engine.people.webhook_secrets import WebhookSecrets
+from cloudsched.engine.ports.recipients import Hold, Suppress
+from cloudsched.engine.ports.sender import Recipient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+
+
+class PeopleRecipients:
+    """`Recipients` over the stored people. One document is read; for a webhook also its secrets.
+
+    Args:
+        records: Where people are stored.
+        clock: The current time.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+        self._secrets = WebhookSecrets(records, clock)
+
+    def find(
+        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
+    ) -> tuple[Recipient, ...] | Hold | Suppress:
+        """Return whom to send to, or why nothing may be sent."""
+        if channel == DeliveryChannel.OPERATOR:
+            return (Recipient(address=""),)  # the sender has its own
+        stored = self._records.load(Person, owner)
+        person = None if stored is None else stored.record
+        decision = send_decision.decide_sending(
+            person, Category(category), DeliveryChannel(channel), now, held_until=held_until
+        )
+        if isinstance(decision, send_decision.Hold):
+            return Hold(decision.until, decision.reason)
+        if isinstance(decision, send_decision.Suppress):
+            return Suppress(decision.reason)
+        return Suppress("No contacts are stored for the owner.") if person is None else self._contacts(person, channel)
+
+    def _contacts(self, person: Person, channel: str) -> tuple[Recipient, ...] | Suppress:
+        if channel == DeliveryChannel.MOBILE:
+            return tuple(Recipient(address=each.token, name=person.name) for each in person.devices)
+        if channel == DeliveryChannel.WEBHOOK:
+            if person.webhook is None:
+                return Suppress("The person has no webhook.")
+            return (Recipient(address=person.webhook.url, secrets=self._secrets.current(person.owner)),)
+        return (Recipient(address=person.verified_address or "", name=person.name),)
+
+    def callback(self, owner: str, url: str) -> Recipient:
+        """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
+        return Recipient(address=url, secrets=self._secrets.current(owner))
+
+    def remove(self, owner: str, channel: str, address: str) -> None:
+        """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
+        if channel != COMPLETION:
+            self._change(owner, lambda person: _without_address(person, channel, address))
+
+    def _change(self, owner: str, change: Callable[[Person], Person]) -> None:
+        def write() -> None:
+            stored = self._records.load(Person, owner)
+            if stored is None:
+                return
+            changed = change(stored.record)
+            if changed != stored.record:
+                changed = changed.model_copy(update={"updated_at": self._clock.now()})
+                self._records.write(changed, stored.version)
+
+        retry_conflicts(owner, write)
+
+
+def _without_address(person: Person, channel: str, address: str) -> Person:
+    if channel == DeliveryChannel.MOBILE:
+        return person.model_copy(update={"devices": tuple(each for each in person.devices if each.token != address)})
+    if channel == DeliveryChannel.WEBHOOK and person.webhook is not None and person.webhook.url == address:
+        return person.model_copy(update={"webhook": None})
+    if channel == DeliveryChannel.EMAIL and person.email is not None and person.email.address == address:
+        return person.model_copy(update={"email": EmailContact(address=address, verified=False)})
+    return person

@@ -1,0 +1,85 @@
+"""Create deliveries in the commit that records a success, and record in the last commit of one that it has arrived."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.outcome import Done
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.deliveries import plan_deliveries
+from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from cloudsched.domain.documents.delivery import Delivery
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.ports.store import Store
+
+_PURPOSE = b"cloudsched message v1\n"
+
+
+class DeliveryPlanner:
+    """Decides what the end of an attempt means for deliveries.
+
+    Args:
+        store: Has the deliveries.
+        secret: Makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
+            new secret changes none.
+        retention: How long an ended delivery is kept, if its task does not say how long it is kept itself.
+    """
+
+    def __init__(self, store: Store, secret: str, retention: timedelta | None) -> None:
+        self._store = store
+        self._secret = secret.encode()
+        self._retention = retention
+
+    def plan(
+        self, task: Task, run: Run, report: AttemptReport, now: datetime, *, is_repeat: bool
+    ) -> tuple[TaskWrite, ...]:
+        """Return the deliveries to create with the end of an attempt.
+
+        At first each is taken to be new, so that nothing is read. If a commit has conflicted (`is_repeat`), those that
+        exist are left alone: an execution that is run again, by a backfill say, is not delivered again.
+        """
+        planned = plan_deliveries(task, run, report, now, self._make_name, self._retention)
+        if planned and is_repeat:
+            existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
+            planned = tuple(each for each in planned if each.id not in existing)
+        return tuple(TaskWrite(each) for each in planned)
+
+    def mark(self, task: Task, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
+        """Return what the end of a delivery's attempt says about its execution; None for other tasks.
+
+        Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
+        the same time conflict, and one of them decides again.
+
+        Args:
+            task: The delivery.
+            report: How its attempt ended.
+            is_repeat: Whether a commit has conflicted: then the record may have been removed meanwhile.
+        """
+        delivery = task.delivery
+        if delivery is None or delivery.channel == COMPLETION or not isinstance(report.outcome, Done):
+            return None
+        if is_repeat and self._store.load_execution(delivery.task_id, delivery.execution_id) is None:
+            return None
+        return self._mark_if_last(delivery)
+
+    def _mark_if_last(self, delivery: Delivery) -> DeliveryMark | None:
+        others = self._store.load_many(delivery.siblings) if delivery.siblings else ()
+        unfinished = tuple(each for each in others if not each.task.has_ended)
+        succeeded = [each for each in others if each.task.status is TaskStatus.COMPLETED]
+        if not unfinished and len(succeeded) < len(delivery.siblings):
+            return None  # another one has failed or was suppressed: not all of them arrive
+        return DeliveryMark(delivery.task_id, delivery.execution_id, unfinished)
+
+    def _make_name(self, text: str) -> str:
+        digest = hmac.new(self._secret, _PURPOSE + text.encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest[:24]).decode()

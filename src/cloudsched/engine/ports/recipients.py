@@ -1,0 +1,46 @@
+"""The port for recipients: whom a channel reaches for an owner, and whether it may now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.engine.ports.sender import Recipient
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The person wants to be left alone for now."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress:
+    """Nothing is sent, now or later."""
+
+    reason: str
+
+
+class Recipients(Protocol):
+    """Knows how people want to be reached.
+
+    * It is asked when something is sent, so that a change that comes late counts.
+    """
+
+    def find(
+        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
+    ) -> tuple[Recipient, ...] | Hold | Suppress:
+        """Return whom to send to: one recipient for most channels, one for each device for MOBILE.
+
+        `held_until` is when it was to be tried again, if it was held or has failed before.
+        """
+        ...
+
+    def remove(self, owner: str, channel: str, address: str) -> None:
+        """Forget an address that takes no more messages. Safe to repeat."""
+        ...

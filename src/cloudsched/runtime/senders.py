@@ -1,0 +1,68 @@
+"""The senders of an app: each is made, and its packages imported, when its channel is first used."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.config.settings import Settings
+    from cloudsched.engine.ports.sender import Sender
+
+
+class Senders(Mapping[str, "Sender"]):
+    """The senders of the channels that the settings set up.
+
+    Args:
+        settings: The settings.
+        replacements: Senders to use in place of those, by channel: those of a test, or of the local stack.
+    """
+
+    def __init__(self, settings: Settings, replacements: Mapping[str, Sender] | None = None) -> None:
+        self._makers: dict[str, Callable[[], Sender]] = {
+            DeliveryChannel.WEBHOOK: partial(_open_webhooks, settings),
+            COMPLETION: partial(_open_webhooks, settings),
+        }
+        if settings.smtp_url:
+            self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings)
+        self._open = dict(replacements or {})
+        self._lock = threading.Lock()
+
+    def __getitem__(self, channel: str) -> Sender:
+        """Return a channel's sender. Raises KeyError if it is not set up."""
+        with self._lock:
+            if channel not in self._open:
+                self._open[channel] = self._makers[channel]()
+            return self._open[channel]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the channels that are set up."""
+        return iter(self._makers.keys() | self._open.keys())
+
+    def __len__(self) -> int:
+        """Return how many channels are set up."""
+        return len(self._makers.keys() | self._open.keys())
+
+
+def _open_smtp(settings: Settings) -> Sender:
+    from cloudsched.adapters.delivery.smtp import SmtpSender, SmtpServer  # noqa: PLC0415 - see the module's docstring
+
+    if not settings.mail_from:
+        raise Misconfigured("Set CLOUDSCHED_MAIL_FROM to the address that mail is from, such as ada@example.com.")
+    server = SmtpServer.from_url(settings.smtp_url or "")
+    return SmtpSender(server, settings.mail_from, idempotency_header=settings.mail_idempotency_header)
+
+
+def _open_webhooks(settings: Settings) -> Sender:
+    from cloudsched.adapters.delivery.webhook import WebhookSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
+
+    return WebhookSender(partial(make_session, settings.access.reachable))

@@ -1,0 +1,120 @@
+"""The channels of a simulation: what would be sent is kept, and a test makes a channel fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.ports.sender import Recipient
+from cloudsched.errors import DeliveryDelayed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.recipients import Hold, Suppress
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.sender import Message
+
+CHANNELS = (*(str(each) for each in DeliveryChannel if each is not DeliveryChannel.WEB), COMPLETION)
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message that a channel has taken."""
+
+    at: datetime
+    channel: str
+    owner: str
+    """Whose message it is."""
+    address: str
+    title: str
+    body: str
+    message: Message
+    """All that the sender was given."""
+
+
+class SimulatedChannel:
+    """One way to people: it takes every message, unless the test says otherwise."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self.is_down = False
+        """Set it to True to let every message fail until it is False again."""
+        self.sent: list[SentMessage] = []
+        """What it has taken, in order."""
+        self.owners: dict[str, str] = {}
+        """Whose addresses are known."""
+        self._failures = 0
+        self._clock = clock
+
+    def fails(self, times: int) -> None:
+        """Let the next messages fail, so that they are tried again."""
+        self._failures += times
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        """Take a message. Raises DeliveryDelayed if the test says so."""
+        if self.is_down or self._failures:
+            self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
+            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
+        owner = self.owners.get(recipient.address, "")
+        now = self._clock.now()
+        self.sent.append(SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message))
+        return message.id
+
+
+class SimulatedChannels(Mapping[str, SimulatedChannel]):
+    """All channels, by name: nothing has to be set up."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._channels = {name: SimulatedChannel(name, clock) for name in CHANNELS}
+
+    def __getitem__(self, channel: str) -> SimulatedChannel:
+        """Return a channel."""
+        return self._channels[channel]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._channels)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._channels)
+
+    def find_sent(self, channel: str, to: str | None) -> list[SentMessage]:
+        """Return what a channel has taken, all of it or that for an owner or an address."""
+        return [each for each in self[channel].sent if to is None or to in {each.owner, each.address}]
+
+
+class SimulatedRecipients:
+    """The stored people; an owner of whom nothing is stored has an address in every channel."""
+
+    def __init__(self, records: RecordStore, clock: Clock, channels: SimulatedChannels) -> None:
+        self._records = records
+        self._people = PeopleRecipients(records, clock)
+        self._channels = channels
+
+    def find(
+        self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
+    ) -> tuple[Recipient, ...] | Hold | Suppress:
+        """Return whom to send to."""
+        found = self._people.find(owner, channel, category, now, held_until)
+        if not isinstance(found, tuple) and self._records.load(Person, owner) is None:
+            found = (Recipient(address=f"{owner}@example.com" if channel == DeliveryChannel.EMAIL else owner),)
+        if isinstance(found, tuple):
+            self._channels[channel].owners.update({each.address: owner for each in found})
+        return found
+
+    def callback(self, owner: str, url: str) -> Recipient:
+        """Return the recipient of a completion callback."""
+        self._channels[COMPLETION].owners[url] = owner
+        return self._people.callback(owner, url)
+
+    def remove(self, owner: str, channel: str, address: str) -> None:
+        """Forget an address."""
+        self._people.remove(owner, channel, address)

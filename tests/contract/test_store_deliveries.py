@@ -1,0 +1,111 @@
+"""What every store promises about deliveries: they are in no other list, and mark what they have delivered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.engine.ports.store import DeliveryMark, Store, TaskQuery
+from cloudsched.engine.ports.task_counter import ListingTaskCounter
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.task import Task
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+def make_delivery(make_task: MakeTask, task_id: str = "d1", **fields: Any) -> Task:
+    delivery = Delivery(
+        channel="EMAIL",
+        task_id="t1",
+        execution_id="e1",
+        category="OTHERS",
+        created_at=NOW,
+        message_id="m",
+        thread="t",
+    )
+    parent = Parent(task_id="t1", execution_id="e1", step=0, depth=1)
+    usual = {"owner": "ada", "handler": "cloudsched.delivery", "created_at": NOW, "wake_at": NOW}
+    return make_task(id=task_id, **(usual | {"delivery": delivery, "parent": parent} | fields))
+
+
+def make_execution(**fields: Any) -> Execution:
+    usual = {"id": "e1", "task_id": "t1", "owner": "ada", "scheduled_for": NOW, "content": {"n": 1}}
+    return Execution(**(usual | {"status": ExecutionStatus.SUCCEEDED} | fields))
+
+
+def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -> None:
+    """By owner, status, handler, parent and due time, and in the counts that quotas need; a delivery stays readable."""
+    task, delivery = make_task(id="t1", owner="ada"), make_delivery(make_task, next_execution_time=NOW)
+    store.commit(task, None)
+    store.commit(delivery, None)
+    for query in (
+        TaskQuery(),
+        TaskQuery(owner="ada"),
+        TaskQuery(status=TaskStatus.ACTIVE),
+        TaskQuery(handler="cloudsched.delivery"),
+        TaskQuery(parent="t1"),
+        TaskQuery(due_from=NOW - timedelta(days=1)),
+    ):
+        assert "d1" not in [each.id for each in store.list_tasks(query, limit=10).items], query
+    assert ListingTaskCounter(store).count_unfinished("ada", 10) == 1
+    for query in (TaskQuery(), TaskQuery(owner="ada"), TaskQuery(parent="t1"), TaskQuery(status=TaskStatus.ACTIVE)):
+        listed = store.list_tasks(TaskQuery(query.owner, query.status, parent=query.parent, is_delivery=True), limit=10)
+        assert listed.items == [delivery], query
+    assert not store.list_tasks(TaskQuery(owner="eve", is_delivery=True), limit=10).items
+    found = store.load("d1")
+    assert found is not None
+    assert found.task == delivery
+    assert [each.id for each in store.list_due_tasks(NOW, limit=10).items if each.id == "d1"] == ["d1"]
+
+
+def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: MakeTask) -> None:
+    """That it is hidden does not mean that it is going."""
+    store.commit(make_delivery(make_task), None)
+    store.purge("d1")
+    found = store.load("d1")
+    assert found is not None
+    store.commit(found.task.model_copy(update={"deleted_at": NOW}), found.version)
+    assert not store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+    store.purge("d1")
+    assert store.load("d1") is None
+
+
+def test_a_delivery_marks_the_execution_in_its_own_commit(store: Store, make_task: MakeTask) -> None:
+    """Nothing else of the record changes."""
+    store.commit(make_task(id="t1"), None, [make_execution()])
+    store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1"))
+    assert store.load_execution("t1", "e1") == make_execution(is_delivered=True)
+
+
+def test_a_record_that_is_gone_does_not_come_back(store: Store, make_task: MakeTask) -> None:
+    """The commit conflicts, and nothing of it is stored."""
+    store.commit(make_task(id="t1"), None)
+    with pytest.raises(VersionConflict):
+        store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1"))
+    assert store.load("d1") is None
+    assert store.load_execution("t1", "e1") is None
+
+
+def test_a_delivery_conflicts_with_another_one_that_ends_meanwhile(store: Store, make_task: MakeTask) -> None:
+    """As long as the other one is as it was read, it does not; and it is not written."""
+    store.commit(make_task(id="t1"), None, [make_execution()])
+    store.commit(make_delivery(make_task, "d2"), None)
+    other = store.load("d2")
+    assert other is not None
+    version = store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1", (other,)))
+    assert store.load_execution("t1", "e1") == make_execution()
+    unchanged = store.load("d2")
+    assert unchanged is not None
+    assert unchanged.version == other.version
+    store.commit(other.task.model_copy(update={"message": "sent"}), other.version)
+    with pytest.raises(VersionConflict):
+        store.commit(make_delivery(make_task), version, delivered=DeliveryMark("t1", "e1", (other,)))

@@ -1,0 +1,184 @@
+"""A delivery is a task that a success creates, in the same commit, and that carries the result to one person."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Task
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = App()
+HOUR = timedelta(hours=1)
+
+
+@app.handler("remind")
+def remind() -> str:
+    """Return what is delivered."""
+    return "Water the plants"
+
+
+@app.handler("talk")
+def talk(ctx: Context) -> None:
+    """Notify twice."""
+    ctx.notify("First", "one")
+    ctx.notify("Second", "two")
+
+
+@app.handler("silent")
+def silent() -> None:
+    """Say nothing."""
+
+
+@app.handler("broken")
+def broken() -> None:
+    """Fail."""
+    raise ValueError("broken")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(sim: Simulation, *channels: str, handler: str = "remind", **more: object) -> Task:
+    fields: dict[str, Any] = {
+        "title": "Plants",
+        "owner": "ada",
+        "schedule": sim.now,
+        "delivery_channels": channels,
+    } | more
+    return sim.app.create(handler=handler, **fields)
+
+
+def find_deliveries(sim: Simulation, task: Task) -> list[Task]:
+    (execution, *_) = sim.executions(task.id)
+    return [each.task for each in sim.app.store.load_many(delivery_ids(task, execution.id))]
+
+
+def test_a_success_is_delivered_by_every_channel_that_the_task_names(sim: Simulation) -> None:
+    """Once each, with the task's title and the result."""
+    make(sim, "EMAIL", "MOBILE", "WEB")
+    sim.advance(HOUR)
+    for channel in ("EMAIL", "MOBILE"):
+        (sent,) = sim.sent(channel, to="ada")
+        assert (sent.title, sent.body) == ("Plants", "Water the plants")
+    assert [each.body for each in sim.inbox("ada")] == ["Water the plants"]
+    assert not sim.sent("WEBHOOK")
+
+
+def test_what_is_notified_reaches_the_inbox_always_and_other_channels_if_they_are_named(sim: Simulation) -> None:
+    """Several notices are one message of a channel, and one each in the inbox."""
+    make(sim, handler="talk")
+    sim.advance(HOUR)
+    assert [each.title for each in sim.inbox("ada")] == ["First", "Second"]
+    assert not sim.sent("EMAIL")
+    make(sim, "EMAIL", handler="talk")
+    sim.advance(HOUR)
+    (sent,) = sim.sent("EMAIL")
+    assert sent.title == "First"
+    assert sent.body == "one\n\nSecond\ntwo"
+
+
+def test_only_a_success_is_delivered(sim: Simulation) -> None:
+    """A failed occurrence, with all its attempts, sends nothing."""
+    make(sim, "EMAIL", handler="broken", retry=1)
+    sim.advance(HOUR)
+    assert not sim.sent("EMAIL")
+    assert not sim.app.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+
+
+def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:
+    """Readers of Firestore see it in the execution; the last delivery's last commit sets it."""
+    task = make(sim, "EMAIL", "MOBILE", "WEB")
+    sim.channel("MOBILE").is_down = True
+    sim.advance(timedelta(seconds=1))
+    assert sim.sent("EMAIL")
+    assert [each.is_delivered for each in sim.executions(task.id)] == [False]
+    sim.channel("MOBILE").is_down = False
+    sim.advance(timedelta(hours=1))
+    assert [each.is_delivered for each in sim.executions(task.id)] == [True]
+
+
+def test_a_channel_that_fails_is_tried_again_under_the_same_id(sim: Simulation) -> None:
+    """With waits in between, and then it is sent once."""
+    sim.channel("EMAIL").fails(2)
+    task = make(sim, "EMAIL")
+    sim.advance(timedelta(seconds=1))
+    assert not sim.sent("EMAIL")
+    sim.advance(HOUR)
+    (sent,) = sim.sent("EMAIL")
+    (delivery,) = find_deliveries(sim, task)
+    assert delivery.delivery is not None
+    assert sent.message.id == delivery.delivery.message_id
+    (execution,) = sim.executions(delivery.id)
+    assert execution.attempt_count == 3
+
+
+def test_a_channel_that_is_down_for_good_ends_after_ten_tries_and_three_days(sim: Simulation) -> None:
+    """The delivery has failed then, and the execution is not delivered; it has succeeded nevertheless."""
+    sim.channel("EMAIL").is_down = True
+    task = make(sim, "EMAIL")
+    sim.advance(timedelta(days=2))
+    (delivery,) = find_deliveries(sim, task)
+    assert delivery.status == "ACTIVE"
+    sim.advance(timedelta(days=3))
+    (delivery,) = find_deliveries(sim, task)
+    (record,) = sim.executions(delivery.id)
+    assert (delivery.status, record.attempt_count) == ("FAILED", 10)
+    assert [(each.status, each.is_delivered) for each in sim.executions(task.id)] == [("SUCCEEDED", False)]
+
+
+def test_messages_of_one_task_are_one_thread_and_no_two_have_the_same_id(sim: Simulation) -> None:
+    """Mail programs show them as a conversation. Neither can be guessed from what others know."""
+    make(sim, "EMAIL", schedule=Schedule.parse("DTSTART:20270101T010000Z\nRRULE:FREQ=DAILY;COUNT=3"))
+    make(sim, "EMAIL", "MOBILE")
+    sim.advance(timedelta(days=5))
+    threads = [each.message.thread for each in sim.sent("EMAIL")]
+    assert len(threads) == 4
+    assert len(set(threads)) == 2
+    ids = [each.message.id for each in (*sim.sent("EMAIL"), *sim.sent("MOBILE"))]
+    assert len(set(ids)) == len(ids) == 5
+
+
+def test_an_occurrence_that_is_run_again_is_not_delivered_again(sim: Simulation) -> None:
+    """A backfill of a past range succeeds, and its executions keep their deliveries."""
+    daily = Schedule.parse("DTSTART:20270101T010000Z\nRRULE:FREQ=DAILY;COUNT=2")
+    task = make(sim, "EMAIL", schedule=daily)
+    sim.advance(timedelta(hours=3))
+    sim.app.backfill(task.id, sim.now - timedelta(hours=3), sim.now)
+    sim.advance(timedelta(days=2))
+    assert {each.status for each in sim.executions(task.id)} == {"SUCCEEDED"}
+    ids = [each.message.id for each in sim.sent("EMAIL")]
+    assert len(ids) == len(set(ids)) == len(sim.executions(task.id))
+
+
+def measure(sim: Simulation, *channels: str, handler: str = "remind") -> Counts:
+    """Return what one occurrence costs with all that follows."""
+    make(sim, *channels, handler=handler, schedule=sim.now + HOUR)
+    before = sim.counts.copy()
+    sim.advance(2 * HOUR)
+    return sim.counts.since(before)
+
+
+def test_a_delivery_costs_two_reads_five_documents_and_one_dispatch(sim: Simulation) -> None:
+    """Its own task and its recipient are read; written are it, its claim, its end, its record and `isDelivered`."""
+    plain = measure(sim, handler="remind")
+    with_mail = measure(sim, "EMAIL")
+    more = with_mail.since(plain)
+    # The simulation looks once more whether anything is stored of the person.
+    assert (more.reads, more.writes, more.dispatches) == (2 + 1, 5, 1)
+
+
+def test_an_occurrence_that_delivers_nothing_costs_nothing_more(sim: Simulation) -> None:
+    """Not a read, a write or a dispatch, whether or not the task names the inbox."""
+    assert measure(sim, handler="silent") == Counts(reads=1, commits=2, writes=3, dispatches=0)

@@ -1,0 +1,117 @@
+"""Deliveries belong to the system: users may see their own, and change, create or claim none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    app.handler("remind", access="users")(lambda: "Water the plants")
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """Ada, Eve and a server."""
+    made = {name: create_key(name, Role.USER, name) for name in ("ada", "eve")}
+    made["admin"] = create_key("admin", Role.ADMIN)
+    keys = tuple(str(stored) for _, stored in made.values())
+    sim = simulate(access=Access(api_keys=keys, max_active_tasks=1))
+    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"title": "Plants", "handler": "remind", "schedule": {"at": "2027-01-01T09:01:00Z"}, **fields}
+
+
+def make_delivery(roles: RoleHarness) -> tuple[Task, Task]:
+    """Return one of ada's tasks, and its delivery, which cannot be sent for now."""
+    roles.sim.channel("EMAIL").is_down = True
+    created = roles.ask("ada", "POST", "/v1/tasks", body(deliveryChannels=["EMAIL"])).get_json()
+    roles.sim.advance_to(roles.sim.app.get(created["id"]).schedule.at or roles.sim.now)
+    roles.sim.advance(timedelta(seconds=2))
+    task = roles.sim.app.get(created["id"])
+    (execution,) = roles.sim.executions(task.id)
+    return task, roles.sim.app.get(delivery_ids(task, execution.id)[0])
+
+
+CHANGES = {
+    "edit": ("PATCH", "", {"title": "Mine"}),
+    "claim its queue": ("PATCH", "", {"pull": "render"}),
+    "pause": ("POST", "/pause", {}),
+    "cancel": ("POST", "/cancel", {}),
+    "trigger": ("POST", "/trigger", {}),
+    "retry": ("POST", "/retry", {}),
+    "delete": ("DELETE", "", None),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "content"), CHANGES.values(), ids=CHANGES)
+def test_a_user_changes_no_delivery(roles: RoleHarness, method: str, path: str, content: object) -> None:
+    """Its owner sees it and is refused; anybody else does not see it."""
+    _, delivery = make_delivery(roles)
+    assert roles.ask("ada", "GET", f"/v1/tasks/{delivery.id}").status_code == 200
+    assert roles.ask("eve", "GET", f"/v1/tasks/{delivery.id}").status_code == 404
+    assert roles.ask("ada", method, f"/v1/tasks/{delivery.id}{path}", content).status_code == 403
+    assert roles.ask("eve", method, f"/v1/tasks/{delivery.id}{path}", content).status_code == 404
+    assert roles.sim.app.get(delivery.id) == delivery
+
+
+@pytest.mark.parametrize("name", ["ada", "admin"])
+def test_nobody_creates_or_rewrites_a_delivery(roles: RoleHarness, name: str) -> None:
+    """Neither a user nor a server: not by a creation, by the id of one that exists, or as a child."""
+    task, delivery = make_delivery(roles)
+    forged = {"handler": "cloudsched.delivery", "owner": "ada", "payload": {"title": "Hi", "body": "Click"}}
+    for fields in (forged, {**forged, "id": delivery.id}):
+        assert roles.ask(name, "POST", "/v1/tasks", body(**fields)).status_code in {400, 403, 404, 422}
+    children = {"title": "c", "owner": "ada", "children": [{"handler": "cloudsched.delivery"}]}
+    assert roles.ask(name, "POST", "/v1/tasks", children).status_code in {400, 422}
+    assert roles.ask(name, "PATCH", f"/v1/tasks/{task.id}", {"handler": "cloudsched.delivery"}).status_code >= 400
+    assert roles.sim.app.get(delivery.id) == delivery
+
+
+def test_a_user_takes_no_id_of_a_delivery(roles: RoleHarness) -> None:
+    """A creation with its id, which its owner may compute, makes another task."""
+    _, delivery = make_delivery(roles)
+    created = roles.ask("ada", "POST", "/v1/tasks", body(id=delivery.id, schedule={"at": "2027-01-03T09:01:00Z"}))
+    assert created.get_json()["id"] != delivery.id
+    assert roles.sim.app.get(delivery.id) == delivery
+
+
+def test_a_delivery_is_in_no_list_and_no_quota(roles: RoleHarness) -> None:
+    """With room for one task, ada has one delivery and creates another task."""
+    task, delivery = make_delivery(roles)
+    assert delivery.is_active
+    for name in ("ada", "admin"):
+        listed = roles.ask(name, "GET", "/v1/tasks").get_json()["tasks"]
+        assert [each["id"] for each in listed] == [task.id]
+    later = {"at": "2027-01-03T09:01:00Z"}
+    assert roles.ask("ada", "POST", "/v1/tasks", body(schedule=later)).status_code == 201
+
+
+def test_users_do_not_use_the_operators_channels(roles: RoleHarness) -> None:
+    """A server may."""
+    fields = {"owner": "ada", "deliveryChannels": ["OPERATOR"]}
+    refused = roles.ask("ada", "POST", "/v1/tasks", body(**fields))
+    assert (refused.status_code, refused.get_json()["field"]) == (400, "deliveryChannels")
+    assert roles.ask("admin", "POST", "/v1/tasks", body(**fields)).status_code == 201

@@ -283,7 +283,7 @@ class Container:
     @lazy_property
     def mail_sender(self) -> Sender | None:
         """Sends mail; None if that is not set up."""
-        return None
+        return self.senders.get("EMAIL")
 
     @lazy_property
     def email_verification(self) -> EmailVerification:

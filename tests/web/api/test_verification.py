@@ -238,7 +238,7 @@ def test_an_unsubscribe_link_ends_mails_of_its_category(roles: RoleHarness) -> N
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         assert roles.ask(None, "POST", path, **form).status_code == 200
         assert roles.ask("ada", "GET", "/v1/people/ada").get_json()["channels"] == {
-            "REMINDER": [each for each in ("EMAIL", "WEB", "MOBILE") if each != "EMAIL"]
+            "REMINDER": ["WEB", "MOBILE", "WEBHOOK", "OPERATOR"]
         }
     for forged in (path[:-1], path.replace(".", "x"), path.rpartition(".")[0] + "." + "A" * 43, path[:-2] + "é"):
         assert roles.ask(None, "POST", forged).status_code == 404

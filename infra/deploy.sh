@@ -7,6 +7,7 @@
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --step=NAME    run one step: services secret accounts database indexes rules queues roles functions sweep smoke
+#                  apply
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -euo pipefail
@@ -32,6 +33,8 @@ source "$here/lib/source.sh"
 source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
+# shellcheck source=lib/schedules.sh
+source "$here/lib/schedules.sh"
 
 selected_step=""
 parse_options "$@"
@@ -57,8 +60,9 @@ declare -A step_functions=(
   [services]=enable_services [secret]=create_secret [accounts]=create_accounts [database]=create_database
   [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
   [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
+  [apply]=apply_schedules
 )
-steps=(services secret accounts database indexes rules queues roles functions sweep smoke)
+steps=(services secret accounts database indexes rules queues roles functions sweep smoke apply)
 
 [[ -z "$selected_step" || -n "${step_functions[$selected_step]-}" ]] ||
   die "There is no step named $selected_step. The steps are: ${steps[*]}."

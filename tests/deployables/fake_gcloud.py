@@ -195,7 +195,7 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: enabled.extend(call.words[2:]))
 
     def _versions(self, call: Call) -> None:
-        """List, add or disable the versions of a secret."""
+        """List, add, read or disable the versions of a secret."""
         name = call.flags.get("secret") or call.words[3]
         secret = self.state.get(f"secret/{name}")
         if secret is None:
@@ -209,6 +209,8 @@ class FakeCloud(ThreadingTCPServer):
             version = str(len(versions) + 1)
             self.change(lambda: versions.update({version: value}))
             self.say(version)
+        elif call.words[2] == "access":
+            self.say(versions[call.words[3]])
         else:
             self.change(lambda: versions.update({call.words[3]: "DISABLED"}))
 

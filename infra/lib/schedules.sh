@@ -1,0 +1,61 @@
+# The schedules that the handlers declare with @app.scheduled.
+# shellcheck shell=bash disable=SC2153 # the configuration sets SETTINGS
+
+# Test whether the code declares schedules, or did when they were last applied: what is gone from it has to be paused.
+has_schedules() {
+  list_source_files "$FUNCTIONS_DIR" | (cd "$FUNCTIONS_DIR" && xargs -0 grep -qsE '@[A-Za-z_][A-Za-z0-9_.]*\.scheduled\(') ||
+    [[ "$(get_ledger_entry schedules)" == yes ]]
+}
+
+# run_apply OPTION…: run `cloudsched apply` with the settings of the deployed functions, as yourself. The secret is in no
+# argument.
+run_apply() {
+  local version secret
+  version="$(get_ledger_entry secret.current)"
+  secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET" --project="$PROJECT" --quiet)"
+  (
+    export GOOGLE_CLOUD_PROJECT="$PROJECT" CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret"
+    export CLOUDSCHED_LOCATION="$REGION" CLOUDSCHED_QUEUE="$NAME" CLOUDSCHED_DATABASE="$DATABASE"
+    export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
+    CLOUDSCHED_INVOKER="$(get_account_email invoker)"
+    CLOUDSCHED_EXECUTOR_URL="$(get_service_url execute)"
+    ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
+    "${PYTHON:-python3}" -m cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py" "$@"
+  )
+}
+
+# Bring the stored tasks in line with the schedules that the deployed code declares.
+apply_schedules() {
+  has_schedules || return 0
+  log_step "Schedules"
+  local line output status=0 options=()
+  if [[ "$MODE" == dry-run ]]; then
+    change "apply the schedules" "${PYTHON:-python3}" -m cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py"
+    return
+  fi
+  if has_outdated_functions; then
+    report_difference "the schedules of handlers that are not deployed yet; after infra/upgrade.sh, run infra/deploy.sh"
+    return
+  fi
+  "${PYTHON:-python3}" -c 'import cloudsched' 2>/dev/null ||
+    die "The schedules need cloudsched and your handlers' requirements here: pip install them, and set PYTHON to the \
+interpreter that has them. Then run infra/deploy.sh --step=apply."
+  if [[ "$MODE" == check ]]; then
+    options=(--check)
+  else
+    [[ "$(get_ledger_entry schedules)" == yes ]] || record "schedules=yes"
+  fi
+  output="$(run_apply "${options[@]}")" || status=$?
+  ((status == 0)) || [[ "$MODE" == check && "$status" == 1 ]] ||
+    die "The schedules could not be applied; the error is above. It needs your own credentials, from: gcloud auth \
+application-default login."
+  while IFS= read -r line; do
+    [[ "$line" == [+~-]\ * ]] || continue
+    if [[ "$MODE" == check ]]; then
+      report_difference "schedule: $line"
+    else
+      CHANGES=$((CHANGES + 1))
+      log "$line"
+    fi
+  done <<<"$output"
+}

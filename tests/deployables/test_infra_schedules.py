@@ -1,0 +1,118 @@
+"""The schedules that handlers declare, as a step of deploy.sh, against a fake cloud and a fake `cloudsched apply`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.fake_project import PROJECT, Cloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PYTHON = """#!/bin/sh
+if [ "$2" = cloudsched ]; then
+  shift
+  env > "{folder}/environment"
+  echo "$@" > "{folder}/arguments"
+  cat "{folder}/output"
+  exit $(cat "{folder}/code")
+fi
+exec "{folder}/bin/plain-python" "$@"
+"""
+
+
+class Schedules:
+    """A deployed project whose handlers declare a schedule, and what `cloudsched apply` answers there."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        program = cloud.folder / "bin" / "python"
+        program.rename(program.with_name("plain-python"))
+        program.write_text(PYTHON.format(folder=cloud.folder))
+        program.chmod(0o755)
+        self.answer("Nothing differs.", 0)
+
+    def answer(self, output: str, code: int) -> None:
+        (self.cloud.folder / "output").write_text(f"{output}\n")
+        (self.cloud.folder / "code").write_text(str(code))
+
+    def declare(self) -> None:
+        file = self.cloud.checkout / "functions" / "handlers.py"
+        file.write_text(file.read_text() + '\n\n@app.scheduled("every day at 9")\ndef report() -> None: ...\n')
+
+    @property
+    def arguments(self) -> str:
+        file = self.cloud.folder / "arguments"
+        return file.read_text() if file.exists() else ""
+
+
+@pytest.fixture(name="schedules")
+def with_schedules(cloud: Cloud) -> Schedules:
+    schedules = Schedules(cloud)
+    schedules.declare()
+    cloud.ok("upgrade.sh")
+    return schedules
+
+
+def test_the_step_applies_with_the_functions_settings(schedules: Schedules) -> None:
+    """The deployed queue, address, invoker and secret, with the secret in no argument; the changes are shown."""
+    schedules.answer("+ create report: report, every day at 09:00, UTC\n1 change made.", 0)
+    done = schedules.cloud.ok("deploy.sh", "--step=apply")
+    assert "+ create report" in done.err
+    assert "Done: 2 changes" in done.err, "the ledger, and the task"
+    assert schedules.arguments.startswith("cloudsched apply --handlers ")
+    found = dict(line.partition("=")[::2] for line in (schedules.cloud.folder / "environment").read_text().splitlines())
+    secret = schedules.cloud.state["secret/cloudsched-dispatch"]["versions"]["1"]
+    assert found["CLOUDSCHED_SECRET"] == secret.strip()
+    assert found["GOOGLE_CLOUD_PROJECT"] == PROJECT
+    assert found["CLOUDSCHED_QUEUE"] == "cloudsched"
+    assert found["CLOUDSCHED_INVOKER"] == f"cloudsched-invoker@{PROJECT}.iam.gserviceaccount.com"
+    assert found["CLOUDSCHED_EXECUTOR_URL"].startswith("https://cloudsched-execute-")
+    assert secret.strip() not in done.out + done.err + schedules.arguments
+    assert schedules.cloud.ledger["schedules"] == "yes"
+
+
+def test_a_check_reports_what_differs_and_changes_nothing(schedules: Schedules) -> None:
+    """Exit code 1 if the command says so; 0 if nothing differs; any other code is an error."""
+    schedules.answer("~ update report: payload", 1)
+    checked = schedules.cloud.run("deploy.sh", "--check")
+    assert (checked.code, "differs: schedule: ~ update report: payload" in checked.out) == (1, True), checked.err
+    assert schedules.arguments.strip().endswith("--check")
+    assert schedules.cloud.changes == 0
+    schedules.answer("Nothing differs.", 0)
+    assert schedules.cloud.run("deploy.sh", "--check").code == 0
+    schedules.answer("", 2)
+    failed = schedules.cloud.run("deploy.sh", "--check")
+    assert failed.code == 1
+    assert "could not be applied" in failed.err
+
+
+def test_handlers_that_are_not_deployed_yet_are_not_scheduled(cloud: Cloud) -> None:
+    """Until the upgrade, a task of such a handler would fail."""
+    schedules = Schedules(cloud)
+    schedules.declare()
+    done = cloud.ok("deploy.sh", "--step=apply")
+    assert "after infra/upgrade.sh, run infra/deploy.sh" in done.out
+    assert schedules.arguments == ""
+
+
+def test_code_without_schedules_needs_no_python(cloud: Cloud) -> None:
+    """The step does nothing, also in a check; once schedules were applied, their disappearance is applied too."""
+    schedules = Schedules(cloud)
+    cloud.ok("deploy.sh", "--step=apply")
+    assert schedules.arguments == ""
+    cloud.ledger["schedules"] = "yes"
+    cloud.ok("deploy.sh", "--step=apply")
+    assert schedules.arguments.startswith("cloudsched apply")
+
+
+def test_a_dry_run_prints_the_command(tmp_path: Path) -> None:
+    """It runs nothing, and reads no secret."""
+    cloud = Cloud(tmp_path)
+    schedules = Schedules(cloud)
+    schedules.declare()
+    printed = cloud.ok("deploy.sh", "--dry-run").out
+    assert "-m cloudsched apply --handlers " in printed
+    assert "versions access" not in printed
+    assert schedules.arguments == ""

@@ -90,10 +90,22 @@ class App(Container):
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
-        """Register a function as the handler of that name; see `Registry.register`.
+        """Register a function as the handler of that name; `Registry.register` says more of each option.
 
-        The function stays what it is, and gains ``create`` and ``run_now``, which create its tasks; see
-        `HandlerFunction`.
+        The function stays what it is, and gains ``create`` and ``run_now``, which create its tasks.
+
+        Args:
+            name: The name by which tasks refer to it.
+            retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
+            retry_on: The exceptions that are retried. Any other fails the occurrence at once.
+            expected_duration: The default time limit of one attempt.
+            pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
+            on_failure: Called with task and execution when an occurrence has failed permanently, at least once.
+            tool: Whether scripts, which users write, may call it.
+            task_id: Returns the id of a task from its payload; creating another one of that id edits it.
+            access: ``"users"`` if your users may name it; ``"servers"``, the default, if only your code may.
+            user_max_priority: The most urgent priority that users may ask for; HIGH if None.
+            user_queues: The queues that users may ask for, besides the handler's own.
         """
         register = self.registry.register(
             name,
@@ -169,11 +181,6 @@ class App(Container):
         It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
         that records the failure: at least once, and again if the process dies before the failure is stored. An
         exception that it raises is logged, and changes nothing.
-
-        ::
-
-            @app.on_failure
-            def page_us(task: Task, execution: Execution) -> None: ...
         """
         self.registry.failure_hooks.append(hook)
         return hook
@@ -198,8 +205,6 @@ class App(Container):
 
         at = self.settings.default_time
         return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
-
-    # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
@@ -235,10 +240,7 @@ class App(Container):
         return task if is_new else self.trigger(task.id)
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
-        """Return the draft of a task from its fields by their Python names, with a schedule in words read.
-
-        `handler` may be the function itself.
-        """
+        """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
         if callable(fields.get("handler")):
             fields = {**fields, "handler": self.registry.name_of(fields["handler"])}
         return self.read_draft(to_wire_fields(fields)) if has_schedule_text(fields) else TaskDraft.of(**fields)
@@ -274,10 +276,7 @@ class App(Container):
         return self.patch(task_id, to_wire_fields(changes))
 
     def patch(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
-        """Change some of a task's fields by a JSON merge patch (RFC 7396); see `Scheduler.update`.
-
-        The schedule may be text, as in `update`.
-        """
+        """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`."""
         if has_schedule_text(patch):
             patch = self._with_schedule(patch, self.get(task_id).schedule)
         return self.scheduler.update(task_id, patch, authority=authority)
@@ -374,8 +373,6 @@ class App(Container):
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
         return self.store.list_messages(owner, limit=_page_size(limit), page_token=page_token)
-
-    # ── What the functions call ──────────────────────────────────────────────────────────────────────────────────
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; see `Executor.deliver`."""

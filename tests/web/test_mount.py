@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
@@ -126,6 +126,32 @@ def test_wsgi_frameworks(name: str, app: App, queue: CloudTasksEmulator, tmp_pat
         open_app(app, queue, f"{url}/scheduler", tmp_path, Access(open=True)),
     ):
         use_it(url, queue)
+
+
+def test_async_handlers_run_beside_the_service(queue: CloudTasksEmulator, tmp_path: Path) -> None:
+    """They run on the process's own loop for handlers, not on that of the web server, which stays free."""
+    app, loops = App(), set[asyncio.AbstractEventLoop]()
+
+    @app.handler("greet")
+    async def greet(payload: dict[str, str]) -> str:
+        await asyncio.sleep(0)
+        loops.add(asyncio.get_running_loop())
+        return f"hello {payload['name']}"
+
+    service = make_service("Starlette", app, tmp_path)
+
+    async def see_own_loop(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - ASGI's
+        servers.add(asyncio.get_running_loop())
+        await service(scope, receive, send)
+
+    servers = set[asyncio.AbstractEventLoop]()
+    with (
+        serve_asgi(see_own_loop) as url,
+        open_app(app, queue, f"{url}/scheduler", tmp_path, Access(open=True)),
+    ):
+        use_it(url, queue)
+    assert (len(loops), len(servers)) == (1, 1)
+    assert loops.isdisjoint(servers)
 
 
 def test_callers_authenticate_as_at_the_functions(app: App, queue: CloudTasksEmulator, tmp_path: Path) -> None:

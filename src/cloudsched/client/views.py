@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import CloudschedError, Unavailable
@@ -66,14 +66,9 @@ class Created(BaseModel):
     error: CloudschedError | None
 
 
-class FeedView(_View):
+class FeedView(responses.Feed):
     """A feed: an owner's tasks as a calendar to subscribe to."""
 
-    id: str
-    owner: str
-    categories: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    created_at: datetime
     url: str | None = None
     """Where it is; only in the response to its creation."""
 
@@ -115,38 +110,18 @@ class ExplanationView(_View):
     """What matters most comes first."""
 
 
-class TreeView(_View):
-    """A task and the calls that it made, in order."""
-
-    task: TaskView
-    children: tuple[TreeView, ...] = ()
-    omitted_children: int = 0
-    """How many calls of this task were left out of `children`, at least."""
+TreeView = responses.Tree[TaskView]
+"""A task and the calls that it made, in order."""
 
 
-class ClaimView(_View):
+class ClaimView(responses.Claim[TaskView]):
     """A run that this worker holds until its lease ends: do the work of `task`, then complete, fail or release it.
 
     The lease token proves that the worker holds it. Keep it secret; `repr` does not show it.
     """
 
-    task: TaskView
-    """The task as it was when it was claimed."""
     task_data: dict[str, Any] = Field(repr=False)
-    """The same, as the JSON that was received."""
-    execution_id: str
-    """The same on every retry of the occurrence: use it as an idempotency key for other services."""
-    scheduled_for: AwareDatetime
-    """The occurrence's instant, in UTC."""
-    attempt: int
-    """Which attempt this is, counted from 1."""
-    started_at: AwareDatetime
-    """When this attempt started."""
-    progress: tuple[ProgressNote, ...] = ()
-    """The progress notes of earlier attempts."""
-    lease_token: str = Field(repr=False)
-    lease_until: AwareDatetime
-    """When another worker may start the next attempt, unless a heartbeat is sent before."""
+    """The task, as the JSON that was received."""
 
     @classmethod
     def from_response(cls, content: object) -> ClaimView:
@@ -158,15 +133,11 @@ class ClaimView(_View):
             raise _unexpected_response_error("a claim", error) from error
 
 
-class HeartbeatResult(_View):
-    """The result of a heartbeat."""
+class HeartbeatResult(responses.HeartbeatResult):
+    """The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
 
-    lease_until: AwareDatetime
-    """When the renewed lease ends."""
-    renewed_at: AwareDatetime | None = None
+    renewed_at: AwareDatetime | None = None  # type: ignore[assignment]  # an older API does not send it
     """When it was renewed, by the clock that leases are measured by; None if the API is too old to send it."""
-    is_cancelled: bool
-    """Whether the task was cancelled: stop, and call `complete` with the status CANCELLED."""
 
     @classmethod
     def from_response(cls, content: object) -> HeartbeatResult:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents import responses
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
@@ -42,7 +43,8 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
         raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
     feed, secret = call.app.feeds.create(str(owner), body.categories, body.labels)
     root = call.app.settings.public_url or call.request.url_root.rstrip("/")
-    return json_response({**_feed_to_json(feed), "url": f"{root}/v1/feeds/{secret}.ics"}, 201)
+    shown = responses.NewFeedAddress(**_feed_fields(feed), url=f"{root}/v1/feeds/{secret}.ics")
+    return json_response(shown.to_wire(), 201)
 
 
 @operation("GET", "/v1/feeds", "Calendars", query=bodies.OwnerQuery, response_schema="Feeds")
@@ -54,7 +56,8 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     owner = call.caller.resolve_owner(query.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose feeds to list.")
-    return json_response({"feeds": [_feed_to_json(feed) for feed in call.app.feeds.list(str(owner))]})
+    feeds = tuple(responses.Feed(**_feed_fields(feed)) for feed in call.app.feeds.list(str(owner)))
+    return json_response(responses.Feeds(feeds=feeds).to_wire())
 
 
 @operation(
@@ -115,14 +118,8 @@ def get_task_calendar(call: ApiCall) -> Response:
     return _calendar_response(call.app.feeds.render_task(call.app.get(call.task_id)))
 
 
-def _feed_to_json(feed: Feed) -> dict[str, object]:
-    return {
-        "id": feed.id,
-        "owner": feed.owner,
-        "categories": list(feed.categories),
-        "labels": list(feed.labels),
-        "createdAt": feed.to_wire()["createdAt"],
-    }
+def _feed_fields(feed: Feed) -> dict[str, Any]:
+    return {name: getattr(feed, name) for name in responses.Feed.model_fields}
 
 
 def _calendar_response(text: str) -> Response:

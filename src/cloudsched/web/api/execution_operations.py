@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents import responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
-from cloudsched.web.api.responses import json_response, occurrence_to_json, page_response, task_response
+from cloudsched.web.api.responses import json_response, make_occurrence, page_response, task_response
 from cloudsched.web.api.task_operations import CHANGE
 from cloudsched.web.auth.roles import Right
 
@@ -92,7 +93,8 @@ def upcoming(call: ApiCall, query: bodies.Count) -> Response:
     """
     task = call.app.get(call.task_id)
     times = upcoming_occurrences(task, query.count)
-    return json_response({"occurrences": [occurrence_to_json(at, task.timezone) for at in times]})
+    shown = tuple(make_occurrence(at, task.timezone) for at in times)
+    return json_response(responses.Occurrences(occurrences=shown).to_wire())
 
 
 @operation(
@@ -110,7 +112,7 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     with it.
     """
     page = call.app.executions(call.task_id, **query.to_arguments())
-    return page_response("executions", page, (execution.to_wire() for execution in page.items))
+    return page_response(responses.ExecutionPage, page, (execution.to_wire() for execution in page.items))
 
 
 @operation(
@@ -144,7 +146,7 @@ def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
     page = call.app.inbox(owner, **query.to_arguments())
-    return page_response("messages", page, (message.to_wire() for message in page.items))
+    return page_response(responses.MessagePage, page, (message.to_wire() for message in page.items))
 
 
 @operation(
@@ -176,4 +178,5 @@ def count_unread_messages(call: ApiCall) -> Response:
     """
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
-    return json_response({"unread": call.app.store.inbox.count_unread(owner, MAX_UNREAD)})
+    unread = call.app.store.inbox.count_unread(owner, MAX_UNREAD)
+    return json_response(responses.UnreadCount(unread=unread).to_wire())

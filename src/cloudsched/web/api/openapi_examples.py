@@ -135,6 +135,7 @@ _TASK: Final[Json] = {
     "parallel": False,
     "onChildFailure": "fail",
     "deliveryChannels": ["WEB"],
+    "labels": [],
     "queryPerExecution": 0,
     "priority": "NORMAL",
     "lockLimit": 1,
@@ -193,6 +194,7 @@ _FEED: Final[Json] = {
     "id": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "owner": "ada",
     "categories": ["REPORT"],
+    "labels": [],
     "createdAt": "2027-01-04T08:00:00Z",
 }
 _PERSON: Final[Json] = {

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.field_descriptions import find_field_descriptions
-from cloudsched.web.api.openapi_response_schemas import (
-    REFERENCE_TEMPLATE,
-    Json,
-    build_response_schemas,
-    ref,
-)
+from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
 from cloudsched.web.api.response_models import Person, Task
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 
@@ -48,7 +44,14 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
-_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message, Person, Explanation)
+_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
+    *(Task, Execution, Message, Person, Explanation, responses.UnreadCount, responses.VerificationStatus),
+    *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
+    *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
+    *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
+    *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
+    *(responses.Health, responses.Problem),
+)
 
 
 _SECONDS = "In seconds."
@@ -71,6 +74,8 @@ class _Schemas(GenerateJsonSchema):
             if shown is not None and name in texts and field.description is None:
                 unit = f" {_SECONDS}" if _is_duration(shown) else ""
                 shown["description"] = texts[name] + unit
+        if issubclass(model, responses.ApiResponse):
+            made["additionalProperties"] = False  # the client keeps what only a newer API sends
         if model is Pull and self.mode == "validation":
             queue = {"type": "string", "pattern": get_pattern(QueueName)}
             return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
@@ -184,24 +189,18 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
-    candidates = {**schemas, **build_response_schemas()}
-    roots = {
-        "TaskPatch",
-        "ReportedTask",
-        "FailedTask",
-        "Person",
-        "SavedPerson",
-        *build_response_schemas(),
-        *_model_names(_RESPONSE_MODELS),
-        *_model_names(_REQUEST_MODELS),
-    }
-    used = _find_reachable(candidates, roots)
-    return {name: _with_short_description(each) for name, each in sorted(candidates.items()) if name in used}
+    roots = {"TaskPatch", "ReportedTask", "FailedTask", "SavedPerson"}
+    roots |= _model_names(_REQUEST_MODELS) | _model_names(_RESPONSE_MODELS)
+    used = _find_reachable(schemas, roots)
+    return {name: _with_short_description(each) for name, each in sorted(schemas.items()) if name in used}
 
 
 def _component_name(name: str) -> str:
-    """Return the name of a component: pydantic's ``Pull-Output`` is ``Pull``, and ``Pull-Input`` is ``PullInput``."""
-    return name.removesuffix("-Output").replace("-Input", "Input")
+    """Return the name of a component: pydantic's ``Pull-Output`` is ``Pull``, and ``Pull-Input`` is ``PullInput``.
+
+    A response about a task, ``Tree_Task_``, is a ``Tree``.
+    """
+    return name.removesuffix("-Output").removesuffix("_Task_").replace("-Input", "Input")
 
 
 def _rename_references(schema: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.person import EmailContact
+from cloudsched.domain.documents.responses import ExportPage, VerificationStatus, WebhookSecret
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
 def get_person(call: ApiCall) -> Response:
-    """Get a person's contacts and preferences."""
+    """Get a person's contacts and preferences.
+
+    Secrets are left out.
+    """
     return json_response(_person_to_json(call.app.people.get(read_owner(call))))
 
 
@@ -99,8 +103,8 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
         return task_response(export, 202)
     number = int(query.page_token or 0)
     text = call.app.person_jobs.read_part(export, number)
-    follow = {"nextPageToken": str(number + 1)} if number + 1 < export.cursor.parts else {}
-    return json_response({"text": text, **follow})
+    follow = str(number + 1) if number + 1 < export.cursor.parts else None
+    return json_response(ExportPage(text=text, next_page_token=follow).to_wire())
 
 
 @operation(
@@ -121,9 +125,10 @@ def verify_email(call: ApiCall) -> Response:
     owner = read_owner(call)
     app = call.app
     if (proven := _find_proven_address(call, owner)) is not None and app.people.verify_address(owner, proven):
-        return json_response({"address": proven, "verified": True}, 202)
+        return json_response(VerificationStatus(address=proven, verified=True).to_wire(), 202)
     address = app.email_verification.start(owner, _find_public_root(call))
-    return json_response({"address": address, "verified": app.people.get(owner).verified_address == address}, 202)
+    is_verified = app.people.get(owner).verified_address == address
+    return json_response(VerificationStatus(address=address, verified=is_verified).to_wire(), 202)
 
 
 @operation(
@@ -159,7 +164,9 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
 
     It is shown only here. For a day, messages are signed with the previous one as well.
     """
-    return json_response({"webhookSecret": call.app.people.rotate_webhook_secret(read_owner(call))})
+    return json_response(
+        WebhookSecret(webhook_secret=call.app.people.rotate_webhook_secret(read_owner(call))).to_wire()
+    )
 
 
 def read_owner(call: ApiCall) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents import responses
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.web.api import response_models
 from cloudsched.web.api.etags import compute_quoted_etag
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
     from cloudsched.engine.ports.store import Page
+
+Json = dict[str, Any]
 
 OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
 """The fields of a task that a worker gets with the claim, but not in later responses."""
@@ -43,24 +46,25 @@ def task_response(task: Task, status: int = 200, headers: dict[str, str] | None 
 
 def tree_to_json(tree: Tree) -> dict[str, Any]:
     """Return a task's tree as callers see it."""
-    children = [tree_to_json(each) for each in tree.children]
-    return {"task": task_to_json(tree.task), "children": children, "omittedChildren": tree.omitted_children}
+    return _make_tree(tree).to_wire()
 
 
-def occurrence_to_json(at: datetime, timezone: str) -> dict[str, str]:
+def _make_tree(tree: Tree) -> responses.Tree[Json]:
+    return responses.Tree[Json].model_construct(
+        task=task_to_json(tree.task),
+        children=tuple(map(_make_tree, tree.children)),
+        omitted_children=tree.omitted_children,
+    )
+
+
+def make_occurrence(at: datetime, timezone: str) -> responses.Occurrence:
     """Return an instant in UTC and in the local time of a zone."""
-    local = at.astimezone(zones.load_tzinfo(timezone))
-    return {"utc": format_instant(at), "local": local.isoformat()}
+    return responses.Occurrence(utc=at, local=at.astimezone(zones.load_tzinfo(timezone)))
 
 
-def format_instant(at: datetime) -> str:
-    """Return an instant as responses have it: in UTC, with ``Z``."""
-    return at.isoformat().replace("+00:00", "Z")
-
-
-def page_response(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:
-    """Respond with a page of a list."""
-    content: dict[str, Any] = {name: list(items)}
+def page_response(model: type[responses.Page], page: Page[Any], items: Iterable[Json]) -> Response:
+    """Respond with a page of a list, whose items are JSON already."""
+    content: Json = {model.items_field(): list(items)}
     if page.next_page_token:
         content["nextPageToken"] = page.next_page_token
     return json_response(content)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents import responses
 from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import validate
-from cloudsched.web.api.responses import json_response, occurrence_to_json
+from cloudsched.web.api.responses import json_response, make_occurrence
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -40,12 +41,11 @@ def preview_schedule(call: ApiCall) -> Response:
     start = body.start or now
     schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
     times = schedule.upcoming(start, body.count)
-    return json_response(
-        {
-            "description": schedule.describe(),
-            "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "occurrences": [occurrence_to_json(at, schedule.timezone) for at in times],
-            **({} if read is None else {"assumptions": read.assumptions}),
-            **({} if read is None or read.title is None else {"title": read.title}),
-        }
+    preview = responses.SchedulePreview(
+        description=schedule.describe(),
+        schedule=schedule,
+        occurrences=tuple(make_occurrence(at, schedule.timezone) for at in times),
+        assumptions=None if read is None else tuple(read.assumptions),
+        title=None if read is None else read.title,
     )
+    return json_response(preview.to_wire())

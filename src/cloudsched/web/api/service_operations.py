@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.responses import Health
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.authentication import authenticator_for, is_open_to
@@ -20,7 +21,7 @@ def healthz(call: ApiCall) -> Response:
 
     Liveness. Also reports the state of the circuit breakers to other services.
     """
-    return json_response({"status": "ok", "circuits": call.app.circuits})
+    return json_response(Health(status="ok", circuits=call.app.circuits).to_wire())
 
 
 @operation("GET", "/readyz", "Service", right=None, response_schema="Health")
@@ -31,7 +32,7 @@ def readyz(call: ApiCall) -> Response:
     """
     authenticator_for(call.app.settings)
     call.app.store.check()
-    return json_response({"status": "ready", "circuits": call.app.circuits})
+    return json_response(Health(status="ready", circuits=call.app.circuits).to_wire())
 
 
 @operation("GET", "/openapi.json", "Service", right=None, response_schema="OpenApi")

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents import responses
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.batch import create_batch
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operation import Preset, operation
-from cloudsched.web.api.responses import json_response, page_response, task_response, task_to_json, tree_to_json
+from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())
-    return page_response("tasks", page, (task_to_json(task) for task in page.items))
+    return page_response(responses.TaskPage[Json], page, (task_to_json(task) for task in page.items))
 
 
 @operation(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.pull import Pull
@@ -20,7 +21,7 @@ from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.parse import validate
-from cloudsched.web.api.responses import finished_response, format_instant, json_response, task_to_json
+from cloudsched.web.api.responses import Json, finished_response, json_response, task_to_json
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
         includes_code_calls=call.caller.role is not Role.USER,
     )
     claims = call.app.worker_claims.claim(worker_filter, body.limit)
-    return json_response({"claims": [_claim_to_json(each) for each in claims]}, headers=_NO_STORE)
+    shown = responses.Claims[Json].model_construct(claims=tuple(map(_make_claim, claims)))
+    return json_response(shown.to_wire(), headers=_NO_STORE)
 
 
 @operation(
@@ -90,8 +92,10 @@ def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
     if state.until is None:
         raise LeaseLost(call.path["executionId"])
     assert state.renewed_at is not None  # noqa: S101 - a renewed lease has the time of its renewal
-    times = {"leaseUntil": format_instant(state.until), "renewedAt": format_instant(state.renewed_at)}
-    return json_response({**times, "isCancelled": state.is_cancelled})
+    renewed = responses.HeartbeatResult(
+        lease_until=state.until, renewed_at=state.renewed_at, is_cancelled=state.is_cancelled
+    )
+    return json_response(renewed.to_wire())
 
 
 @operation(
@@ -205,16 +209,16 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
             raise InvalidInput(field, "cannot be given here", hint)
 
 
-def _claim_to_json(claim: WorkerClaim) -> dict[str, Any]:
-    task, run = claim.stored.task, claim.run
+def _make_claim(claim: WorkerClaim) -> responses.Claim[Json]:
+    run = claim.run
     assert run.lease is not None  # noqa: S101 - a claim is a lease
-    return {
-        "task": task_to_json(task),
-        "executionId": run.execution_id,
-        "scheduledFor": format_instant(run.scheduled_for),
-        "attempt": run.attempt,
-        "startedAt": format_instant(run.lease.started_at),
-        "progress": [step.to_wire() for step in run.progress],
-        "leaseToken": claim.lease_token,
-        "leaseUntil": format_instant(run.lease.until),
-    }
+    return responses.Claim[Json].model_construct(
+        task=task_to_json(claim.stored.task),
+        execution_id=run.execution_id,
+        scheduled_for=run.scheduled_for,
+        attempt=run.attempt,
+        started_at=run.lease.started_at,
+        progress=run.progress,
+        lease_token=claim.lease_token,
+        lease_until=run.lease.until,
+    )

@@ -1,0 +1,232 @@
+"""The API's responses: written once, for the API that sends them, its description in OpenAPI, and the client.
+
+They are read as they are by newer and older clients, so an unknown field is kept and not refused. What has a task is
+generic: the API sends it as JSON, the client reads it as its view, and the description names the model of a task.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.documents.execution import Execution, Message, ProgressNote
+from cloudsched.domain.recurrence.schedule import Schedule
+
+T = TypeVar("T")
+
+Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
+
+
+class ApiResponse(BaseModel):
+    """A response, or a part of one."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="allow",
+        defer_build=True,  # most processes send or read few of them
+    )
+
+    @classmethod
+    def model_parametrized_name(cls, params: Any) -> str:  # noqa: ANN401, ARG003 - pydantic's signature
+        """Return the name of a generic response: that of the response, whatever its tasks are."""
+        return cls.__name__
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the response as JSON types with camelCase keys, without the fields that are None."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Page(ApiResponse):
+    """Some of a list, whose items are in a field of their own."""
+
+    next_page_token: str | None = None
+    """Fetches the next page."""
+
+    @classmethod
+    def items_field(cls) -> str:
+        """Return the name of that field, on the wire."""
+        (name,) = cls.model_fields.keys() - Page.model_fields.keys()
+        return to_camel(name)
+
+
+class TaskPage(Page, Generic[T]):
+    """Some of a list of tasks."""
+
+    tasks: tuple[T, ...]
+
+
+class ExecutionPage(Page):
+    """Some of a task's executions."""
+
+    executions: tuple[Execution, ...]
+
+
+class MessagePage(Page):
+    """Some of the messages in an inbox."""
+
+    messages: tuple[Message, ...]
+
+
+class UnreadCount(ApiResponse):
+    """How many messages in an inbox are unread."""
+
+    unread: int = Field(ge=0, le=1000)
+
+
+class Tree(ApiResponse, Generic[T]):
+    """A task and the calls that it made, in order."""
+
+    task: T
+    children: tuple[Tree[T], ...] = ()
+    omitted_children: int = Field(default=0, ge=0)
+    """How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first."""
+
+
+class Claim(ApiResponse, Generic[T]):
+    """A run that a worker holds until its lease ends."""
+
+    task: T
+    """The task as it was when it was claimed."""
+    execution_id: str
+    """The same on every retry of the occurrence: use it as an idempotency key for other services."""
+    scheduled_for: AwareDatetime
+    """The occurrence's instant, in UTC."""
+    attempt: int
+    """Counted from 1."""
+    started_at: AwareDatetime
+    """When this attempt started."""
+    progress: tuple[ProgressNote, ...] = ()
+    """The progress notes of earlier attempts."""
+    lease_token: str = Field(repr=False)
+    """Proves that the run is yours. It is returned only here."""
+    lease_until: AwareDatetime
+    """Send a heartbeat before this instant, or the claim may end."""
+
+
+class Claims(ApiResponse, Generic[T]):
+    """What a worker has claimed."""
+
+    claims: tuple[Claim[T], ...]
+
+
+class HeartbeatResult(ApiResponse):
+    """The result of a heartbeat."""
+
+    lease_until: AwareDatetime
+    """When the renewed lease ends."""
+    renewed_at: AwareDatetime
+    """When it was renewed: now, by the API's clock."""
+    is_cancelled: bool
+    """Whether the task was cancelled: stop."""
+
+
+class Feed(ApiResponse):
+    """A feed: an owner's tasks as a calendar to subscribe to."""
+
+    id: str
+    owner: str
+    categories: tuple[str, ...] = ()
+    """Only tasks of these categories; all if there are none."""
+    labels: tuple[str, ...] = ()
+    """Only tasks that have all of these labels."""
+    created_at: AwareDatetime
+
+
+class NewFeedAddress(Feed):
+    """A new feed and its address, whose secret is shown only here."""
+
+    url: Uri
+
+
+class Feeds(ApiResponse):
+    """An owner's feeds."""
+
+    feeds: tuple[Feed, ...]
+
+
+class ExportPage(Page):
+    """Some of what is stored of a person."""
+
+    text: str
+    """Lines of JSON."""
+
+
+class VerificationStatus(ApiResponse):
+    """Whether an address is verified."""
+
+    address: str
+    verified: bool
+    """Whether it already was."""
+
+
+class WebhookSecret(ApiResponse):
+    """A new secret of a person's webhooks, which is shown only here."""
+
+    webhook_secret: str
+
+
+class Occurrence(ApiResponse):
+    """An instant at which a schedule fires."""
+
+    utc: AwareDatetime
+    local: AwareDatetime
+    """The same in the schedule's time zone."""
+
+
+class Occurrences(ApiResponse):
+    """The next occurrences of a task."""
+
+    occurrences: tuple[Occurrence, ...]
+
+
+class SchedulePreview(ApiResponse):
+    """What a schedule means."""
+
+    description: str
+    schedule: Schedule
+    occurrences: tuple[Occurrence, ...]
+    assumptions: tuple[str, ...] | None = None
+    """What words left open, and how it was taken."""
+    title: str | None = None
+    """What the words say that the schedule is for."""
+
+
+class Problem(ApiResponse):
+    """Why a request failed (RFC 9457)."""
+
+    type: Uri
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    """The path of the invalid field."""
+    hint: str | None = None
+    """What to do about it."""
+    readings: tuple[dict[str, Any], ...] | None = None
+    """The meanings of a schedule in words, to choose from: schedule, description, label."""
+
+
+class BatchResult(ApiResponse, Generic[T]):
+    """What became of one task of a batch."""
+
+    status: int
+    task: T | None = None
+    problem: Problem | None = None
+
+
+class BatchResults(ApiResponse, Generic[T]):
+    """What became of the tasks of a batch, in their order."""
+
+    results: tuple[BatchResult[T], ...]
+
+
+class Health(ApiResponse):
+    """Whether a process can serve."""
+
+    status: str
+    circuits: dict[str, str]
+    """The state of the circuit breaker to each other service."""

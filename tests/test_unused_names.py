@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "cloudsched"
 
 FOR_USERS = {
     "add_worker": "Simulation: a test of a user's own handlers runs a worker",
@@ -20,11 +21,9 @@ FOR_USERS = {
     "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",
 }
 """What users call although nothing of ours does, and why."""
-NOT_WIRED_YET = {
-    *("Sender", "SmtpSender", "from_url", "WebhookSender"),
-    *("verify_address", "reject_address", "remove_device", "remove_webhook"),
-}
-"""The delivery of results, whose parts no executor calls yet."""
+FOR_LIBRARIES = {"model_parametrized_name": "pydantic: the name of a generic model"}
+IN_PROGRESS = ("domain/people", "domain/transitions/deliveries.py", "engine/people")
+"""Rooms and modules whose parts are not all connected yet; what is in them counts as used."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_DECORATORS = {
@@ -46,13 +45,15 @@ def test_everything_is_used() -> None:
     A decorator of ours or of a library registers what it decorates, and a library calls the methods that override its
     own: both count as used. A name that two things share counts for both, so what is found is certainly unused.
     """
-    folders = (ROOT / "src" / "cloudsched", ROOT / "functions")
-    trees = [ast.parse(path.read_text("utf-8")) for folder in folders for path in sorted(folder.rglob("*.py"))]
+    paths = [path for folder in (PACKAGE, ROOT / "functions") for path in sorted(folder.rglob("*.py"))]
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
     plain = _find_plain_classes(trees)
-    defined = {name for tree in trees for name in _definitions(tree, plain)}
+    in_progress = [PACKAGE / room for room in IN_PROGRESS]
+    checked = [tree for path, tree in zip(paths, trees, strict=True) if not any(map(path.is_relative_to, in_progress))]
+    defined = {name for tree in checked for name in _definitions(tree, plain)}
     mentioned = {name for tree in trees for name in _mentions(tree)}
     unused = defined - mentioned - {*cloudsched.__all__}
-    assert unused - NOT_WIRED_YET == {*FOR_USERS}, "call it, delete it with its tests, or say who does"
+    assert unused == {*FOR_USERS, *FOR_LIBRARIES}, "call it, delete it with its tests, or say who does"
 
 
 def _find_plain_classes(trees: list[ast.Module]) -> set[str]:

@@ -23,9 +23,9 @@ AT_8 = NOW + timedelta(hours=8)
 MAIL = DeliveryChannel.EMAIL
 
 
-def add(batches: HeldBatches, number: int, address: str = "ada@example.com") -> str:
+def add(batches: HeldBatches, number: int, owner: str = "ada") -> str:
     item = HeldItem(delivery_id=f"d{number}", title="T", body="B" * 9000, created_at=NOW)
-    return batches.add("ada", MAIL, address, AT_8, item)
+    return batches.add(owner, MAIL, AT_8, item)
 
 
 def test_one_of_several_deliveries_sends_for_all(store: Store) -> None:
@@ -41,7 +41,10 @@ def test_one_of_several_deliveries_sends_for_all(store: Store) -> None:
     (to_send,) = [each for each in claims if isinstance(each, ToSend)]
     assert sorted(item.delivery_id for item in to_send.items) == ["d0", "d1", "d2"]
     assert [each for each in claims if isinstance(each, Busy)] == [Busy(AT_8 + CLAIM)] * 2
+    assert batches.claim_waiting("bob", MAIL, "d0") is None
+    assert batches.claim_waiting("ada", DeliveryChannel.MOBILE, "d0") is None
     batches.finish(key, "m1")
+    assert batches.claim_waiting("ada", MAIL, "d2") == Sent("m1")
     assert [batches.claim(key, f"d{number}") for number in range(3)] == [Sent("m1")] * 3
 
 
@@ -59,14 +62,14 @@ def test_a_claim_of_a_process_that_died_is_taken_over(store: Store) -> None:
 
 
 def test_what_comes_late_or_is_too_much_is_a_batch_of_its_own(store: Store) -> None:
-    """A batch that is being sent takes nothing more, nor does a full one; other addresses have others."""
+    """A batch that is being sent takes nothing more, nor does a full one; other people have others."""
     batches = HeldBatches(store.records, ManualClock(NOW))
     key = add(batches, 0)
     batches.claim(key, "d0")
     later = add(batches, 1)
     assert later != key
     assert add(batches, 0) == key, "what is already in it stays in it"
-    assert add(batches, 1, "other@example.com") not in {key, later}
+    assert add(batches, 1, "bob") not in {key, later}
     keys = [add(batches, number) for number in range(2, MAX_ITEMS + 3)]
     assert len(set(keys)) == 2
     assert keys.count(later) == MAX_ITEMS - 1
@@ -82,7 +85,7 @@ def test_only_those_who_wait_may_send(store: Store) -> None:
 
 
 def test_a_batch_is_removed_in_time(store: Store) -> None:
-    """SQLite removes it a month after its time, and Firestore by a TTL policy."""
+    """SQLite removes it two days after its time, and Firestore by a TTL policy."""
     batches = HeldBatches(store.records, ManualClock(NOW))
     key = add(batches, 0)
     stored = store.records.load(HeldBatch, key)

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
+    from cloudsched.domain.documents.task import Category
+    from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.people.person_jobs import PersonJobs
@@ -238,7 +240,12 @@ class Container:
         """Knows how people want to be reached."""
         from cloudsched.engine.delivery.people import PeopleRecipients  # noqa: PLC0415 - imported only when used
 
-        return PeopleRecipients(self.store.records, self.clock)
+        return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_link)
+
+    def make_unsubscribe_link(self, owner: str, category: Category) -> str | None:
+        """Return the link by which a person ends mails; None if the API has no public address with TLS."""
+        root = self.settings.public_url
+        return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
 
     @lazy_property
     def _keys(self) -> SigningKeys:
@@ -254,9 +261,12 @@ class Container:
         archive = JournalArchive(self.store, self.blobs)
         scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
         jobs = with_person_jobs(scripts, lambda: self._person_data)
+        registry = with_deliveries(
+            jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self.clock
+        )
         return EngineContext(
             settings=self.settings,
-            registry=with_deliveries(jobs, lambda: self.senders, lambda: self.recipients, self.clock),
+            registry=registry,
             clock=self.clock,
             random=self._chance,
             store=self.store,
@@ -318,6 +328,12 @@ class Container:
         from cloudsched.engine.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
 
         return PersonData(self.store, self.clock, lambda: self.scheduler)
+
+    @lazy_property
+    def _batches(self) -> DeliveryBatches:
+        from cloudsched.engine.delivery.batches import DeliveryBatches  # noqa: PLC0415 - imported only when used
+
+        return DeliveryBatches(self.store.records, self.clock, lambda: self.recipients)
 
     def _read_digest(self, text: str, timezone: str) -> Schedule:
         """Return what words mean; apps, which know the language of schedules, override this."""

@@ -14,8 +14,10 @@ from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.domain.documents.task import Category
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.recipients import Hold, Suppress
     from cloudsched.engine.ports.records import RecordStore
@@ -94,9 +96,15 @@ class SimulatedChannels(Mapping[str, SimulatedChannel]):
 class SimulatedRecipients:
     """The stored people; an owner of whom nothing is stored has an address in every channel."""
 
-    def __init__(self, records: RecordStore, clock: Clock, channels: SimulatedChannels) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        clock: Clock,
+        channels: SimulatedChannels,
+        make_link: Callable[[str, Category], str | None],
+    ) -> None:
         self._records = records
-        self._people = PeopleRecipients(records, clock)
+        self._people = PeopleRecipients(records, clock, make_link)
         self._channels = channels
 
     def find(
@@ -114,6 +122,10 @@ class SimulatedRecipients:
         """Return the recipient of a completion callback."""
         self._channels[COMPLETION].owners[url] = owner
         return self._people.callback(owner, url)
+
+    def unsubscribe_url(self, owner: str, category: str) -> str | None:
+        """Return where an owner can end mails of a category."""
+        return self._people.unsubscribe_url(owner, category)
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget an address."""

@@ -196,7 +196,9 @@ class Simulation:
                 chance=self._chance,
             )
         )
-        recipients = SimulatedRecipients(self._store.records, self.clock, self._channels)
+        recipients = SimulatedRecipients(
+            self._store.records, self.clock, self._channels, self.app.make_unsubscribe_link
+        )
         self.app.replace_channels(self._channels, recipients)
         self.app.apply_declarations()
         return self

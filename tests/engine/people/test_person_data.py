@@ -60,7 +60,7 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     app.people.put(owner, spec)
     app.feeds.create(owner)
     item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
-    HeldBatches(app.store.records, app.clock).add(owner, DeliveryChannel.EMAIL, "a", sim.now + DAILY, item)
+    HeldBatches(app.store.records, app.clock).add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)
     MailLimits(app.store.records, app.clock).count(owner, f"{owner}@example.com")
 
 

@@ -20,18 +20,21 @@ class HeldItem(WireModel):
     """A message that is held."""
 
     delivery_id: str
+    category: str = "OTHERS"
     title: str
     body: str
     created_at: Instant
 
 
 class HeldBatch(Record):
-    """What is held for one address until one instant."""
+    """What is held for one person and channel until one instant."""
 
     collection: ClassVar[str] = "heldBatches"
 
     channel: DeliveryChannel
     until: Instant
+    message_id: str
+    """Under which it is sent, however often; not to be guessed."""
     items: tuple[HeldItem, ...] = ()
     sender: str | None = None
     """The delivery that is sending it."""
@@ -45,7 +48,7 @@ class HeldBatch(Record):
         return any(each.delivery_id == delivery_id for each in self.items)
 
 
-def batch_id(owner: str, channel: DeliveryChannel, address: str, until: Instant, number: int = 0) -> str:
-    """Return the id of the batch for an address and an instant; the next number when one is full."""
-    text = json.dumps([owner, channel, address, until.isoformat(), number])
+def batch_id(owner: str, channel: DeliveryChannel, until: Instant, number: int = 0) -> str:
+    """Return the id of the batch for a person and an instant; the next number when one is full."""
+    text = json.dumps([owner, channel, until.isoformat(), number])
     return hashlib.sha256(text.encode()).hexdigest()

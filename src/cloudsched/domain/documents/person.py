@@ -130,8 +130,8 @@ class PersonSpec(WireModel):
     locale: Locale | None = None
     """The person's language, such as ``de-AT``: for templates and handlers."""
     channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
-    """For a category, the only channels that may be used. They are also those of a new task that names none. What is
-    not listed may come by all channels. The web inbox always has everything."""
+    """For a category, the only channels that may be used. What is not listed may come by all channels. The web inbox
+    always has everything."""
     quiet_hours: QuietHours | None = None
     digest: DigestText | None = None
     """When to send all mail that has come since, in one: words such as ``every day at 8:00``, in the person's zone."""

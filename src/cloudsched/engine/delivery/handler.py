@@ -7,6 +7,7 @@ sending and recording, the message is sent once more, under the same id.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,9 @@ from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
+from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.engine.handlers.registry import Handler, Registry
+from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Message
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.recipients import Recipients
@@ -39,7 +44,11 @@ MAX_WAIT: Final = timedelta(days=1)
 
 
 def with_deliveries(
-    registry: Registry, senders: Callable[[], Mapping[str, Sender]], recipients: Callable[[], Recipients], clock: Clock
+    registry: Registry,
+    senders: Callable[[], Mapping[str, Sender]],
+    recipients: Callable[[], Recipients],
+    batches: Callable[[], DeliveryBatches],
+    clock: Clock,
 ) -> Registry:
     """Return a registry whose tasks may be deliveries.
 
@@ -47,11 +56,12 @@ def with_deliveries(
         registry: The handlers.
         senders: Returns the sender of each channel that is set up.
         recipients: Returns what knows how people want to be reached.
+        batches: Returns what collects deliveries that are held.
         clock: The current time.
     """
     handler = Handler(
         name=DELIVERY_HANDLER,
-        function=_DeliveryHandler(senders, recipients, clock).run,
+        function=_DeliveryHandler(senders, recipients, batches, clock).run,
         takes_context=True,
         payload=TypeAdapter(dict[str, Any]),
         retry=None,
@@ -73,9 +83,14 @@ class _DeliveryHandler:
     """Sends deliveries."""
 
     def __init__(
-        self, senders: Callable[[], Mapping[str, Sender]], recipients: Callable[[], Recipients], clock: Clock
+        self,
+        senders: Callable[[], Mapping[str, Sender]],
+        recipients: Callable[[], Recipients],
+        batches: Callable[[], DeliveryBatches],
+        clock: Clock,
     ) -> None:
         self._clock = clock
+        self._batches = batches
         self._senders = senders
         self._recipients = recipients
 
@@ -96,11 +111,33 @@ class _DeliveryHandler:
             self._clock.now(),
             was_planned_for if was_planned_for > delivery.created_at else None,
         )
+        message = _to_message(delivery, payload)
         if isinstance(found, Hold):
+            self._batches().add(task, message, found.until)
             return Snooze(found.until, found.reason)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
-        return self._send(sender, _to_message(delivery, payload), task.owner, delivery.channel, found)
+        if delivery.channel == DeliveryChannel.EMAIL:
+            url = self._recipients().unsubscribe_url(task.owner, delivery.category)
+            message = replace(message, unsubscribe_url=url)
+        if was_planned_for <= delivery.created_at:
+            return self._send(sender, message, task.owner, delivery.channel, found)
+        return self._send_batch(sender, message, task, delivery.channel, found)
+
+    def _send_batch(
+        self, sender: Sender, message: Message, task: Task, channel: str, found: tuple[Recipient, ...]
+    ) -> Outcome:
+        """Send what was held, together with what was held with it, unless another delivery has or does."""
+        claim = self._batches().claim(task)
+        if isinstance(claim, Sent):
+            return Done({"messageId": claim.message_id})
+        if isinstance(claim, Busy):
+            return Snooze(claim.until, "Another delivery is sending it with others.")
+        merged = self._batches().merge(message, task, claim)
+        outcome = self._send(sender, merged, task.owner, channel, found)
+        if claim is not None and isinstance(outcome, Done):
+            self._batches().finish(claim)
+        return outcome
 
     def _send(
         self, sender: Sender, message: Message, owner: str, channel: str, recipients: tuple[Recipient, ...]

@@ -27,10 +27,12 @@ class PeopleRecipients:
     Args:
         records: Where people are stored.
         clock: The current time.
+        make_link: Returns the link by which a person ends mails of a category, or None if there is no address for it.
     """
 
-    def __init__(self, records: RecordStore, clock: Clock) -> None:
+    def __init__(self, records: RecordStore, clock: Clock, make_link: Callable[[str, Category], str | None]) -> None:
         self._records = records
+        self._make_link = make_link
         self._clock = clock
         self._secrets = WebhookSecrets(records, clock)
 
@@ -63,6 +65,10 @@ class PeopleRecipients:
     def callback(self, owner: str, url: str) -> Recipient:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
         return Recipient(address=url, secrets=self._secrets.current(owner))
+
+    def unsubscribe_url(self, owner: str, category: str) -> str | None:
+        """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
+        return self._make_link(owner, Category(category))
 
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""

@@ -7,6 +7,7 @@ delivery sends the batch again under the same id, by which receivers recognise t
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 CLAIM: Final = timedelta(minutes=2)
 """How long one delivery may take to send a batch."""
-_KEPT_FOR: Final = timedelta(days=30)
+_KEPT_FOR: Final = timedelta(days=2)
 _MAX_BATCHES: Final = 100
 
 
@@ -31,6 +32,8 @@ _MAX_BATCHES: Final = 100
 class ToSend:
     """The caller has to send these messages as one, under the batch's id."""
 
+    key: str
+    message_id: str
     items: tuple[HeldItem, ...]
 
 
@@ -55,8 +58,8 @@ class HeldBatches:
         self._records = records
         self._clock = clock
 
-    def add(self, owner: str, channel: DeliveryChannel, address: str, until: datetime, item: HeldItem) -> str:
-        """Add a message to what is held for an address until an instant; return the batch's id. Safe to repeat."""
+    def add(self, owner: str, channel: DeliveryChannel, until: datetime, item: HeldItem) -> str:
+        """Add a message to what is held for a person until an instant; return the batch's id. Safe to repeat."""
         short = item.model_copy(
             update={
                 "title": truncate(item.title, MAX_ITEM_BYTES // 4),
@@ -79,6 +82,7 @@ class HeldBatches:
                     owner=owner,
                     channel=channel,
                     until=until,
+                    message_id=secrets.token_urlsafe(24),
                     created_at=now,
                     updated_at=now,
                     expire_at=until + _KEPT_FOR,
@@ -89,10 +93,22 @@ class HeldBatches:
             return True
 
         for number in range(_MAX_BATCHES):
-            key = batch_id(owner, channel, address, until, number)
+            key = batch_id(owner, channel, until, number)
             if retry_conflicts(f"batch {key}", lambda key=key: write(key)):  # type: ignore[misc]  # bound at once
                 return key
         raise NotFound("batch with room", owner)
+
+    def claim_waiting(self, owner: str, channel: DeliveryChannel, delivery_id: str) -> ToSend | Sent | Busy | None:
+        """Return what a delivery that was held has to do; None if it is part of no batch. Reads the person's batches.
+
+        There are few: each is removed two days after its time.
+        """
+        found = self._records.list(HeldBatch, owner, limit=HeldBatch.max_per_owner)
+        own = [batch for batch in found if batch.channel == channel and batch.has(delivery_id)]
+        try:  # it is part of several if it was held again; all of those choose the last
+            return self.claim(max(own, key=lambda batch: batch.until).id, delivery_id) if own else None
+        except NotFound:
+            return None
 
     def claim(self, key: str, delivery_id: str) -> ToSend | Sent | Busy:
         """Return what a delivery that has woken up has to do. Raises NotFound if the batch is gone."""
@@ -109,7 +125,7 @@ class HeldBatches:
                 return Busy(batch.sending_until)
             claimed = {"sender": delivery_id, "sending_until": now + CLAIM, "updated_at": now}
             self._records.write(batch.model_copy(update=claimed), stored.version)
-            return ToSend(batch.items)
+            return ToSend(key, batch.message_id, batch.items)
 
         return retry_conflicts(f"batch {key}", write)
 

@@ -8,6 +8,7 @@ its process died is written again under the same id.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,7 +70,11 @@ class PersonData:
     def erase(self, ctx: Context) -> Outcome:
         """Delete everything, tasks first: they are what makes more. The task that does it goes with its retention."""
         owner = ctx.task.owner
-        for name, remove in (("tasks", self._remove_tasks), ("messages", self._remove_messages)):
+        for name, remove in (
+            ("tasks", self._remove_tasks),
+            ("deliveries", self._remove_deliveries),
+            ("messages", self._remove_messages),
+        ):
             while count := remove(owner, ctx.task.id):
                 ctx.progress(f"{count} {name} deleted")
                 if _is_time_up(ctx):
@@ -94,6 +99,13 @@ class PersonData:
             except NotFound:  # it went with the task that called it
                 continue
         return len(others)
+
+    def _remove_deliveries(self, owner: str, _own_id: str) -> int:
+        page = self._store.list_tasks(TaskQuery(owner=owner, is_delivery=True), limit=_PAGE)
+        for task in page.items:
+            with suppress(NotFound):
+                self._scheduler().delete(task.id)
+        return len(page.items)
 
     def _remove_messages(self, owner: str, _own_id: str) -> int:
         return self._store.inbox.remove_some(owner)

@@ -41,6 +41,10 @@ class Recipients(Protocol):
         """
         ...
 
+    def unsubscribe_url(self, owner: str, category: str) -> str | None:
+        """Return where an owner can end mails of a category without signing in; None if no address is known."""
+        ...
+
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget an address that takes no more messages. Safe to repeat."""
         ...

@@ -1,0 +1,153 @@
+"""What comes in quiet hours or for a digest is held, and then sent in one piece, once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Settings
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.people.held_batches import HeldBatches
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = App(Settings())
+HOUR = timedelta(hours=1)
+PERSON: dict[str, Any] = {
+    "name": "Ada",
+    "email": {"address": "ada@example.com", "verified": True},
+    "devices": [{"token": "t"}],
+}
+
+
+@app.handler("say")
+def say(payload: dict[str, str]) -> str:
+    """Return what is delivered."""
+    return payload["text"]
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """It is midnight in UTC."""
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def put(sim: Simulation, **fields: Any) -> None:
+    sim.app.people.put("ada", PersonSpec.model_validate({**PERSON, **fields}), may_verify=True)
+
+
+def tell(sim: Simulation, text: str, after: timedelta, channel: str = "EMAIL", category: str = "REMINDER") -> None:
+    sim.app.create(
+        owner="ada",
+        title=text,
+        handler="say",
+        payload={"text": f"{text}!"},
+        schedule=sim.now + after,
+        delivery_channels=[channel],
+        category=category,
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "fields"),
+    [
+        ("EMAIL", {"digest": "every day at 8:00"}),
+        ("EMAIL", {"quietHours": {"from": "22:00", "until": "08:00"}}),
+        ("MOBILE", {"quietHours": {"from": "22:00", "until": "08:00"}}),
+    ],
+)
+def test_what_was_held_is_one_message(sim: Simulation, channel: str, fields: dict[str, Any]) -> None:
+    """With all that came, in its order, when the wait is over; what comes later is for the next time."""
+    put(sim, **fields)
+    for number, text in enumerate(("First", "Second", "Third"), 1):
+        tell(sim, text, number * HOUR, channel)
+    sim.advance(7 * HOUR)
+    assert not sim.sent(channel)
+    sim.advance(2 * HOUR)
+    (sent,) = sim.sent(channel, to="ada")
+    assert sent.title == "3 messages: First, Second, Third"
+    assert [sent.body.index(text) for text in ("First!", "Second!", "Third!")] == sorted(
+        sent.body.index(text) for text in ("First!", "Second!", "Third!")
+    )
+    sim.advance(48 * HOUR)
+    assert len(sim.sent(channel)) == 1
+
+
+def test_a_single_message_stays_as_it_is(sim: Simulation) -> None:
+    """Nothing says that it has waited."""
+    put(sim, digest="every day at 8:00")
+    tell(sim, "Only", HOUR)
+    sim.advance(9 * HOUR)
+    (sent,) = sim.sent("EMAIL")
+    assert (sent.title, sent.body) == ("Only", "Only!")
+
+
+def test_a_late_opt_out_takes_a_message_out_of_the_piece(sim: Simulation) -> None:
+    """Only what is still wanted when it is sent."""
+    put(sim, digest="every day at 8:00")
+    tell(sim, "Wanted", HOUR)
+    tell(sim, "Also", HOUR)
+    tell(sim, "Unwanted", HOUR, category="REPORT")
+    sim.advance(7 * HOUR)
+    put(sim, digest="every day at 8:00", channels={"REPORT": []})
+    sim.advance(2 * HOUR)
+    (sent,) = sim.sent("EMAIL")
+    assert "Wanted!" in sent.body
+    assert "Also!" in sent.body
+    assert "Unwanted" not in sent.title + sent.body
+
+
+def test_a_channel_that_fails_delays_the_piece(sim: Simulation) -> None:
+    """It is sent once, whole, when the channel works again."""
+    put(sim, digest="every day at 8:00")
+    for text in ("First", "Second"):
+        tell(sim, text, HOUR)
+    sim.channel("EMAIL").fails(2)
+    sim.advance(30 * HOUR)
+    (sent,) = sim.sent("EMAIL")
+    assert sent.title.startswith("2 messages")
+
+
+def test_a_process_that_dies_after_sending_repeats_the_same_message(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most once more, under the same id, by which receivers know it."""
+    put(sim, digest="every day at 8:00")
+    for text in ("First", "Second"):
+        tell(sim, text, HOUR)
+    sim.advance(7 * HOUR)
+    finish, deaths = HeldBatches.finish, [1]
+
+    def die(self: HeldBatches, key: str, message_id: str) -> None:
+        if deaths:
+            deaths.pop()
+            raise RuntimeError("it dies")
+        finish(self, key, message_id)
+
+    monkeypatch.setattr(HeldBatches, "finish", die)
+    sim.advance(24 * HOUR)
+    sent = sim.sent("EMAIL")
+    assert len(sent) == 2
+    assert len({(each.title, each.message.id) for each in sent}) == 1
+
+
+def test_a_mail_can_be_ended_with_one_click() -> None:
+    """Its link ends the category; where the API has no address that people reach, there is none."""
+    with Simulation(app, public_url="https://api.example") as sim:
+        put(sim)
+        tell(sim, "First", HOUR)
+        sim.advance(2 * HOUR)
+        (sent,) = sim.sent("EMAIL")
+        url = sent.message.unsubscribe_url
+        assert url is not None
+        assert url.startswith("https://api.example/v1/links/unsubscribe/")
+        sim.app.unsubscribe_links.follow(url.rpartition("/")[2])
+        tell(sim, "Second", HOUR)
+        tell(sim, "Report", HOUR, category="REPORT")
+        sim.advance(2 * HOUR)
+        assert [each.title for each in sim.sent("EMAIL")] == ["First", "Report"]

@@ -5,6 +5,8 @@
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
 #   ./emulator.sh check            check formatting, lint, types, architecture and the API's description
+#   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/install.md)
+#   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #
 # The first run creates a virtual environment in .venv and installs the project there. Later runs reinstall only if
@@ -70,6 +72,25 @@ check() {
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
 }
 
+# Install what builds and audits, apart from the project's own dependencies.
+install_tools() {
+    tools=$root/build/tools
+    [[ -x $tools/bin/python ]] || "$python" -m venv "$tools"
+    if ! "$tools/bin/python" -m pip install "${quiet[@]}" --upgrade 'pip>=25.1' ||
+        ! "$tools/bin/python" -m pip install "${quiet[@]}" --group "$root/pyproject.toml:release"; then
+        fail "The tools could not be installed; see pip's error above."
+    fi
+}
+
+audit() {
+    install_tools
+    local report=$root/build/audit.json
+    rm -f "$report"
+    "$tools/bin/pip-audit" --path "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+        --skip-editable --progress-spinner off --format json --output "$report" >"$report.log" 2>&1 || true
+    "$python" "$root/.ci/read_audit.py" "$report" || fail "not audited, or not clean; pip-audit's log: $report.log"
+}
+
 install
 export PATH=$venv/bin:$PATH
 case ${1:-} in
@@ -80,6 +101,13 @@ pytest)
     ;;
 check)
     check
+    ;;
+wheel)
+    install_tools
+    exec "$root/.ci/wheel" "$tools" "${@:2}"
+    ;;
+audit)
+    audit
     ;;
 *)
     exec "$python" -m cloudsched "$@"

@@ -42,7 +42,7 @@ def complete(*words: str) -> list[str]:
         (("dev", "--store", "s"), {"sqlite"}),
         (("completion", ""), {"bash", "zsh", "fish"}),
     ],
-    ids=" ".join,
+    ids=lambda each: " ".join(sorted(each)) if isinstance(each, set) else " ".join(each),
 )
 def test_commands_options_and_values_are_completed(words: tuple[str, ...], expected: set[str]) -> None:
     """At each place, those that fit and no others."""

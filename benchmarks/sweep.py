@@ -116,7 +116,7 @@ def main() -> None:
             dispatcher=CountingDispatcher(DiscardingDispatcher(), counts),
             clock=clock,
         )
-        app.registry.register("tick")(lambda: None)
+        app.container.registry.register("tick")(lambda: None)
         fill_store(store, create_template(app), size)
         clock.advance(timedelta(hours=2))
         seconds = []

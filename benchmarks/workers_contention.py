@@ -114,7 +114,7 @@ class ContendedStore(CountingStore):
 def create_template() -> Task:
     """Return a task in the state in which it is offered to workers."""
     app = App()
-    app.registry.register("work", pull=QUEUE_KEY, expected_duration=timedelta(hours=1))(lambda: None)
+    app.container.registry.register("work", pull=QUEUE_KEY, expected_duration=timedelta(hours=1))(lambda: None)
     with Simulation(app, datetime.now(UTC)) as sim:
         soon = Schedule.once(sim.now + timedelta(minutes=1))
         task = app.create(owner="ada", title="Work", handler="work", schedule=soon)
@@ -226,14 +226,14 @@ def _claim_all(
     store = ContendedStore(location.open(), Counts())
     app = App(SETTINGS, store=store, dispatcher=DiscardingDispatcher())
     worker_filter = WorkerFilter(QUEUE_KEY, worker=f"w{number}")
-    app.worker_claims.claim(WorkerFilter("nothing"))  # connects
+    app.container.worker_claims.claim(WorkerFilter("nothing"))  # connects
     before = store._counts.copy()  # noqa: SLF001 - the figure
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
     start.wait(TIMEOUT_SECONDS)
     started_at, unavailable = time.monotonic(), 0
     while True:
         try:
-            works = app.worker_claims.claim(worker_filter, limit)
+            works = app.container.worker_claims.claim(worker_filter, limit)
             if not works and not store.list_offers([QUEUE_KEY], limit=1):
                 break
         except StoreUnavailable:  # 16 workers may wait too long for SQLite's write lock; a worker tries again

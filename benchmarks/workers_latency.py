@@ -117,7 +117,7 @@ def _run_worker(
         project=location.project, firestore_emulator=location.emulator, secret="benchmarks have no secrets"
     )
     app = App(settings, dispatcher=DiscardingDispatcher())
-    app.registry.register("work", pull=QUEUE_KEY)(lambda: None)
+    app.container.registry.register("work", pull=QUEUE_KEY)(lambda: None)
     source = TimedSource(app, WorkerFilter(QUEUE_KEY), listens=listens)
     source.claim(1)  # connects
     source.polls = 0

@@ -48,7 +48,7 @@ def check_uptime(payload: UptimeCheck) -> Measurement | Retry | Fail:
     started = time.perf_counter()
     try:
         with (
-            make_session(app.settings.access.reachable) as web,
+            make_session(app.container.settings.access.reachable) as web,
             web.get(str(payload.url), timeout=payload.timeout_seconds, allow_redirects=False, stream=True) as response,
         ):
             elapsed = time.perf_counter() - started

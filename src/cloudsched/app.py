@@ -20,7 +20,6 @@ as `Settings` (by default from the environment) describe.
 
 from __future__ import annotations
 
-import copy
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -31,12 +30,12 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
+from cloudsched.engine.ports.page_tokens import check_page_size
 from cloudsched.engine.ports.store import Page, TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
-from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as_execution
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
-from cloudsched.runtime.container import Container
+from cloudsched.runtime.parts import ReplaceableParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,18 +50,17 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
+    from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
+    from cloudsched.runtime.container import Container
 
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
 
-MAX_PAGE = 500
-"""The most items of one page."""
 
-
-class App(Container):
+class App(ReplaceableParts):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -107,7 +105,7 @@ class App(Container):
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
         """
-        register = self.registry.register(
+        register = self.container.registry.register(
             name,
             retry=retry,
             retry_on=retry_on,
@@ -152,11 +150,11 @@ class App(Container):
         """
 
         def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
-            names = self.registry.names(function)
+            names = self.container.registry.names(function)
             if not names:
                 self.handler(function.__name__)(function)
-            name = self.registry.name_of(function)
-            self.registry.declare(Declaration(id or name, name, schedule, timezone, owner, payload))
+            name = self.container.registry.name_of(function)
+            self.container.registry.declare(Declaration(id or name, name, schedule, timezone, owner, payload))
             return cast("HandlerFunction[P, R]", function)
 
         return decorate
@@ -165,15 +163,17 @@ class App(Container):
         """Return what brings the stored tasks in line with declared schedules; see `DeclaredTasks`."""
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
-            return TaskDraft.from_wire(with_schedule(content, now=now, default_time=self.settings.default_time))
+            return TaskDraft.from_wire(
+                with_schedule(content, now=now, default_time=self.container.settings.default_time)
+            )
 
-        return DeclaredTasks(self.scheduler, self.store, self.clock, read, name, source)
+        return DeclaredTasks(self._scheduler, self.container.store, self.container.clock, read, name, source)
 
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares; `owners` are those that only older code named."""
-        if self.registry.declarations or owners:
+        if self.container.registry.declarations or owners:
             declared = self.declared_tasks()
-            declared.apply(declared.compare(list(self.registry.declarations.values()), owners))
+            declared.apply(declared.compare(list(self.container.registry.declarations.values()), owners))
 
     def on_failure(self, hook: H) -> H:
         """Register a function that is called whenever an occurrence of any handler has failed permanently.
@@ -182,29 +182,24 @@ class App(Container):
         that records the failure: at least once, and again if the process dies before the failure is stored. An
         exception that it raises is logged, and changes nothing.
         """
-        self.registry.failure_hooks.append(hook)
+        self.container.registry.failure_hooks.append(hook)
         return hook
 
     @property
     def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
         """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
-        return self.registry.dependency_overrides
+        return self.container.registry.dependency_overrides
 
-    def guarded(self, check: Callable[[Task], None]) -> App:
-        """Return a view of the app that checks access to each task; see `Scheduler.with_authorization`.
+    def guarded(self, authorize: Callable[[Task], None]) -> App:
+        """Return an app of the same parts that calls `authorize` with each task first; see `Scheduler`.
 
         Lists and new tasks are not checked.
         """
-        scheduler = self.scheduler  # creates all parts that both views share
-        view = copy.copy(self)
-        view.__dict__["scheduler"] = scheduler.with_authorization(check)
-        return view
+        return _GuardedApp(self.container, authorize)
 
-    def _read_digest(self, text: str, timezone: str) -> Schedule:
-        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - imported only when used
-
-        at = self.settings.default_time
-        return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
+    @property
+    def _scheduler(self) -> Scheduler:
+        return self.container.scheduler
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
@@ -236,13 +231,13 @@ class App(Container):
         owner, that one is edited and triggered.
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
-        task, is_new = self.scheduler.create(self.draft(given), lead=LeadTimes(timedelta(0)))
+        task, is_new = self._scheduler.create(self.draft(given), lead=LeadTimes(timedelta(0)))
         return task if is_new else self.trigger(task.id)
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
         if callable(fields.get("handler")):
-            fields = {**fields, "handler": self.registry.name_of(fields["handler"])}
+            fields = {**fields, "handler": self.container.registry.name_of(fields["handler"])}
         return self.read_draft(to_wire_fields(fields)) if has_schedule_text(fields) else TaskDraft.of(**fields)
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
@@ -258,15 +253,16 @@ class App(Container):
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
-        return self.scheduler.create(draft, mark, authority=authority, refusal=refusal)
+        return self._scheduler.create(draft, mark, authority=authority, refusal=refusal)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
-        return self.scheduler.get(task_id)
+        return self._scheduler.get(task_id)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
-        return self.store.list_tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
+        limit = check_page_size(limit)
+        return self.container.store.list_tasks(query or TaskQuery(), limit=limit, page_token=page_token)
 
     def update(self, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.
@@ -279,43 +275,43 @@ class App(Container):
         """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`."""
         if has_schedule_text(patch):
             patch = self._with_schedule(patch, self.get(task_id).schedule)
-        return self.scheduler.update(task_id, patch, authority=authority)
+        return self._scheduler.update(task_id, patch, authority=authority)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         if not has_schedule_text(content):
             return content  # do not read the clock: it may be in another process
-        at = self.settings.default_time
-        return with_schedule(content, now=self.clock.now(), default_time=at, current=current)
+        at = self.container.settings.default_time
+        return with_schedule(content, now=self.container.clock.now(), default_time=at, current=current)
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Pause a task until it is resumed."""
-        return self.scheduler.pause(task_id, authority=authority)
+        return self._scheduler.pause(task_id, authority=authority)
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now."""
-        return self.scheduler.resume(task_id, authority=authority)
+        return self._scheduler.resume(task_id, authority=authority)
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task; it and its executions stay."""
-        return self.scheduler.cancel(task_id)
+        return self._scheduler.cancel(task_id)
 
     def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Run a task once, now, without changing its plan."""
-        return self.scheduler.trigger(task_id, authority=authority)
+        return self._scheduler.trigger(task_id, authority=authority)
 
     def retry(self, task_id: str, execution_id: str | None = None, *, authority: Authority = Authority.SERVERS) -> Task:
         """Give an execution that did not succeed one more attempt; the one that finished last if none is named."""
-        return self.scheduler.retry(task_id, execution_id, authority=authority)
+        return self._scheduler.retry(task_id, execution_id, authority=authority)
 
     def backfill(
         self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
     ) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self.scheduler.backfill(task_id, start, end, authority=authority)
+        return self._scheduler.backfill(task_id, start, end, authority=authority)
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""
-        self.scheduler.delete(task_id)
+        self._scheduler.delete(task_id)
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
@@ -323,20 +319,11 @@ class App(Container):
 
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first; open ones are on the first page."""
-        task = self.get(task_id)
-        page = self.store.list_executions(task_id, limit=_page_size(limit), page_token=page_token)
-        return page if page_token else merge_open_runs(task, page)
+        return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
-        task = self.get(task_id)
-        run = task.find_run(execution_id)
-        if run and (run.lease or run.suspension):
-            return open_run_as_execution(task, run, self.engine.archive.load(task_id, run) if run.steps else ())
-        execution = self.store.load_execution(task_id, execution_id)
-        if execution is None:
-            raise NotFound("execution", execution_id)
-        return self.engine.archive.load_execution(execution)
+        return load_execution(self.container.engine, self.get(task_id), execution_id)
 
     def send_event(
         self,
@@ -361,29 +348,35 @@ class App(Container):
             InvalidInput: The payload is too large, or not JSON.
             NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
-        return self.scheduler.send_event(task_id, name, payload, execution_id, sender=sender)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, sender=sender)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
-        return load_tree(self.scheduler.get(task_id), self.child_tasks, execution_id)
+        return load_tree(self._scheduler.get(task_id), self.container.child_tasks, execution_id)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
-        return self.store.list_messages(owner, limit=_page_size(limit), page_token=page_token)
+        return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; see `Executor.deliver`."""
-        return self.executor.deliver(body, token)
+        return self.container.executor.deliver(body, token)
 
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
-        return self.sweeper.sweep()
+        return self.container.sweeper.sweep()
 
 
-def _page_size(limit: int) -> int:
-    if not 1 <= limit <= MAX_PAGE:
-        raise InvalidInput("pageSize", f"is {limit}", f"Give a number from 1 to {MAX_PAGE}.")
-    return limit
+class _GuardedApp(App):
+    """The app for one caller."""
+
+    def __init__(self, container: Container, authorize: Callable[[Task], None]) -> None:
+        self.container = container
+        self._authorize = authorize
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        return self.container.scheduler.authorized_by(self._authorize)

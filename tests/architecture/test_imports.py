@@ -23,7 +23,7 @@ BELOW = {
     "adapters": {"engine", "domain", "errors"},
     "emulator": set[str](),
     "client": {"domain", "errors"},
-    "runtime": {"adapters", "engine", "domain", "config", "errors"},
+    "runtime": {"adapters", "engine", "language", "domain", "config", "errors"},
     "app": {"runtime", "language", "engine", "domain", "errors"},
     "web": {"app", "runtime", "language", "adapters", "engine", "domain", "config", "errors"},
     "worker": {"app", "client", "engine", "domain", "errors"},

@@ -61,10 +61,10 @@ def test_an_option_that_cannot_be_meant_is_refused(people: People, options: tupl
 def test_an_inbox_is_read(people: People, sim: Simulation) -> None:
     """Unread messages have a star until they are marked; what is not there cannot be."""
     task = sim.app.create(owner="ada", title="T", handler="greet", payload={"name": "A"})
-    stored = sim.app.store.load(task.id)
+    stored = sim.app.container.store.load(task.id)
     assert stored is not None
     message = Message(id="m1", owner="ada", task_id=task.id, execution_id="e", title="Hi", body="", created_at=sim.now)
-    sim.app.store.commit(stored.task, stored.version, (), [message])
+    sim.app.container.store.commit(stored.task, stored.version, (), [message])
     assert people("inbox", "ada").out.splitlines()[0].startswith("* ")
     assert people("read", "ada", "m1").out == "read m1\n"
     assert people("inbox", "ada").out.splitlines()[-1] == "0 unread"

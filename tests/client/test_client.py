@@ -74,7 +74,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     task_id = client.erase_person("bob").id
     sim.advance(timedelta(minutes=1))
     assert client.get(task_id).status is TaskStatus.COMPLETED
-    sim.app.person_jobs.export("bob")
+    sim.app.container.person_jobs.export("bob")
     sim.advance(timedelta(minutes=1))
     assert '"kind":"usage"' in client.export_person("bob").splitlines()[-1]
     client.delete_person("ada")

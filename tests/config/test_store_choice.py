@@ -53,7 +53,7 @@ def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str
     """In the cloud, with its emulator named, or with the store and the project set; else nothing is opened."""
     app = App(Settings.from_environment(environment))
     with pytest.raises(OpenedError if is_opened else Misconfigured):
-        _ = app.store
+        _ = app.container.store
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str
         lambda app: app.get("t"),
         lambda app: app.tasks(),
         lambda app: app.sweep(),
-        lambda app: app.listener,
-        lambda app: app.task_counter,
-        lambda app: app.worker_claims,
+        lambda app: app.container.listener,
+        lambda app: app.container.task_counter,
+        lambda app: app.container.worker_claims,
     ],
 )
 def test_whatever_is_called_first_says_what_to_do(use: Callable[[App], object]) -> None:
@@ -80,7 +80,7 @@ def test_whatever_is_called_first_says_what_to_do(use: Callable[[App], object]) 
 def test_a_chosen_store_without_a_project_names_what_is_missing() -> None:
     """The project has a default for emulators, which is nobody's project in the cloud."""
     with pytest.raises(Misconfigured, match="GOOGLE_CLOUD_PROJECT is not set"):
-        _ = App(Settings(store="firestore")).store
+        _ = App(Settings(store="firestore")).container.store
 
 
 def test_the_choice_survives_the_environment() -> None:

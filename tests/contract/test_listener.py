@@ -93,10 +93,10 @@ def _offer(sim: Simulation) -> Task:
 
 def _fail(sim: Simulation) -> Task:
     task = _offer(sim)
-    (claim,) = sim.app.worker_claims.claim(WANTED)
-    started = sim.app.worker_claims.start(claim)
+    (claim,) = sim.app.container.worker_claims.claim(WANTED)
+    started = sim.app.container.worker_claims.start(claim)
     assert started
-    sim.app.worker_claims.finish(started, sim.app.worker_claims.invoke_handler(started))
+    sim.app.container.worker_claims.finish(started, sim.app.container.worker_claims.invoke_handler(started))
     return task
 
 
@@ -106,8 +106,8 @@ def _pause(sim: Simulation) -> Task:
 
 def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
     _offer(sim)
-    (claim,) = sim.app.worker_claims.claim(WANTED)
-    return sim.app.worker_claims.start(claim)
+    (claim,) = sim.app.container.worker_claims.claim(WANTED)
+    return sim.app.container.worker_claims.start(claim)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
         (lambda _: None, lambda sim, _: _offer(sim)),
         (_fail, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
         (_pause, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_claim, lambda sim, started: sim.app.worker_claims.release(started, "for a test")),
+        (_claim, lambda sim, started: sim.app.container.worker_claims.release(started, "for a test")),
     ],
     ids=["created and due", "tried again", "resumed", "given back"],
 )
@@ -125,11 +125,11 @@ def test_every_way_an_offer_appears_notifies(
 ) -> None:
     """Whatever puts a task into a queue, its listeners are notified and find it there."""
     before = prepare(sim)
-    assert not sim.app.worker_claims.claim(WANTED)
+    assert not sim.app.container.worker_claims.claim(WANTED)
     with open_listener(listener, ["gpu"]) as bell:
         act(sim, before)
         bell.wait()
-        assert sim.app.worker_claims.claim(WANTED)
+        assert sim.app.container.worker_claims.claim(WANTED)
 
 
 def test_it_notifies_for_its_queue_keys_only(
@@ -262,8 +262,8 @@ threading.context = context  # it is there to the end
 def test_an_app_has_a_listener_only_on_its_own_firestore_store(firestore_address: str, project: str) -> None:
     """On SQLite, and where a store is passed in, workers poll instead."""
     settings = Settings(project=project, firestore_emulator=firestore_address)
-    assert isinstance(App(settings).listener, FirestoreListener)
-    assert App(Settings(store="sqlite")).listener is None
+    assert isinstance(App(settings).container.listener, FirestoreListener)
+    assert App(Settings(store="sqlite")).container.listener is None
     store = FirestoreStore(project=project, emulator=firestore_address)
-    assert App(settings, store=store).listener is None
+    assert App(settings, store=store).container.listener is None
     store.close()

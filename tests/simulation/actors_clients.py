@@ -32,7 +32,7 @@ _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "tri
 
 def apply_random_change(world: World, app: App, task_id: str) -> None:
     """Make one random change to a task."""
-    verb = _pick_verb(world, task_id, is_there=app.store.load(task_id) is not None)
+    verb = _pick_verb(world, task_id, is_there=app.container.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)
     told = _apply(world, app, verb, task_id)
@@ -83,7 +83,7 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
             until, most = world.now + _pick_span(world) * 5, world.random.choice([None, 1, 5, 50])
             told = app.update(task_id, until=until, max_runs=most)
         case "backfill":
-            end = app.clock.now() - _pick_span(world)
+            end = app.container.clock.now() - _pick_span(world)
             told = app.backfill(task_id, end - _pick_span(world) * 3, end)
         case "event":
             event = world.random.choice(EVENTS)

@@ -99,7 +99,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
     limit = world.random.choice([1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])
     world.log(f"comes for {limit} of {wanted}")
     world.pulls.on_worker_visit()
-    claims = app.worker_claims.claim(wanted, limit)
+    claims = app.container.worker_claims.claim(wanted, limit)
     world.log(f"has {[(each.stored.task.id, each.run.execution_id) for each in claims]}")
     world.pulls.on_claimed(wanted, limit, claims)
     for claim in claims:
@@ -123,7 +123,7 @@ class ClaimedTask:
 
     @property
     def _api(self) -> WorkerClaims:
-        return self._world.random.choice(self._world.apps).worker_claims
+        return self._world.random.choice(self._world.apps).container.worker_claims
 
     def _pause(self) -> None:
         self._world.wait(self._world.workers.next_pause())
@@ -133,21 +133,21 @@ class ClaimedTask:
     def run_at_store(self) -> None:
         """Run the handler and report its result; a second process may send heartbeats."""
         world = self._world
-        begun = self._app.worker_claims.start(self._claim)
+        begun = self._app.container.worker_claims.start(self._claim)
         if begun is None:
             return
         draw = world.random.random()
         if draw < 0.1:
-            self._give_back(partial(self._app.worker_claims.release, begun))
+            self._give_back(partial(self._app.container.worker_claims.release, begun))
             return
         if draw < 0.4:
             world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
-        report = self._app.worker_claims.invoke_handler(begun)
+        report = self._app.container.worker_claims.invoke_handler(begun)
         if world.random.random() < 0.2:
             self._pause()
         for _ in range(world.random.choice([1, 2, 4])):
             try:
-                finished = self._app.worker_claims.finish(begun, report)
+                finished = self._app.container.worker_claims.finish(begun, report)
             except StoreUnavailable:
                 continue
             world.log("has ended it" if finished else "has lost it")
@@ -170,7 +170,7 @@ class ClaimedTask:
     def run_through_api(self) -> None:
         """Work through the API alone, where any process may answer a request."""
         world, rules = self._world, self._world.rules
-        left = self._until - self._app.clock.now()
+        left = self._until - self._app.container.clock.now()
         if left <= timedelta(0):
             return
         rules.on_attempt_start(self._task, self._run.execution_id, left)
@@ -199,13 +199,13 @@ class ClaimedTask:
         world, app = self._world, self._world.random.choice(self._world.apps)
         said = world.random.choice([None, self._progress()])
         try:
-            state = app.worker_claims.heartbeat(*self._key, said)
+            state = app.container.worker_claims.heartbeat(*self._key, said)
         except StoreUnavailable:
             return True
         if state.until is None:
             world.pulls.on_result_refused(self._key)
             return world.random.random() < 0.3
-        world.rules.on_lease_renewed(state.until - app.clock.now())
+        world.rules.on_lease_renewed(state.until - app.container.clock.now())
         return True
 
     def _progress(self) -> Sequence[ProgressNote]:

@@ -188,7 +188,7 @@ class World:
 
     def latest_time(self, process: Process) -> datetime:
         """Return the latest time that a process may have read from its clock by now."""
-        return self.now + self.fault_profile.drift if self.fault_profile.steps else process.app.clock.now()
+        return self.now + self.fault_profile.drift if self.fault_profile.steps else process.app.container.clock.now()
 
     def tasks(self) -> list[Task]:
         """Return all tasks that are stored, including those that are being deleted, which no list shows."""

@@ -32,8 +32,10 @@ from cloudsched import App, Context
 app = App()
 @app.handler("remind")
 def remind(ctx: Context, payload: dict[str, str]) -> None: ...
-print(app.settings.store, app.clock.now().isoformat(), app.create(owner="ada", title="Tea", handler="remind").status)
-print(app.settings.is_deployed, app.settings.firestore_emulator)
+parts = app.container
+tea = app.create(owner="ada", title="Tea", handler="remind")
+print(parts.settings.store, parts.clock.now().isoformat(), tea.status)
+print(parts.settings.is_deployed, parts.settings.firestore_emulator)
 app.close()
 """
 

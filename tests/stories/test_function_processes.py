@@ -127,11 +127,11 @@ def test_a_function_in_the_cloud_uses_only_the_system_clock() -> None:
     """With K_SERVICE and without a local Cloud Tasks, an app with another clock refuses to work."""
     deployed_settings = Settings.from_environment({"K_SERVICE": "execute"})
     with pytest.raises(Misconfigured, match="clock"):
-        _ = App(deployed_settings, clock=ManualClock(START)).clock
+        _ = App(deployed_settings, clock=ManualClock(START)).container.clock
     with pytest.raises(Misconfigured, match="clock"):
-        _ = App(deployed_settings, clock=EmulatorClock("127.0.0.1:1")).clock
+        _ = App(deployed_settings, clock=EmulatorClock("127.0.0.1:1")).container.clock
     local = Settings.from_environment({"K_SERVICE": "execute", "CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:1"})
-    assert isinstance(App(local).clock, EmulatorClock)
+    assert isinstance(App(local).container.clock, EmulatorClock)
 
 
 def test_functions_exit_on_sigterm(deployment: Deployment) -> None:

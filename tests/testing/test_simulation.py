@@ -87,16 +87,16 @@ def test_a_yearly_task_runs_each_year_for_a_decade(app: App, is_lost: bool, sim:
 
 def test_the_app_s_own_settings_are_restored_afterwards(app: App) -> None:
     """They return even if the body of the simulation has failed."""
-    settings = app.settings
+    settings = app.container.settings
 
     def fail_in_simulation() -> None:
         with Simulation(app) as sim:
-            assert sim.app.settings is not settings
+            assert sim.app.container.settings is not settings
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail_in_simulation()
-    assert app.settings is settings
+    assert app.container.settings is settings
 
 
 def test_a_worker_claims_the_same_on_a_slow_machine(

@@ -75,7 +75,7 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_a_response(tmp_path: Path, 
         api_keys=(str(kept),),
     )
     app = App(Settings())
-    app.registry = greeting_app.registry
+    app.container.registry = greeting_app.container.registry
     store = SqliteStore(tmp_path / "tasks.db")
     said: list[str] = []
     settings = Settings(secret=SECRET, previous_secret=PREVIOUS, access=access)
@@ -150,9 +150,9 @@ def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) ->
         said += [answer.get_data(as_text=True), str(answer.headers)]
     said.append(sweep.post("/", headers={"Authorization": f"Bearer {proofs['account']}"}).get_data(as_text=True))
     said.append(sweep.post("/", headers=as_user).get_data(as_text=True))
-    logging.getLogger("tests").error("settings are %s", sim.app.settings)
+    logging.getLogger("tests").error("settings are %s", sim.app.container.settings)
     try:
         sim.app.deliver(delivered.body, "wrong")
     except CloudschedError as error:
         said.append(repr(error) + str(error.__dict__))
-    said.append(json.dumps(sim.app.circuits))
+    said.append(json.dumps(sim.app.container.circuits))

@@ -54,11 +54,11 @@ class WorkerHarness:
 
     def source(self, *skills: str, queue: str = "gpu", owner: str | None = None) -> StoreSource | ApiSource:
         """Return a source whose worker has this app's handlers."""
-        names = frozenset(handler.name for handler in self.app.registry)
+        names = frozenset(handler.name for handler in self.app.container.registry)
         wanted = WorkerFilter(queue, skills, names, owner, "box-1")
         if self.kind == "store":
             return StoreSource(self.app, wanted, "here")
-        return ApiSource(lambda: Client(self.url, timeout=10), self.app.registry, wanted, "there")
+        return ApiSource(lambda: Client(self.url, timeout=10), self.app.container.registry, wanted, "there")
 
     def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
         """Return a worker that polls only when it is notified, unless given other options."""

@@ -238,7 +238,7 @@ class FailingCommits:
         self.before, self.after = 0, 0
         self.error: CloudschedError = StoreUnavailable("The store", "as the test says")
         self.failed = 0
-        commit = harness.app.store.commit
+        commit = harness.app.container.store.commit
 
         def commit_or_fail(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the store's own
             if self.before:
@@ -250,7 +250,7 @@ class FailingCommits:
                 self.fail()
             return version
 
-        monkeypatch.setattr(harness.app.store, "commit", commit_or_fail)
+        monkeypatch.setattr(harness.app.container.store, "commit", commit_or_fail)
 
     def fail(self) -> None:
         self.failed += 1

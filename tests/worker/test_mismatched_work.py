@@ -116,7 +116,7 @@ def test_work_that_cannot_be_parsed_is_released(
     task = {**harness.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
-    desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
+    desk = ApiSource(lambda: client, harness.app.container.registry, harness.source().worker_filter, "there")
     harness.worker(desk).run(once=True)
     assert client.release.call_count == 1
     assert "cannot be parsed" in caplog.text
@@ -128,7 +128,7 @@ def test_unknown_fields_of_a_newer_api_are_ignored(harness: WorkerHarness, calls
     task = {**harness.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
-    desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
+    desk = ApiSource(lambda: client, harness.app.container.registry, harness.source().worker_filter, "there")
     harness.worker(desk).run(once=True)
     assert (calls, client.complete.call_count) == (["act"], 1)
 
@@ -143,7 +143,7 @@ def test_an_account_without_access_to_the_store_stops_the_worker(
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
 
-    monkeypatch.setattr(harness.app.store, "list_offers", refuse)
+    monkeypatch.setattr(harness.app.container.store, "list_offers", refuse)
     with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
         harness.worker().run()
 
@@ -184,10 +184,10 @@ def _task() -> dict[str, Any]:
 def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulation, off: int, said: str) -> None:
     """Its leases would look expired to all others, or never expire. Once its clock is right, it works."""
     there = sim.now - timedelta(seconds=off)
-    clocked = Mock(wraps=sim.app.store, check=lambda: there)
+    clocked = Mock(wraps=sim.app.container.store, check=lambda: there)
     sim.app.create(owner="ada", title="x", handler="act", pull="gpu", schedule=Schedule.once(sim.now))
     sim.advance(timedelta(0))
-    with sim.app.override(sim.app.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
+    with sim.app.override(sim.app.container.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
         desk = StoreSource(sim.app, WorkerFilter("gpu"), "here")
         if said:
             with pytest.raises(StoreUnavailable, match=f"clock is {said} the store's; correct it"):

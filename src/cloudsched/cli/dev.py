@@ -148,8 +148,8 @@ def _choose_port(port: int | None, default: int, *, is_alone: bool) -> int:
 
 def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     tasks = stack.emulator.address
-    names = sorted(handler.name for handler in loaded.app.registry)
-    is_closed = loaded.app.settings.access.is_configured
+    names = sorted(handler.name for handler in loaded.app.container.registry)
+    is_closed = loaded.app.container.settings.access.is_configured
     access = (
         "for callers who authenticate" if is_closed else "open: every caller is an admin and may name every handler"
     )
@@ -174,7 +174,9 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
             "             It runs at once: the log below says so, and its message is in",
             f"             curl {stack.url}/v1/inboxes/ada/messages",
         ]
-    elif plain := [handler.name for handler in loaded.app.registry if handler.payload is None and handler.pull is None]:
+    elif plain := [
+        handler.name for handler in loaded.app.container.registry if handler.payload is None and handler.pull is None
+    ]:
         lines += [f"a task       cloudsched tasks --url {stack.url} create Try --owner ada --handler {plain[0]}"]
         lines += ["             It runs at once: the log below says so."]
     return "\n".join([*lines, "Ready. Ctrl-C stops it."])

@@ -61,7 +61,7 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
             with run_service(
                 loaded.app, Settings.from_environment(), data=data, host=host, port=port, threads=threads
             ) as service:
-                names = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
+                names = ", ".join(sorted(handler.name for handler in loaded.app.container.registry)) or "none"
                 click.echo(f"store     {service.settings.data}")
                 click.echo(f"handlers  {names} ({loaded.origin})")
                 click.echo(f"API       {service.url}/v1/tasks")

@@ -137,7 +137,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
     _require_address(url, credentials)
     loaded = load_app(handlers, or_examples=False)
     _configure_logging()
-    names = frozenset(handler.name for handler in loaded.app.registry)
+    names = frozenset(handler.name for handler in loaded.app.container.registry)
     worker_filter = WorkerFilter(queue, skills, names, owner, name)
     _validate_filter(worker_filter, loaded)
     limit = timedelta(seconds=time_limit)
@@ -222,7 +222,7 @@ def _open_api_source(
     require_address(url)
     source = ApiSource(
         lambda: Client(url, timeout=API_TIMEOUT_SECONDS, **credentials),
-        app.registry,
+        app.container.registry,
         worker_filter,
         f"the API at {url}",
     )
@@ -266,7 +266,7 @@ def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll:
     worker_filter = source.worker_filter
     skills = f" ({', '.join(sorted(set(worker_filter.skills)))})" if worker_filter.skills else ""
     owner = f" of {worker_filter.owner}" if worker_filter.owner else ""
-    handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry))
+    handlers = ", ".join(sorted(handler.name for handler in loaded.app.container.registry))
     if poll is None:
         how, end = "once", "It ends when the waiting work has run."
     else:

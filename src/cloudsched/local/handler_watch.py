@@ -89,10 +89,10 @@ class HandlerWatch:
             sys.modules.update(replaced)
             log.error("%s has changed and cannot be loaded, so the handlers are still the old ones: %s", names, error)  # noqa: TRY400 - says where
             return
-        owners = {each.owner for each in self._app.registry.declarations.values()}
-        self._app.registry.replace_handlers(loaded.registry)
-        loaded.__dict__ = self._app.__dict__  # what the handlers' module calls `app` reaches the stack as well
-        handlers = ", ".join(sorted(handler.name for handler in self._app.registry)) or "none"
+        owners = {each.owner for each in self._app.container.registry.declarations.values()}
+        self._app.container.registry.replace_handlers(loaded.container.registry)
+        loaded.container = self._app.container  # what the handlers' module calls `app` reaches the stack as well
+        handlers = ", ".join(sorted(handler.name for handler in self._app.container.registry)) or "none"
         log.info("%s has changed; handlers loaded again: %s", names, handlers)
         self._known = self._look()
         try:

@@ -104,7 +104,7 @@ def run_service(
         window = WindowedDispatcher(queue)
         web = parts.enter_context(WebServer(_make_application(app), host=host, port=port))
         parts.enter_context(app.override(settings, dispatcher=window, clock=clock))
-        parts.callback(app.store.close)
+        parts.callback(app.container.store.close)
         app.apply_declarations()
         parts.enter_context(_run_queue(queue))
         parts.enter_context(_Maintenance(app, window))
@@ -163,11 +163,11 @@ class _Maintenance:
             self._stopped.wait(max(0.0, min(self._next_load, self._next_sweep) - time.monotonic()))
 
     def _load(self) -> None:
-        until = self._app.clock.now() + LOAD_AHEAD
+        until = self._app.container.clock.now() + LOAD_AHEAD
         self._window.accept_until(until)
         self._next_load = time.monotonic() + LOAD_INTERVAL.total_seconds()
         try:
-            count = self._app.sweeper.resend(until)
+            count = self._app.container.sweeper.resend(until)
         except CloudschedError as error:
             self._next_load = time.monotonic() + RETRY_INTERVAL.total_seconds()
             log.warning("due tasks could not be loaded: %s", error)

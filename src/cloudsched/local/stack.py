@@ -19,12 +19,13 @@ from werkzeug.wrappers import Request
 
 from cloudsched.adapters.google.cloud_tasks import queue_id
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
-from cloudsched.app import MAX_PAGE, App
+from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.engine.ports.page_tokens import MAX_PAGE
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.index_page import render_index
@@ -120,8 +121,8 @@ def run_stack(
         parts.enter_context(
             app.override(
                 settings,
-                store=CountingStore(opened.store, counts),
-                dispatcher=CountingDispatcher(opened.dispatcher, counts),
+                store=CountingStore(opened.container.store, counts),
+                dispatcher=CountingDispatcher(opened.container.dispatcher, counts),
                 clock=clock,
             )
         )

@@ -8,14 +8,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.delivery.handler import with_deliveries
 from cloudsched.engine.delivery.planner import DeliveryPlanner
@@ -25,7 +23,6 @@ from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
-from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
@@ -46,12 +43,14 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Self
+    from collections.abc import Callable, Mapping
+    from typing import Unpack
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.domain.documents.task import Category
+    from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.delivery.batches import DeliveryBatches
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.people.person_jobs import PersonJobs
@@ -73,66 +72,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Parts(TypedDict, total=False):
+    """What an app is given instead of what its settings name; see `App`."""
+
+    store: Store | None
+    dispatcher: Dispatcher | None
+    blobs: Blobs | None
+    clock: Clock | None
+    chance: random.Random | None
+    monotonic: Callable[[], float] | None
+
+
 class Container:
-    """The parts of one app; see `App` for those that can be passed in."""
+    """The parts of one app."""
 
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        store: Store | None = None,
-        dispatcher: Dispatcher | None = None,
-        blobs: Blobs | None = None,
-        clock: Clock | None = None,
-        chance: random.Random | None = None,
-        monotonic: Callable[[], float] | None = None,
-    ) -> None:
-        self.registry = Registry()
+    def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
+        self.registry = registry
         self._settings = settings
-        self._store = store
-        self._dispatcher = dispatcher
-        self._blobs = blobs
-        self._clock = clock
-        self.build_lock = threading.RLock()
-        self._monotonic = monotonic
+        self._store = parts.get("store")
+        self._dispatcher = parts.get("dispatcher")
+        self._blobs = parts.get("blobs")
+        self._clock = parts.get("clock")
+        self._monotonic = parts.get("monotonic")
+        self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self._circuits: dict[str, CircuitBreakerProxy[Any]] = {}
-        self._chance = chance or random.Random()  # noqa: S311 - spreads retries; not used for security
-
-    @contextmanager
-    def override(
-        self,
-        settings: Settings | None = None,
-        *,
-        store: Store | None = None,
-        dispatcher: Dispatcher | None = None,
-        blobs: Blobs | None = None,
-        clock: Clock | None = None,
-        chance: random.Random | None = None,
-        monotonic: Callable[[], float] | None = None,
-    ) -> Iterator[Self]:
-        """Replace the app's parts until the block ends, as a test, a simulation or the local stack does.
-
-        Code that has imported the app sees the replacements too. Afterwards the earlier parts are restored; the
-        replacements are not closed.
-        """
-        before = self.__dict__.copy()
-        self.__dict__.clear()
-        Container.__init__(
-            self,
-            settings,
-            store=store,
-            dispatcher=dispatcher,
-            blobs=blobs,
-            clock=clock,
-            chance=chance,
-            monotonic=monotonic,
-        )
-        self.registry = before["registry"]
-        try:
-            yield self
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+        self.build_lock = threading.RLock()
 
     def replace_channels(self, senders: Mapping[str, Sender], recipients: Recipients | None = None) -> None:
         """Deliver by these senders, as a test or the local stack does, and to these recipients."""
@@ -336,8 +300,10 @@ class Container:
         return DeliveryBatches(self.store.records, self.clock, lambda: self.recipients)
 
     def _read_digest(self, text: str, timezone: str) -> Schedule:
-        """Return what words mean; apps, which know the language of schedules, override this."""
-        return Schedule.parse(text, timezone=timezone, now=self.clock.now())
+        from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - imported only when used
+
+        at = self.settings.default_time
+        return read_schedule(text, now=self.clock.now(), timezone=timezone, default_time=at).schedule
 
     def _require_webhook_url(self, url: str) -> None:
         from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used

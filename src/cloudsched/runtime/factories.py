@@ -27,13 +27,13 @@ class lazy_property(Generic[T]):  # noqa: N801 - used like `property`
         self._name = make.__name__
         self.__doc__ = make.__doc__
 
-    def __get__(self, app: Any, owner: type) -> T:  # noqa: ANN401 - the app, which this layer may not import
-        if app is None:
+    def __get__(self, container: Any, owner: type) -> T:  # noqa: ANN401 - any object with a `build_lock`
+        if container is None:
             return cast("T", self)  # as seen from the class, by help() and the like
-        with app.build_lock:
-            if self._name not in app.__dict__:
-                app.__dict__[self._name] = self._make(app)
-            return cast("T", app.__dict__[self._name])
+        with container.build_lock:
+            if self._name not in container.__dict__:
+                container.__dict__[self._name] = self._make(container)
+            return cast("T", container.__dict__[self._name])
 
 
 def open_firestore_store(settings: Settings) -> FirestoreStore:

@@ -197,9 +197,9 @@ class Simulation:
             )
         )
         recipients = SimulatedRecipients(
-            self._store.records, self.clock, self._channels, self.app.make_unsubscribe_link
+            self._store.records, self.clock, self._channels, self.app.container.make_unsubscribe_link
         )
-        self.app.replace_channels(self._channels, recipients)
+        self.app.container.replace_channels(self._channels, recipients)
         self.app.apply_declarations()
         return self
 
@@ -275,7 +275,7 @@ class Simulation:
         """
         for skill in (None, *skills):
             _require_valid_queue(queue, skill)
-        names = [each.name for each in self.app.registry] if handlers is None else handlers
+        names = [each.name for each in self.app.container.registry] if handlers is None else handlers
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
 
     def work(self) -> int:
@@ -285,10 +285,12 @@ class Simulation:
         """
         attempts = 0
         for worker in self._workers:
-            while claims := self.app.worker_claims.claim(worker):
-                started = self.app.worker_claims.start(claims[0])
+            while claims := self.app.container.worker_claims.claim(worker):
+                started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
-                    self.app.worker_claims.finish(started, self.app.worker_claims.invoke_handler(started))
+                    self.app.container.worker_claims.finish(
+                        started, self.app.container.worker_claims.invoke_handler(started)
+                    )
                 attempts += 1
         return attempts
 

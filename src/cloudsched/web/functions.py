@@ -82,9 +82,9 @@ def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Resp
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
-        require_sweeper(app.settings, request, is_private=not is_mounted)
+        require_sweeper(app.container.settings, request, is_private=not is_mounted)
         read_body(request)
-        with _trace_request(app, request, is_mounted=is_mounted), app.tracer.span("sweep"):
+        with _trace_request(app, request, is_mounted=is_mounted), app.container.tracer.span("sweep"):
             done = app.sweep()
     except Exception as error:  # noqa: BLE001 - the same
         return render_problem(error)
@@ -93,7 +93,7 @@ def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Resp
 
 def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractContextManager[None]:
     """Run the ``with`` block as part of the request's trace (W3C Trace Context)."""
-    configure_cloud_logging(app.settings, is_mounted=is_mounted)
+    configure_cloud_logging(app.container.settings, is_mounted=is_mounted)
     return Tracer().span("request", request.headers.get("traceparent", ""))
 
 

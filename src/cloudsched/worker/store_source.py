@@ -56,7 +56,7 @@ class StoreSource:
         try:
             with clock_errors_as_unavailable():
                 self._require_synchronized_clock()
-                claims = self._app.worker_claims.claim(self.worker_filter, limit)
+                claims = self._app.container.worker_claims.claim(self.worker_filter, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(
@@ -68,11 +68,11 @@ class StoreSource:
     @property
     def can_listen(self) -> bool:
         """Whether the app has a listener."""
-        return self._app.listener is not None
+        return self._app.container.listener is not None
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
         """Listen through the app's listener, if it has one."""
-        listener = self._app.listener
+        listener = self._app.container.listener
         if listener is None:
             return nullcontext()
         return listener.listen(
@@ -89,11 +89,13 @@ class StoreSource:
         checked: all its processes share it.
         """
         is_recent = self._checked_at is not None and time.monotonic() - self._checked_at < CLOCK_CHECK_SECONDS
-        if is_recent or self._app.settings.tasks_emulator is not None:
+        if is_recent or self._app.container.settings.tasks_emulator is not None:
             return
-        earliest = self._app.clock.now()
-        store_time = self._app.store.check()
-        skew = timedelta(0) if store_time is None else measure_skew(earliest, store_time, self._app.clock.now())
+        earliest = self._app.container.clock.now()
+        store_time = self._app.container.store.check()
+        skew = (
+            timedelta(0) if store_time is None else measure_skew(earliest, store_time, self._app.container.clock.now())
+        )
         if abs(skew) > MAX_SKEW:
             difference = (
                 f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta(0) else 'behind'} the store's"
@@ -118,29 +120,31 @@ class StoreWork:
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
         with clock_errors_as_unavailable():
-            started = self._app.worker_claims.start(self._claim)
+            started = self._app.container.worker_claims.start(self._claim)
         if started is None:
             return None
-        context = Context(self.task, self.run, self._app.clock, self.lease_keeper.renew, started.context.durable_run)
+        context = Context(
+            self.task, self.run, self._app.container.clock, self.lease_keeper.renew, started.context.durable_run
+        )
         self._started_attempt = replace(started, context=context)
         return context
 
     def call(self) -> AttemptReport:
         """Call the handler."""
-        return self._app.worker_claims.invoke_handler(self._attempt)
+        return self._app.container.worker_claims.invoke_handler(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""
         with clock_errors_as_unavailable():
-            return self._app.worker_claims.finish(self._attempt, report) is not None
+            return self._app.container.worker_claims.finish(self._attempt, report) is not None
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""
         with clock_errors_as_unavailable():
             if self._started_attempt is not None:
-                return self._app.worker_claims.release(self._started_attempt, reason) is not None
+                return self._app.container.worker_claims.release(self._started_attempt, reason) is not None
             try:
-                self._app.worker_claims.release_by_token(*self._key, reason)
+                self._app.container.worker_claims.release_by_token(*self._key, reason)
             except (LeaseLost, NotFound):
                 return False
             return True

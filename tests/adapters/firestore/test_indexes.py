@@ -250,7 +250,7 @@ def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRu
         assert {each["name"] for each in paths["/v1/tasks"]["get"]["parameters"]} == set(PARAMETERS)
         body = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
         assert client.post("/v1/tasks", json=body, headers=headers).status_code == 201
-        app.sweeper.sweep()
+        app.container.sweeper.sweep()
         for owner in (None, "ada"):
             worker = WorkerFilter(queue="gpu", skills=("a", "b"), owner=owner)
             assert not StoreSource(app, worker, "").claim(3)

@@ -36,11 +36,11 @@ def calls(app: App) -> Callable[[], tuple[Task, Task]]:
 
 def damage(app: App, task_id: str) -> Callable[[], None]:
     """Make a stored task unreadable; return a function that restores it."""
-    stored = app.store.load(task_id)
+    stored = app.container.store.load(task_id)
     assert stored
     newer = stored.task.model_copy(update={"schema_version": 7})
-    damaged = replace(stored, version=app.store.commit(newer, stored.version))
-    return lambda: (app.store.commit(damaged.task, damaged.version), None)[1]
+    damaged = replace(stored, version=app.container.store.commit(newer, stored.version))
+    return lambda: (app.container.store.commit(damaged.task, damaged.version), None)[1]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
@@ -68,5 +68,5 @@ def test_the_sweep_returns_to_a_call_that_could_not_be_read(
         caplog.clear()
         sim.advance(10 * MINUTE)
         assert not [each for each in caplog.records if getattr(each, "action", None) == "calls_not_cancelled"]
-        stored = app.store.load("root")
+        stored = app.container.store.load("root")
         assert stored is None if verb == "delete" else stored is not None and not stored.task.deferred

@@ -62,7 +62,7 @@ def make(sim: Simulation, *channels: str, handler: str = "remind", **more: objec
 
 def find_deliveries(sim: Simulation, task: Task) -> list[Task]:
     (execution, *_) = sim.executions(task.id)
-    return [each.task for each in sim.app.store.load_many(delivery_ids(task, execution.id))]
+    return [each.task for each in sim.app.container.store.load_many(delivery_ids(task, execution.id))]
 
 
 def test_a_success_is_delivered_by_every_channel_that_the_task_names(sim: Simulation) -> None:
@@ -94,7 +94,7 @@ def test_only_a_success_is_delivered(sim: Simulation) -> None:
     make(sim, "EMAIL", handler="broken", retry=1)
     sim.advance(HOUR)
     assert not sim.sent("EMAIL")
-    assert not sim.app.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+    assert not sim.app.container.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
 
 
 def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:

@@ -38,7 +38,7 @@ def sim() -> Iterator[Simulation]:
 
 
 def put(sim: Simulation, **fields: Any) -> None:
-    sim.app.people.put("ada", PersonSpec.model_validate({**PERSON, **fields}), may_verify=True)
+    sim.app.container.people.put("ada", PersonSpec.model_validate({**PERSON, **fields}), may_verify=True)
 
 
 def tell(sim: Simulation, text: str, after: timedelta, channel: str = "EMAIL", category: str = "REMINDER") -> None:
@@ -146,7 +146,7 @@ def test_a_mail_can_be_ended_with_one_click() -> None:
         url = sent.message.unsubscribe_url
         assert url is not None
         assert url.startswith("https://api.example/v1/links/unsubscribe/")
-        sim.app.unsubscribe_links.follow(url.rpartition("/")[2])
+        sim.app.container.unsubscribe_links.follow(url.rpartition("/")[2])
         tell(sim, "Second", HOUR)
         tell(sim, "Report", HOUR, category="REPORT")
         sim.advance(2 * HOUR)

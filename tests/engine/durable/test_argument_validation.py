@@ -119,7 +119,7 @@ def test_a_task_that_asks_for_an_impossible_time_fails_and_can_be_listed_and_del
     assert [each.id for each in app.tasks().items] == [task.id]
     assert app.tree(task.id).task.status == "FAILED"
     app.delete(task.id)
-    assert app.store.load(task.id) is None
+    assert app.container.store.load(task.id) is None
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 @pytest.fixture
 def sim(app: App, tmp_path: Path) -> Iterator[Simulation]:
-    with Simulation(app, store=app.store, data=tmp_path / "tasks.db") as opened:
+    with Simulation(app, store=app.container.store, data=tmp_path / "tasks.db") as opened:
         yield opened
 
 

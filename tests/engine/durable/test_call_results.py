@@ -122,9 +122,9 @@ def test_a_call_stored_by_an_earlier_version_is_resolved(
     register_work_handler(app, call)
     parent = create()
     sim.advance(MINUTE)
-    stored = app.store.load(call_id(app, parent))
+    stored = app.container.store.load(call_id(app, parent))
     assert stored
-    app.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
+    app.container.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
     sim.run_until_idle()
     (execution,) = sim.executions(parent.id)
     assert execution.content == "fine"

@@ -297,10 +297,10 @@ def test_the_journal_moves_into_the_record_when_the_execution_ends(
     sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     open_steps = app.execution(task.id, execution.id).steps
-    assert [entry.to_record() for entry in app.store.load_journal(task.id, execution.id)] == list(open_steps)
+    assert [entry.to_record() for entry in app.container.store.load_journal(task.id, execution.id)] == list(open_steps)
     sim.run_until_idle()
     ended = app.execution(task.id, execution.id)
-    assert app.store.load_journal(task.id, execution.id) == []
+    assert app.container.store.load_journal(task.id, execution.id) == []
     assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
     assert open_steps[:2] == ended.steps[:2]
 

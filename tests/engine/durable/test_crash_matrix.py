@@ -156,7 +156,7 @@ def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Exec
             "task": (app.get(task.id).status, app.get(task.id).runs, app.get(task.id).events),
             "children": [(child.id, child.status) for child in children],
             "of children": [[each.status for each in sim.executions(child.id)] for child in children],
-            "journal": list(app.store.load_journal(task.id, executions[0].id)),
+            "journal": list(app.container.store.load_journal(task.id, executions[0].id)),
             "content": [execution.content for execution in executions],
             "steps": [[(s.number, s.kind, s.name, s.status) for s in e.steps] for e in executions],
         }

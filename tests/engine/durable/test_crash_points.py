@@ -45,7 +45,7 @@ def test_a_journal_that_was_never_written_is_only_in_the_record(
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert [(step.kind, step.status) for step in execution.steps] == [("EVENT", "TIMED_OUT")]
-    assert app.store.load_journal(task.id, execution.id) == []
+    assert app.container.store.load_journal(task.id, execution.id) == []
 
 
 def test_a_commit_that_conflicts_with_itself_consumes_one_event(
@@ -178,7 +178,7 @@ def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
     sim.advance(timedelta(minutes=10))
     (call,) = made
     assert app.get(call.id).status == "CANCELLED"
-    stored = app.store.load(task.id)
+    stored = app.container.store.load(task.id)
     assert (stored is None) == (verb == "delete")
     assert stored is None or not stored.task.deferred
 
@@ -202,7 +202,7 @@ def test_an_interrupted_deletion_still_cancels_descendants(
             app.delete(task.id)
     sim.advance(2 * MINUTE)
     assert [app.get(call).status for call in calls] == ["CANCELLED", "CANCELLED"]
-    assert app.store.load(task.id) is None
+    assert app.container.store.load(task.id) is None
 
 
 def test_a_handler_whose_journal_is_gone_repeats_nothing(
@@ -222,5 +222,5 @@ def test_a_handler_whose_journal_is_gone_repeats_nothing(
     register_work_handler(app, call)
     task = create()
     sim.run_until_idle()
-    assert app.store.load(task.id) is None
+    assert app.container.store.load(task.id) is None
     assert done == [1]

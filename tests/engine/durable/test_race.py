@@ -43,7 +43,7 @@ def race_naps(ctx: Context, *hours: int, **options: bool) -> list[Any]:
 
 def statuses(sim: Simulation, task: Task) -> list[str]:
     """Return the statuses of a task's calls in the order in which they were made."""
-    calls = sim.app.store.list_tasks(TaskQuery(parent=task.id), limit=100).items
+    calls = sim.app.container.store.list_tasks(TaskQuery(parent=task.id), limit=100).items
     return [str(each.status) for each in sorted(calls, key=lambda each: each.parent.step if each.parent else 0)]
 
 
@@ -191,7 +191,7 @@ def test_what_is_below_a_loser_is_cancelled_too(app: App, sim: Simulation, creat
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
     create()
     sim.run_until_idle()
-    assert not [each for each in app.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
+    assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
 
 
 def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation, create: Callable[..., Task]) -> None:

@@ -181,10 +181,10 @@ def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     register_work_handler(app, call)
     task = create()
     sim.advance(DAY / 2)
-    (entry, _) = app.store.load_journal(task.id, sim.executions(task.id)[0].id)
-    stored = app.store.load(task.id)
+    (entry, _) = app.container.store.load_journal(task.id, sim.executions(task.id)[0].id)
+    stored = app.container.store.load(task.id)
     assert stored
     old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
-    app.store.commit(stored.task, stored.version, entries=[old])
+    app.container.store.commit(stored.task, stored.version, entries=[old])
     sim.run_until_idle()
     assert results == [Written(total=5), {"grandTotal": 5}]

@@ -334,7 +334,7 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
     register_work_handler(bench.app, call)
     task = create(retry={"maxRetries": 0})
     sim.run_until_idle()
-    bench.app.blobs.delete(task.id)
+    bench.app.container.blobs.delete(task.id)
     with pytest.raises(NotAllowed, match="missing that execution's steps"):
         bench.app.retry(task.id)
     sim.run_until_idle()

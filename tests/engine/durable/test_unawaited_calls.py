@@ -180,7 +180,7 @@ def test_large_results_are_stored_by_reference_if_the_blob_storage_answers(
         ctx.call("large")
         ctx.sleep(DAY)
         if is_down:
-            monkeypatch.setattr(type(app.blobs), "put", fail_to_answer)
+            monkeypatch.setattr(type(app.container.blobs), "put", fail_to_answer)
         return "done"
 
     register_work_handler(app, call)

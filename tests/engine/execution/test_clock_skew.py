@@ -78,7 +78,7 @@ def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_com
     """503, nothing committed, no handler called; another executor, whose clock is right, runs it."""
     app, clock, outbox, calls = deployment(TimedStore())
     (sent,) = outbox.sent
-    before = app.store.load("t")
+    before = app.container.store.load("t")
     clock.skew = skew
     with pytest.raises(ClockSkewed, match=r"This machine's clock is \d+ s (ahead of|behind) the store's"):
         app.deliver(sent.body, sent.token)
@@ -87,7 +87,7 @@ def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_com
     response = serve_execute(app, request)
     assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
     assert "clock" in response.get_data(as_text=True)
-    assert (app.store.load("t"), calls) == (before, [])
+    assert (app.container.store.load("t"), calls) == (before, [])
     clock.skew = 2 * SECOND
     app.deliver(sent.body, sent.token)
     assert calls == ["ran"]

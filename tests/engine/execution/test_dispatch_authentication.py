@@ -99,7 +99,7 @@ def test_a_secret_that_can_be_guessed_is_refused(secrets: tuple[str, ...]) -> No
 def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulation) -> None:
     """No repr, error, log line, queue body or document contains a secret."""
     caplog.set_level(logging.DEBUG)
-    secret = sim.app.settings.secret
+    secret = sim.app.container.settings.secret
     body, token = _enqueue(sim)
     sim.advance(timedelta(minutes=5))
     with pytest.raises(Unauthenticated) as caught:
@@ -107,7 +107,7 @@ def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulati
     (task,) = sim.app.tasks().items
     shown = (
         repr(SigningKeys(secret, OLD)),
-        repr(sim.app.settings),
+        repr(sim.app.container.settings),
         str(caught.value),
         caplog.text,
         task.model_dump_json(),
@@ -163,17 +163,17 @@ def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypa
     """If a task changes each time it is read, the delivery fails after a bounded number of reads; the queue retries."""
     body, token = _enqueue(sim)
     sim.clock.advance(timedelta(minutes=5))
-    real = sim.app.store.load
+    real = sim.app.container.store.load
     reads: list[str] = []
 
     def load(task_id: str) -> Any:  # noqa: ANN401 - as the store's
         found = real(task_id)
         assert found
         reads.append(task_id)
-        sim.app.store.commit(found.task, found.version)
+        sim.app.container.store.commit(found.task, found.version)
         return found
 
-    monkeypatch.setattr(sim.app.store, "load", load)
+    monkeypatch.setattr(sim.app.container.store, "load", load)
     with pytest.raises(StoreUnavailable, match="changed"):
         sim.app.deliver(body, token)
     assert len(reads) <= 50

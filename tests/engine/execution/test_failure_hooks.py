@@ -80,7 +80,7 @@ def test_a_hook_that_cannot_be_called_is_logged(sim: Simulation, worker: str, ca
     sim.advance(2 * SECOND)
     claim = require_claim(sim)
     if worker == "fails":
-        sim.app.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
     sim.advance(timedelta(hours=1))
     assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
     assert ("no on_failure is called: there is no handler 'work'" in caplog.text) == (worker == "dies")

@@ -151,10 +151,10 @@ def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> Non
     register_follow_ups(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
     with Simulation(app) as sim:
         app.create(draft(id="n1", schedule=START + DAY))
-        stored = app.store.load("n1")
+        stored = app.container.store.load("n1")
         assert stored is not None
         marked = stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None})
-        app.store.commit(marked, stored.version)
+        app.container.store.commit(marked, stored.version)
         run(sim)
         sim.advance(MINUTE)
     assert notes == ["new"]
@@ -228,7 +228,7 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
     large = [draft(payload={"text": "x" * 120_000}) for _ in range(9)]
     for drafts, message in ((many, "then: has more than 20 tasks"), (large, "then: has 108")):
         register_follow_ups(other := App(), *drafts)
-        other.handler("note")(app.registry.get("note").function)
+        other.handler("note")(app.container.registry.get("note").function)
         with Simulation(other) as sim:
             _, record = run(sim)
             assert message in str(record.attempts[-1].error)

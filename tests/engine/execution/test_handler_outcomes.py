@@ -227,9 +227,9 @@ def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: S
         raise AssertionError("it is not called")
 
     task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
-    stored = app.store.load(task.id)
+    stored = app.container.store.load(task.id)
     assert stored
-    app.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
+    app.container.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
     sim.advance(timedelta(hours=1))
     (execution,) = sim.executions(task.id)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)

@@ -95,9 +95,11 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
 
     @app.handler("slow", retry=False, expected_duration=timedelta(minutes=1))
     def slow(ctx: Context) -> None:
-        stored = app.store.load_lock("door")
+        stored = app.container.store.load_lock("door")
         other = Holder(task_id="other", execution_id="e", until=sim.now + timedelta(hours=1))
-        app.store.commit_lock(VersionedLock(stored.lock.model_copy(update={"holders": (other,)}), stored.version))
+        app.container.store.commit_lock(
+            VersionedLock(stored.lock.model_copy(update={"holders": (other,)}), stored.version)
+        )
         if renewal == "step":
             ctx.step("one", int)
             reached.append("what follows the step")
@@ -107,7 +109,7 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
     app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
     assert reached == []
-    assert [one.task_id for one in app.store.load_lock("door").lock.holders] == ["other"]
+    assert [one.task_id for one in app.container.store.load_lock("door").lock.holders] == ["other"]
 
 
 def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lease(app: App, sim: Simulation) -> None:

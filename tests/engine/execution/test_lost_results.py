@@ -51,7 +51,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
     wait_lists: list[list[str]] = []
 
     def waiting_ids() -> list[str]:
-        return [one.task_id for one in load_waiters(app.store, "door")]
+        return [one.task_id for one in load_waiters(app.container.store, "door")]
 
     @app.handler("hold", retry=False, expected_duration=MINUTE)
     def hold(ctx: Context) -> None:
@@ -70,7 +70,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
 
 def enqueue(app: App, ctx: Context) -> None:
     """Add the run to the wait list of its lock, as a duplicate does that read the task before the run was claimed."""
-    stored = app.store.load_lock("door")
+    stored = app.container.store.load_lock("door")
     waiter = Waiter(
         task_id=ctx.task.id,
         execution_id=ctx.execution_id,
@@ -83,4 +83,4 @@ def enqueue(app: App, ctx: Context) -> None:
         priority=ctx.task.priority,
     )
     lock: Lock = stored.lock.model_copy(update={"waiters": (waiter,)})
-    app.store.commit_lock(VersionedLock(lock, stored.version))
+    app.container.store.commit_lock(VersionedLock(lock, stored.version))

@@ -130,7 +130,7 @@ def test_a_run_takes_what_was_stored(app: App) -> None:
     register(app, dict[str, Any])
     with Simulation(app) as sim:
         task = create(app, {"to": "x", "old": 1}, schedule=START + timedelta(hours=1))
-        app.registry._handlers.clear()  # noqa: SLF001 - a new version of the code is deployed
+        app.container.registry._handlers.clear()  # noqa: SLF001 - a new version of the code is deployed
         register(app, Letter)
         assert app.update(task.id, title="New").title == "New"
         with pytest.raises(InvalidPayload, match="old"):
@@ -203,7 +203,7 @@ def test_a_secret_in_a_payload_model_is_refused_at_registration(kind: Any, field
 
 def test_a_secret_that_its_model_writes_out_is_the_models_decision() -> None:
     register(app := App(Settings()), Shown)
-    assert "letter" in app.registry
+    assert "letter" in app.container.registry
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".", "a\nb", " a", "a ", "a\\b", "\ud800", "\x7f"])

@@ -105,7 +105,7 @@ def test_a_decorated_function_stays_callable(app: App) -> None:
 def test_retry_is_a_policy_a_number_or_a_switch(app: App, retry: Any, most: int | None) -> None:
     """`retry` takes True or False, a number of retries, or a RetryPolicy."""
     app.handler("it", retry=retry)(fine)
-    found = app.registry.get("it").retry
+    found = app.container.registry.get("it").retry
     assert (found and found.max_retries) == most
 
 
@@ -113,7 +113,7 @@ def test_the_error_for_an_unknown_handler_lists_the_known_ones(app: App) -> None
     """Their names are in the hint."""
     app.handler("it")(fine)
     with pytest.raises(UnknownHandler, match="Registered: it"):
-        app.registry.get("that")
+        app.container.registry.get("that")
 
 
 def test_a_handler_without_a_payload_refuses_one(app: App) -> None:
@@ -123,8 +123,8 @@ def test_a_handler_without_a_payload_refuses_one(app: App) -> None:
     def it(ctx: Context) -> None: ...
 
     with pytest.raises(InvalidPayload, match="takes no payload"):
-        app.registry.get("it").parse_payload({"a": 1})
-    assert app.registry.get("it").parse_payload({}) is None
+        app.container.registry.get("it").parse_payload({"a": 1})
+    assert app.container.registry.get("it").parse_payload({}) is None
 
 
 def context_bare(ctx, payload: Model) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - it is the mistake

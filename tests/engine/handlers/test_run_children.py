@@ -330,7 +330,7 @@ def test_results_are_accepted_only_in_fields_that_the_payload_keeps(
 
     take.__annotations__["payload"] = kind
     app.handler("take")(take)
-    handler = app.registry.get("take")
+    handler = app.container.registry.get("take")
     assert [name for name in [*taken, *refused] if handler.accepts_field(name)] == taken
 
 

@@ -57,16 +57,17 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     spec = PersonSpec(
         email=EmailContact(address=f"{owner}@example.com"), webhook=WebhookContact(url="https://x.example/")
     )
-    app.people.put(owner, spec)
-    app.feeds.create(owner)
+    app.container.people.put(owner, spec)
+    app.container.feeds.create(owner)
     item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
-    HeldBatches(app.store.records, app.clock).add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)
-    MailLimits(app.store.records, app.clock).count(owner, f"{owner}@example.com")
+    held = HeldBatches(app.container.store.records, app.container.clock)
+    held.add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)
+    MailLimits(app.container.store.records, app.container.clock).count(owner, f"{owner}@example.com")
 
 
 def what_is_left(sim: Simulation, owner: str) -> list[object]:
     """Return all that is stored of an owner, except the deletion itself."""
-    store = sim.app.store
+    store = sim.app.container.store
     left: list[object] = [
         task
         for task in store.list_tasks(TaskQuery(owner=owner), limit=500).items
@@ -109,7 +110,7 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
     """Tasks with executions, messages, contacts, secrets, feeds; the task says how far it is, and goes, too."""
     bobs = len(what_is_left(sim, "bob"))
     assert len(what_is_left(sim, "ada")) == bobs > 10
-    task = sim.app.person_jobs.erase("ada")
+    task = sim.app.container.person_jobs.erase("ada")
     ended = finish(sim, task)
     assert ended.status is TaskStatus.COMPLETED
     assert what_is_left(sim, "ada") == []
@@ -119,19 +120,19 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
     assert "3 tasks deleted" in notes
     assert any("of people deleted" in note for note in notes)
     sim.advance(timedelta(days=2))
-    assert sim.app.store.load(task.id) is None
+    assert sim.app.container.store.load(task.id) is None
 
 
 def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
     """Also for an export; after its end, another one is made."""
-    for start in (sim.app.person_jobs.erase, sim.app.person_jobs.export):
+    for start in (sim.app.container.person_jobs.erase, sim.app.container.person_jobs.export):
         first = start("bob")
         again = start("bob")
         assert isinstance(first, Task)
         assert isinstance(again, Task)
         assert first.id == again.id
         finish(sim, first)
-    later = sim.app.person_jobs.erase("bob")
+    later = sim.app.container.person_jobs.erase("bob")
     assert finish(sim, later).status is TaskStatus.COMPLETED
     assert later.id != first.id
 
@@ -148,12 +149,12 @@ def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
 
 def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
     """Make an export and return its lines."""
-    job = sim.app.person_jobs.export(owner)
+    job = sim.app.container.person_jobs.export(owner)
     if isinstance(job, Task):
         assert finish(sim, job).status is TaskStatus.COMPLETED
-        job = sim.app.person_jobs.export(owner)
+        job = sim.app.container.person_jobs.export(owner)
     assert isinstance(job, PersonJob)
-    text = "".join(sim.app.person_jobs.read_part(job, number) for number in range(job.cursor.parts))
+    text = "".join(sim.app.container.person_jobs.read_part(job, number) for number in range(job.cursor.parts))
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -171,14 +172,14 @@ def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.Monk
         "execution": usage["executions"],
         "message": usage["messages"],
     }
-    assert usage["messages"] == len(sim.app.store.list_messages("ada", limit=500).items) > 3
+    assert usage["messages"] == len(sim.app.container.store.list_messages("ada", limit=500).items) > 3
     assert (usage["queries"], usage["tokens"]) == (2 * usage["messages"], 3 * usage["messages"])
     ids = [line["data"]["id"] for line in lines if line["kind"] == "message"]
     assert len(set(ids)) == len(ids)
     text = json.dumps(lines)
     assert "whsec_" not in text
     assert "leaseToken" not in text
-    assert len(sim.app.store.records.list(ExportPart, "ada", limit=100)) > 3
+    assert len(sim.app.container.store.records.list(ExportPart, "ada", limit=100)) > 3
 
 
 @pytest.mark.parametrize("kind", ["erase", "export"])
@@ -191,7 +192,7 @@ def test_a_job_that_takes_long_goes_on_in_another_attempt(
     if kind == "export":
         assert sum(line["kind"] == "task" for line in export_lines(sim, "ada")) == 4
     else:
-        assert finish(sim, sim.app.person_jobs.erase("ada")).status is TaskStatus.COMPLETED
+        assert finish(sim, sim.app.container.person_jobs.erase("ada")).status is TaskStatus.COMPLETED
         assert what_is_left(sim, "ada") == []
 
 
@@ -215,7 +216,7 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
         with Simulation(make_app()) as sim:
             fill(sim, "ada", 2)
             sim.advance(timedelta(days=1))
-            task = getattr(sim.app.person_jobs, kind)("ada")
+            task = getattr(sim.app.container.person_jobs, kind)("ada")
             with monkeypatch.context() as patch:
                 patch.setattr(Database, "write", die)
                 with suppress(Killed):

@@ -48,7 +48,7 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
 
 def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
     """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
-    found = sim.app.worker_claims.claim(WorkerFilter("gpu", skills, **more))
+    found = sim.app.container.worker_claims.claim(WorkerFilter("gpu", skills, **more))
     return found[0] if found else None
 
 
@@ -73,7 +73,7 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
-    (found,) = sim.app.worker_claims.claim(WorkerFilter("press"))
+    (found,) = sim.app.container.worker_claims.claim(WorkerFilter("press"))
     return found
 
 
@@ -81,12 +81,12 @@ def wait_long(sim: Simulation, holder: WorkerClaim) -> None:
     """Let an hour pass in which the holder keeps its lease by heartbeats."""
     for _ in range(4):
         sim.advance(15 * MINUTE)
-        sim.app.worker_claims.heartbeat(*claim_keys(holder))
+        sim.app.container.worker_claims.heartbeat(*claim_keys(holder))
 
 
 def lock_wait_list(sim: Simulation) -> list[str]:
     """Return the ids of the tasks that wait for the lock ``k``, in order."""
-    return [one.task_id for one in load_waiters(sim.app.store, "k")]
+    return [one.task_id for one in load_waiters(sim.app.container.store, "k")]
 
 
 def load_waiters(store: Store, key: str) -> list[Waiter]:

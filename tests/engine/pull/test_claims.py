@@ -25,6 +25,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.outcome import Cancel, Snooze
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -64,7 +65,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
             app.trigger(f"t{number}")
 
         def work() -> None:
-            while found := app.worker_claims.claim(WorkerFilter("gpu"), 2):
+            while found := app.container.worker_claims.claim(WorkerFilter("gpu"), 2):
                 claimed.extend(each.stored.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
@@ -81,11 +82,13 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
     for number in range(4):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    ask = sim.app.store.list_offers
+    ask = sim.app.container.store.list_offers
     answers = iter([ask(["gpu"], limit=2)])
-    first = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
-    monkeypatch.setattr(sim.app.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more))
-    second = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
+    first = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 2)
+    monkeypatch.setattr(
+        sim.app.container.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more)
+    )
+    second = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
@@ -114,7 +117,7 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
     for number in range(3):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    commit, left = sim.app.store.commit, [2]
+    commit, left = sim.app.container.store.commit, [2]
 
     def fail_after_some(*args: Any, **more: Any) -> Version:
         left[0] -= 1
@@ -122,8 +125,8 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
             raise StoreUnavailable("The store", "it is down")
         return commit(*args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", fail_after_some)
-    assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)) == 2
+    monkeypatch.setattr(sim.app.container.store, "commit", fail_after_some)
+    assert len(sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 3)) == 2
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +138,7 @@ def test_a_result_can_be_sent_more_than_once(sim: Simulation) -> None:
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(3):
-        assert sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE).status is TaskStatus.COMPLETED
+        assert sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE).status is TaskStatus.COMPLETED
     (record,) = sim.executions("a")
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
 
@@ -146,11 +149,11 @@ def test_a_failure_that_is_sent_twice_costs_one_attempt(sim: Simulation) -> None
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(2):
-        task = sim.app.worker_claims.finish_by_token(*claim_keys(found), FAILED)
+        task = sim.app.container.worker_claims.finish_by_token(*claim_keys(found), FAILED)
     assert task.runs[0].attempt == 2
     again = require_claim(sim)
-    sim.app.worker_claims.finish_by_token(*claim_keys(found), FAILED)
-    assert sim.app.worker_claims.finish_by_token(*claim_keys(again), DONE).status is TaskStatus.COMPLETED
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), FAILED)
+    assert sim.app.container.worker_claims.finish_by_token(*claim_keys(again), DONE).status is TaskStatus.COMPLETED
 
 
 @pytest.mark.parametrize("what", ["token", "execution", "task"])
@@ -163,14 +166,14 @@ def test_only_the_holder_of_a_claim_can_finish_it(sim: Simulation, what: str) ->
     given = wrong.get(what, (task_id, execution_id, token[:-1] + "?"))
     error = NotFound if what == "task" else LeaseLost
     with pytest.raises(error):
-        sim.app.worker_claims.finish_by_token(*given, DONE)
+        sim.app.container.worker_claims.finish_by_token(*given, DONE)
     with pytest.raises(error):
-        sim.app.worker_claims.release_by_token(*given, "no")
+        sim.app.container.worker_claims.release_by_token(*given, "no")
     if what == "task":
         with pytest.raises(NotFound):
-            sim.app.worker_claims.heartbeat(*given)
+            sim.app.container.worker_claims.heartbeat(*given)
     else:
-        assert sim.app.worker_claims.heartbeat(*given).is_cancelled
+        assert sim.app.container.worker_claims.heartbeat(*given).is_cancelled
     assert sim.app.get("a").runs[0].lease
 
 
@@ -184,7 +187,7 @@ def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = sim.app.worker_claims.with_authorization(authorize_nobody)
+    guarded = sim.app.container.worker_claims.for_caller(ClaimCaller(authorize=authorize_nobody))
     verbs: list[Callable[[], object]] = [
         lambda: guarded.finish_by_token(*claim_keys(found), DONE),
         lambda: guarded.heartbeat(*claim_keys(found)),
@@ -200,13 +203,22 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
     """It is offered at once or after the delay of the policy; after the last attempt it has failed."""
     offer(sim, "a", retry={"maxRetries": 2, "firstDelay": 0, "base": 60, "jitter": 0})
     sim.advance(MINUTE)
-    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.ACTIVE
-    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.ACTIVE
+    assert (
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
+        is TaskStatus.ACTIVE
+    )
+    assert (
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
+        is TaskStatus.ACTIVE
+    )
     assert claim(sim) is None
     sim.advance(59 * SECOND)
     assert claim(sim) is None
     sim.advance(SECOND)
-    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.FAILED
+    assert (
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
+        is TaskStatus.FAILED
+    )
     (record,) = sim.executions("a")
     assert [each.number for each in record.attempts] == [1, 2, 3]
 
@@ -221,7 +233,7 @@ def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> N
     sim.advance(2 * MINUTE)
     second = require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert second.run.attempt == 2
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -235,10 +247,10 @@ def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
     found = require_claim(sim)
     for _ in range(60):
         sim.advance(4 * MINUTE)
-        assert not sim.app.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+        assert not sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
     sim.app.cancel("a")
-    assert sim.app.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
-    sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Cancel("I stop.")))
+    assert sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Cancel("I stop.")))
     assert statuses(sim, "a") == ["CANCELLED"]
 
 
@@ -251,13 +263,13 @@ def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation)
     for _ in range(3):
         found = require_claim(sim)
         assert (found.stored.task.id, found.run.attempt) == ("a", 1)
-        sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     (record,) = sim.executions("a")
     assert (record.status, record.message, record.attempts) == ("RETRYING", "The worker stops.", ())
-    sim.app.worker_claims.release_by_token(*claim_keys(found), "said again, since no answer came")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "said again, since no answer came")
     assert require_claim(sim).run.attempt == 1
     with pytest.raises(LeaseLost):
-        sim.app.worker_claims.release_by_token(*claim_keys(found), "it is another's by now")
+        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "it is another's by now")
 
 
 def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
@@ -266,7 +278,7 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.app.cancel("a")
-    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
@@ -276,7 +288,7 @@ def test_a_snoozed_run_is_offered_again_on_time(sim: Simulation) -> None:
     """A snooze costs no attempt; the executor offers the run again when it is due."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), AttemptReport(Snooze(HOUR)))
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), AttemptReport(Snooze(HOUR)))
     sim.advance(HOUR - SECOND)
     assert claim(sim) is None
     sim.advance(SECOND)
@@ -289,7 +301,7 @@ def test_the_sweep_sends_dispatches_that_the_queue_refused(sim: Simulation) -> N
     sim.advance(HOUR)
     found = require_claim(sim)
     sim.queue.is_down = True
-    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert sim.app.get("a").deferred
     sim.queue.is_down = False
     sim.advance(HOUR)

@@ -35,13 +35,13 @@ def test_tasks_of_one_lock_key_are_offered_one_after_the_other(sim: Simulation) 
     assert claim(sim) is None
     assert sim.counts.since(before).reads == 1, "the two that wait are off the queue"
     order = [first.stored.task.id]
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     for _ in range(2):
         sim.advance(SECOND)
         found = require_claim(sim)
         assert claim(sim) is None
         order.append(found.stored.task.id)
-        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert order == ["t0", "t1", "t2"]
     assert {status for name in order for status in statuses(sim, name)} == {"SUCCEEDED"}
 
@@ -77,7 +77,7 @@ def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:
     sim.advance(MINUTE)
     first = require_claim(sim)
     assert claim(sim) is None
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.queue.purge()
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
@@ -92,9 +92,9 @@ def test_a_run_that_waits_for_a_lock_can_expire(sim: Simulation) -> None:
     first = require_claim(sim)
     assert claim(sim) is None
     for _ in range(20):
-        sim.app.worker_claims.heartbeat(*claim_keys(first))
+        sim.app.container.worker_claims.heartbeat(*claim_keys(first))
         sim.advance(4 * MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.advance(5 * MINUTE)
     assert claim(sim) is None
     assert [statuses(sim, name) for name in ("a", "b")] == [["SUCCEEDED"], ["EXPIRED"]]
@@ -144,7 +144,7 @@ def test_the_operations_of_an_offer_a_claim_and_a_result(sim: Simulation) -> Non
     fetched = sim.counts.since(before)
     assert fetched == Counts(reads=2, commits=1, writes=1, deletes=1)
     before = sim.counts.copy()
-    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     ended = sim.counts.since(before)
     assert ended == Counts(reads=1, commits=1, writes=2)
     before = sim.counts.copy()
@@ -172,9 +172,9 @@ def test_the_log_has_each_offer_and_each_claim(sim: Simulation, caplog: pytest.L
     caplog.set_level("INFO", "cloudsched.events")
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "no")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "no")
     sim.app.update("a", title="b")
-    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     lines = [line for line in caplog.records if line.name == "cloudsched.events"]
     logged = [(getattr(line, "action", ""), getattr(line, "queueKey", None)) for line in lines]
     expected = [

@@ -27,7 +27,7 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
     """After a lost race the worker checks again whether it may run the task as it is now."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    ask = sim.app.store.load_many
+    ask = sim.app.container.store.load_many
 
     def ask_and_edit(*args: Any, **more: Any) -> Sequence[VersionedTask]:
         found = ask(*args, **more)
@@ -35,11 +35,11 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(sim.app.store, "load_many", ask_and_edit)
+        patched.setattr(sim.app.container.store, "load_many", ask_and_edit)
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
-    assert sim.app.worker_claims.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
+    assert sim.app.container.worker_claims.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
 
 
 def test_a_heartbeat_that_races_a_step_does_not_undo_it(
@@ -53,14 +53,14 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
         ctx.step("first", lambda: done.append("first"))
 
     def run_first_step_beside_heartbeat(ctx: Context) -> None:
-        ask = app.store.load_lock
+        ask = app.container.store.load_lock
 
         def load_lock(key: str) -> VersionedLock:
-            monkeypatch.setattr(app.store, "load_lock", ask)
+            monkeypatch.setattr(app.container.store, "load_lock", ask)
             run_first_step(ctx)
             return ask(key)
 
-        monkeypatch.setattr(app.store, "load_lock", load_lock)
+        monkeypatch.setattr(app.container.store, "load_lock", load_lock)
         assert attempts
         attempts.claimed_run.renew(())
         kept.append(app.get("a").runs[0].steps)
@@ -74,9 +74,9 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     offer(sim, "a", handler="long", lock_key="door")
     sim.advance(MINUTE)
     found = require_claim(sim)
-    attempts = app.worker_claims.start(found)
+    attempts = app.container.worker_claims.start(found)
     assert attempts
-    app.worker_claims.finish(attempts, app.worker_claims.invoke_handler(attempts))
+    app.container.worker_claims.finish(attempts, app.container.worker_claims.invoke_handler(attempts))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -92,9 +92,9 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     def find() -> str:
         name = next(calls)
         if name == "first":
-            assert app.worker_claims.release(attempts[0], "Its worker was stopped.")
+            assert app.container.worker_claims.release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            app.worker_claims.finish(attempts[1], app.worker_claims.invoke_handler(attempts[1]))
+            app.container.worker_claims.finish(attempts[1], app.container.worker_claims.invoke_handler(attempts[1]))
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -104,17 +104,17 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         seen.append(ctx.step("use", lambda: seen[-1]))
 
     def start_attempt() -> StartedAttempt:
-        started = app.worker_claims.start(require_claim(sim))
+        started = app.container.worker_claims.start(require_claim(sim))
         assert started
         return started
 
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    app.worker_claims.finish(attempts[0], app.worker_claims.invoke_handler(attempts[0]))
+    app.container.worker_claims.finish(attempts[0], app.container.worker_claims.invoke_handler(attempts[0]))
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    app.worker_claims.finish(attempts[2], app.worker_claims.invoke_handler(attempts[2]))
+    app.container.worker_claims.finish(attempts[2], app.container.worker_claims.invoke_handler(attempts[2]))
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

@@ -22,6 +22,7 @@ from tests.engine.pull.harness import (
 from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.documents.outcome import Snooze
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 
@@ -55,7 +56,7 @@ def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.queue.is_down = True
-    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert app.get(found.stored.task.id).deferred
     sim.queue.is_down = False
     sim.advance(2 * MINUTE)
@@ -73,11 +74,11 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
     found = require_claim(sim)
     for _ in range(100):
         sim.advance(4 * MINUTE)
-        app.worker_claims.heartbeat(*claim_keys(found))
+        app.container.worker_claims.heartbeat(*claim_keys(found))
     with monkeypatch.context() as patch:
         patch.setattr("cloudsched.engine.execution.attempts.AttemptRunner.dispatch_after_finish", lambda *_: None)
-        app.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
     sim.advance(SECOND)
     assert app.get(parent.id).status is TaskStatus.COMPLETED
 
@@ -95,16 +96,16 @@ def test_waiting_for_a_lock_costs_no_more_than_with_an_executor(sim: Simulation)
     """A waiting run is notified when it gets the lock; otherwise it is checked at the same growing intervals."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.worker_claims.claim(WorkerFilter("press"))
     offer(sim, "a", lock_key="k")
     sim.add_worker("gpu")
     for _ in range(12):
         sim.advance(15 * MINUTE)
-        sim.app.worker_claims.heartbeat(*claim_keys(holder))
+        sim.app.container.worker_claims.heartbeat(*claim_keys(holder))
     before = len(sim.queue.deliveries)
     sim.advance(30 * MINUTE)
     assert len(sim.queue.deliveries) - before <= 4
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.advance(SECOND)
     assert statuses(sim, "a") == ["SUCCEEDED"]
 
@@ -115,14 +116,14 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
     sim.app.handler("inside")(lambda: None)
     offer(sim, "first", lock_key="k")
     sim.advance(MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED)
     offer(sim, "holder", lock_key="k", pull="press")
     sim.advance(2 * SECOND)
-    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.worker_claims.claim(WorkerFilter("press"))
     assert claim(sim) is None
     offer(sim, "late", lock_key="k", handler="inside")
     sim.advance(2 * SECOND)
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     if is_redelivered:
         notified = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
@@ -138,13 +139,13 @@ def test_a_grant_to_an_expired_run_is_passed_on(sim: Simulation, pull: str | Non
     sim.app.handler("inside")(lambda: None)
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.worker_claims.claim(WorkerFilter("press"))
     offer(sim, "late", lock_key="k", handler="inside", pull=pull, expiration=20 * MINUTE)
     sim.add_worker("gpu")
     sim.advance(2 * SECOND)
     offer(sim, "next", lock_key="k", handler="inside", pull=pull)
     sim.advance(21 * MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.advance(2 * MINUTE)
     assert [statuses(sim, name) for name in ("late", "next")] == [["EXPIRED"], ["SUCCEEDED"]]
 
@@ -155,7 +156,7 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
     """If the task changes between the read and the claim, the claim is checked again."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    commit, once = sim.app.store.commit, [True]
+    commit, once = sim.app.container.store.commit, [True]
 
     def commit_after_edit(task: Task, *args: Any, **more: Any) -> Version:
         if once and any(run.lease for run in task.runs):
@@ -163,10 +164,10 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
             sim.app.update("a", pull={"queue": "press", "skill": "ink"})
         return commit(task, *args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", commit_after_edit)
+    monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
     assert claim(sim) is None
-    assert not sim.app.worker_claims.claim(WorkerFilter("press"))
-    assert sim.app.worker_claims.claim(WorkerFilter("press", ("ink",)))
+    assert not sim.app.container.worker_claims.claim(WorkerFilter("press"))
+    assert sim.app.container.worker_claims.claim(WorkerFilter("press", ("ink",)))
 
 
 def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulation) -> None:
@@ -174,9 +175,9 @@ def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulati
     for number in range(3):
         offer(sim, f"t{number}", schedule=Schedule.once(sim.now + (number + 1) * SECOND))
     sim.advance(MINUTE)
-    stored = sim.app.store.load("t0")
+    stored = sim.app.container.store.load("t0")
     assert stored
-    sim.app.store.commit(stored.task.model_copy(update={"schema_version": 99}), stored.version)
+    sim.app.container.store.commit(stored.task.model_copy(update={"schema_version": 99}), stored.version)
     assert [require_claim(sim).stored.task.id for _ in range(2)] == ["t1", "t2"]
 
 
@@ -203,12 +204,12 @@ def test_a_snooze_can_be_sent_twice(sim: Simulation) -> None:
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(2):
-        sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
     require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
 
 
 def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simulation) -> None:
@@ -224,7 +225,7 @@ def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simu
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = sim.app.worker_claims.with_authorization(authorize_gpu)
+    pulls = sim.app.container.worker_claims.for_caller(ClaimCaller(authorize=authorize_gpu))
     assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
     pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):
@@ -242,7 +243,7 @@ def test_a_queue_blocked_by_other_work_is_logged(
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
     sim.advance(MINUTE)
     before = sim.counts.copy()
-    found = sim.app.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}), 9)
+    found = sim.app.container.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}), 9)
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads == (18 if is_known else 9)  # a task is read only to claim it
     assert ("a separate queue" in caplog.text) is not is_known

@@ -67,11 +67,11 @@ def test_a_waiting_run_is_dropped_with_its_schedule(
     if where == "at its lock":
         offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
         sim.advance(2 * SECOND)
-        sim.app.worker_claims.claim(WorkerFilter("press"))
+        sim.app.container.worker_claims.claim(WorkerFilter("press"))
     offer(sim, "a", lock_key="k" if where == "at its lock" else None)
     sim.advance(MINUTE)
     if where == "given back":
-        app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
+        app.container.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
     elif where == "at its lock":
         assert claim(sim) is None
     elif where == "paused":
@@ -104,10 +104,10 @@ def test_a_started_run_outlives_a_new_schedule(sim: Simulation) -> None:
     offer(sim, "b")
     sim.advance(MINUTE)
     failed, running = require_claim(sim), require_claim(sim)
-    sim.app.worker_claims.finish_by_token(*claim_keys(failed), FAILED)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(failed), FAILED)
     for name in ("a", "b"):
         sim.app.update(name, schedule=TOMORROW)
-    sim.app.worker_claims.finish_by_token(*claim_keys(running), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(running), DONE)
     assert statuses(sim, "b") == ["SUCCEEDED"]
     sim.advance(2 * HOUR)
     again = require_claim(sim)
@@ -121,7 +121,7 @@ def test_a_run_released_after_a_new_schedule_takes_no_run_from_it(sim: Simulatio
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.app.update("a", schedule=DAILY, max_runs=1)
-    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(2 * HOUR)
     assert (statuses(sim, "a"), sim.app.get("a").run_count) == (["EXPIRED"], 0)
     assert sim.app.get("a").next_execution_time == START + 9 * HOUR
@@ -148,7 +148,7 @@ def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     sim.app.retry("c")
     for name in ("a", "b", "c"):
         sim.app.update(name, schedule=TOMORROW)
-    found = {each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"), 10)}
+    found = {each.stored.task.id for each in sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 10)}
     assert found == {"a", "b", "c"}
 
 
@@ -162,7 +162,7 @@ def test_a_dropped_run_passes_its_grant_on(sim: Simulation) -> None:
         sim.advance(2 * SECOND)
         assert claim(sim) is None
     sim.app.update("a", schedule=TOMORROW)
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     assert require_claim(sim).stored.task.id == "b"
 
@@ -178,10 +178,12 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     first = require_claim(sim)
     sim.app.update("a", **end)
     assert statuses(sim, "a") == ["RUNNING"] + ["SKIPPED"] * (3 - left)
-    waiting = sim.app.worker_claims.claim(WorkerFilter("gpu"), 1) + sim.app.worker_claims.claim(WorkerFilter("gpu"), 1)
+    waiting = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 1) + sim.app.container.worker_claims.claim(
+        WorkerFilter("gpu"), 1
+    )
     assert len(waiting) == left - 1
     for each in (first, *waiting):
-        sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
     task = sim.app.get("a")
     assert task.run_count == left
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
@@ -191,7 +193,7 @@ def test_a_new_instant_that_never_ran_does_not_take_the_earlier_outcome(sim: Sim
     """The outcome of an occurrence of the earlier schedule does not decide the status under the new one."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     assert sim.app.get("a").message == "It has run."
     sim.app.update("a", schedule=TOMORROW)
     sim.advance(DAY)
@@ -282,8 +284,8 @@ def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[
     sim.advance(3 * HOUR)
     first, *others = [require_claim(sim) for _ in range(3)]
     for each in others:
-        sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
-    sim.app.worker_claims.release_by_token(*claim_keys(first), "The worker stops.")
+        sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
+    sim.app.container.worker_claims.release_by_token(*claim_keys(first), "The worker stops.")
     sim.app.update("a", **edit)
     sim.advance(45 * MINUTE)
     assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED"]
@@ -312,7 +314,7 @@ def test_a_manual_retry_that_expires_is_not_subtracted(sim: Simulation) -> None:
     sim.advance(12 * HOUR)
     assert statuses(sim, "a") == ["EXPIRED"]
     sim.advance(21 * HOUR + MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     sim.app.retry("a", sim.executions("a")[0].id)
     assert sim.app.get("a").run_count == 1
     sim.advance(2 * HOUR)
@@ -338,7 +340,7 @@ def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_
     sim.advance(HOUR + SECOND - before_the_end)
     found = require_claim(sim)
     sim.advance(10 * SECOND)
-    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -352,7 +354,7 @@ def test_an_attempt_in_progress_does_not_expire_when_it_is_released(sim: Simulat
     sim.advance(HOUR)
     found = require_claim(sim)
     sim.advance(4 * MINUTE)
-    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(DAY)
     assert require_claim(sim).run.attempt == 1
 
@@ -364,7 +366,7 @@ def test_a_release_at_once_does_not_undo_an_earlier_start(sim: Simulation) -> No
         sim.advance(40 * MINUTE)
         found = require_claim(sim)
         sim.advance(minutes * MINUTE)
-        sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(DAY)
     assert sim.app.get("a").run_count == 1
     assert require_claim(sim).run.started_at == START + 40 * MINUTE
@@ -381,14 +383,14 @@ def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulati
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
     found: list[WorkerClaim] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
-    started = [sim.app.worker_claims.start(each) for each in found]
+    started = [sim.app.container.worker_claims.start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)
     for each, attempt in zip(found, started, strict=True):
         assert attempt
         if is_at_the_store:
-            sim.app.worker_claims.finish(attempt, DONE)
+            sim.app.container.worker_claims.finish(attempt, DONE)
         else:
-            sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
+            sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
     sim.queue.deliver_due()
     assert next(run.scheduled_for for run in sim.app.get("a").runs) == START + (MAX_OPEN_RUNS + 1) * MINUTE

@@ -32,7 +32,7 @@ def grants(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[l
 
     def note_and_create(message: QueueMessage) -> None:
         if b"lockKey" in message.body:
-            waiters = app.store.load_lock("k").lock.waiters
+            waiters = app.container.store.load_lock("k").lock.waiters
             found.append([one.task_id for one in waiters if one.notified_at is not None])
         create(message)
 

@@ -27,7 +27,7 @@ def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim
     @app.handler("hold")
     def hold() -> None:
         assert sim.redeliver(stale).action == "dropped"
-        held.append(len(app.store.load_lock("door").lock.holders))
+        held.append(len(app.container.store.load_lock("door").lock.holders))
 
     at = sim.now + MINUTE
     app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(at), lock_key="door")
@@ -44,12 +44,12 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        app.locks.cancel_wait("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
-        held.append(len(app.store.load_lock("door").lock.holders))
+        app.container.locks.cancel_wait("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
+        held.append(len(app.container.store.load_lock("door").lock.holders))
 
     app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
     sim.advance(10 * MINUTE)
-    assert app.store.load_lock("door").lock.is_empty
+    assert app.container.store.load_lock("door").lock.is_empty
     assert held == [1]
 
 
@@ -88,8 +88,8 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
         assert isinstance(decision, Claim)
         assert decision.run
         with pytest.raises(VersionConflict):
-            app.locks.acquire(before, decision.run, dispatch, ctx.now())  # as a duplicate does
-        held.append(len(app.store.load_lock("door").lock.holders))
+            app.container.locks.acquire(before, decision.run, dispatch, ctx.now())  # as a duplicate does
+        held.append(len(app.container.store.load_lock("door").lock.holders))
 
     before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
     (sent,) = sim.pending()

@@ -65,7 +65,7 @@ def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull:
             sim.app.update(f"t{number}", lockKey="another")
         else:
             getattr(sim.app, verb)(f"t{number}")
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert advance_until_run(sim, "live") <= 10 * SECOND
 
 
@@ -80,8 +80,8 @@ def test_a_deleted_task_leaves_the_wait_list_at_once(sim: Simulation) -> None:
     for name in ("a", "b"):
         sim.app.delete(name)
     assert lock_wait_list(sim) == []
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
-    assert sim.app.store.load_lock("k").version is None
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    assert sim.app.container.store.load_lock("k").version is None
 
 
 def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> None:
@@ -90,11 +90,11 @@ def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> No
     for name in ("a", "b"):
         offer(sim, name, lock_key="k", handler="inside", pull=None)
         sim.advance(2 * SECOND)
-    lock = sim.app.store.load_lock("k").lock
+    lock = sim.app.container.store.load_lock("k").lock
     sim.app.delete("a")
-    stored = sim.app.store.load_lock("k")
-    sim.app.store.commit_lock(type(stored)(lock, stored.version))
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    stored = sim.app.container.store.load_lock("k")
+    sim.app.container.store.commit_lock(type(stored)(lock, stored.version))
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert advance_until_run(sim, "b") <= 10 * SECOND
 
 
@@ -105,21 +105,21 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.worker_claims.claim(WorkerFilter("cold"))  # its worker polls once and stops
+    assert not sim.app.container.worker_claims.claim(WorkerFilter("cold"))  # its worker polls once and stops
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:
         wait_long(sim, holder)
     else:
         sim.advance(5 * SECOND)
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert advance_until_run(sim, "live") <= SWEPT + 10 * SECOND
     sim.add_worker("cold")
     sim.advance(15 * MINUTE)
     for number in range(20):
         (record,) = sim.executions(f"dead{number}")
         assert (record.status.value, len(record.attempts)) == ("SUCCEEDED", 1)
-    assert sim.app.store.load_lock("k").version is None
+    assert sim.app.container.store.load_lock("k").version is None
 
 
 @given(groups=st.lists(st.sampled_from(["", "a", "b"]), max_size=12), limit=st.integers(1, 2))
@@ -145,10 +145,10 @@ def test_a_grant_that_a_worker_takes_needs_one_dispatch(sim: Simulation) -> None
     first = require_claim(sim)
     assert claim(sim) is None
     before = sim.counts.copy()
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.queue.deliver_due()
     second = require_claim(sim)
-    sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(second), DONE)
     cost = sim.counts.since(before)
     # Two of the reads: whoever ends last looks whether anybody waits, and again after having written that nobody does.
     assert (cost.reads, cost.commits, cost.dispatches) == (12, 4, 1)
@@ -171,7 +171,7 @@ def test_the_lock_of_a_deleted_task_is_released_when_its_worker_finishes(
     sim.advance(2 * SECOND)
     found = require_claim(sim)
     assert claim(sim) is None
-    pulls = sim.app.worker_claims
+    pulls = sim.app.container.worker_claims
     begun = pulls.start(found)
     assert begun
     sim.app.delete("a")
@@ -187,9 +187,9 @@ def test_the_lock_of_a_deleted_task_is_released_when_its_worker_finishes(
         assert (pulls.release(begun, "no") if is_released else pulls.finish(begun, DONE)) is None
     assert advance_until_run(sim, "b") <= 10 * SECOND
     sim.advance(2 * MINUTE)
-    assert sim.app.store.load("a") is None
+    assert sim.app.container.store.load("a") is None
     assert sim.inbox("ada") == []
-    assert sim.app.store.load_lock("k").version is None
+    assert sim.app.container.store.load_lock("k").version is None
 
 
 def test_the_lock_of_a_deleted_task_is_released_when_a_dead_worker_s_lease_ends(sim: Simulation) -> None:
@@ -202,7 +202,7 @@ def test_the_lock_of_a_deleted_task_is_released_when_a_dead_worker_s_lease_ends(
     sim.app.delete("a")
     sim.add_worker("gpu")
     assert advance_until_run(sim, "b") <= 12 * MINUTE
-    assert sim.app.store.load("a") is None
+    assert sim.app.container.store.load("a") is None
 
 
 def test_no_lock_outlives_its_tasks(app: App, simulate: Callable[..., Simulation]) -> None:
@@ -214,11 +214,11 @@ def test_no_lock_outlives_its_tasks(app: App, simulate: Callable[..., Simulation
     first = require_claim(sim)
     assert claim(sim) is None
     app.cancel("b")
-    app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.queue.purge()
     sim.advance(3 * HOUR)
-    assert app.store.load("b") is None
-    assert app.store.load_lock("k").version is None
+    assert app.container.store.load("b") is None
+    assert app.container.store.load_lock("k").version is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel", "delete", "edit"])
@@ -229,7 +229,7 @@ def test_a_grant_of_a_task_that_its_owner_stops_is_passed_on_at_once(sim: Simula
         offer(sim, name, lock_key="k")
         sim.advance(2 * SECOND)
     assert claim(sim) is None
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     if verb == "edit":
         sim.app.update("a", lockKey="another")

@@ -118,14 +118,14 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation) -> None
         sim.clock.advance(2 * SECOND)
         sim.queue.deliver_due()  # and no sweep
         costs.append(sim.counts.since(before))
-        size = max(size, len(sim.app.store.load_lock("k").lock.to_stored_json()))
+        size = max(size, len(sim.app.container.store.load_lock("k").lock.to_stored_json()))
     assert size < 1000
     creation = Counts(commits=1, writes=1, dispatches=1)
     wait = Counts(reads=3, commits=1, writes=2)  # the task, the lock and the run's own wait; the lock is only checked
     assert all(cost.since(creation) == wait for cost in costs[1:])
     assert lock_wait_list(sim) == [f"t{number:02}" for number in range(40)]
     before = sim.counts.copy()
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.advance(MINUTE)
     cost = sim.counts.since(before)
     assert cost.reads <= 40 * 5 + 4  # the last one looks twice whether anybody else waits
@@ -133,7 +133,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation) -> None
     assert cost.deletes <= 40 + 1
     starts = [sim.executions(f"t{number:02}")[0].started_at for number in range(40)]
     assert starts == sorted(starts, key=lambda at: at or START)
-    assert sim.app.store.load_lock("k").version is None
+    assert sim.app.container.store.load_lock("k").version is None
 
 
 @pytest.mark.parametrize("lost", ["its document", "its task"])
@@ -143,17 +143,19 @@ def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k", handler="inside", pull=None)
         sim.advance(2 * SECOND)
-    found = sim.app.store.load_lock("k")
-    entries = sim.app.store.list_waiters("k", limit=1)
+    found = sim.app.container.store.load_lock("k")
+    entries = sim.app.container.store.list_waiters("k", limit=1)
     if lost == "its document":
-        sim.app.store.commit_lock(replace(found, entries=tuple(entries)))
+        sim.app.container.store.commit_lock(replace(found, entries=tuple(entries)))
         assert lock_wait_list(sim) == ["t1", "t2"]
     else:
-        stored = sim.app.store.load("t0")
+        stored = sim.app.container.store.load("t0")
         assert stored
-        sim.app.store.commit(stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored.version)
-        sim.app.store.purge("t0")
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+        sim.app.container.store.commit(
+            stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored.version
+        )
+        sim.app.container.store.purge("t0")
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.advance(10 * MINUTE)
     names = ["t1", "t2"] + (["t0"] if lost == "its document" else [])
     assert [statuses(sim, name) for name in names] == [["SUCCEEDED"]] * len(names)
@@ -177,7 +179,7 @@ def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
     before = sim.counts.copy()
     assert claim(sim) is None
     assert sim.counts.since(before).reads == 1, "they are off the queue"
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.add_worker("gpu")
     sim.advance(MINUTE)
     starts = [sim.executions(name)[0].started_at for name in names]
@@ -190,15 +192,15 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k")
     sim.advance(2 * SECOND)
-    commit, once = sim.app.store.commit_lock, [True]
+    commit, once = sim.app.container.store.commit_lock, [True]
 
     def race_once(*args: Any) -> None:
         if once:
             once.clear()
-            sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+            sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
         commit(*args)
 
-    monkeypatch.setattr(sim.app.store, "commit_lock", race_once)
+    monkeypatch.setattr(sim.app.container.store, "commit_lock", race_once)
     assert claim(sim) is None
     assert lock_wait_list(sim) == ["t0", "t1", "t2"]
     sim.add_worker("gpu")
@@ -211,14 +213,14 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
 
 def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: str, error: Exception) -> None:
     """Let each commit of a task fail."""
-    commit = sim.app.store.commit
+    commit = sim.app.container.store.commit
 
     def refuse_commit(task: Task, *args: Any, **more: Any) -> Version:
         if task.id == task_id:
             raise error
         return commit(task, *args, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", refuse_commit)
+    monkeypatch.setattr(sim.app.container.store, "commit", refuse_commit)
 
 
 def test_an_offer_that_cannot_be_claimed_is_skipped(
@@ -229,7 +231,7 @@ def test_an_offer_that_cannot_be_claimed_is_skipped(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
-    found = sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)
+    found = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 3)
     assert [each.stored.task.id for each in found] == ["t0", "t2"]
     assert [vars(line)["taskId"] for line in caplog.records if "cannot be claimed" in line.message] == ["t1"]
     assert claim(sim) is None
@@ -244,7 +246,7 @@ def test_claims_made_before_an_error_are_returned(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", error)
-    (found,) = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
+    (found,) = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 2)
     assert found.stored.task.id == "t0"
     with pytest.raises(type(error)):
         claim(sim)
@@ -254,16 +256,20 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
     """With a slow store a poll stops at `MAX_CLAIM_SECONDS`, and the next poll continues where it stopped."""
     spent = [0.0]
     for name in ("commit", "load", "load_many", "load_lock", "commit_lock", "list_offers"):
-        real = getattr(sim.app.store, name)
+        real = getattr(sim.app.container.store, name)
 
         def answer_slowly(*args: Any, real: Any = real, **more: Any) -> Any:  # noqa: ANN401 - the store's
             spent[0] += 0.025
             return real(*args, **more)
 
-        monkeypatch.setattr(sim.app.store, name, answer_slowly)
+        monkeypatch.setattr(sim.app.container.store, name, answer_slowly)
     app = sim.app
     with app.override(
-        app.settings, store=app.store, dispatcher=app.dispatcher, clock=sim.clock, monotonic=lambda: spent[0]
+        app.container.settings,
+        store=app.container.store,
+        dispatcher=app.container.dispatcher,
+        clock=sim.clock,
+        monotonic=lambda: spent[0],
     ):
         for number in range(300):
             offer(sim, f"t{number:03}", lock_key="k", schedule=Schedule.once(START + SECOND))
@@ -274,10 +280,10 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
         names: list[str] = []
         for _ in range(5):
             began = spent[0]
-            names += [each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"))]
+            names += [each.stored.task.id for each in sim.app.container.worker_claims.claim(WorkerFilter("gpu"))]
             assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
         assert names == ["free"]
-        assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 100)) == 0
+        assert len(sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 100)) == 0
 
 
 # ── Positions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,7 +299,7 @@ def test_a_backlog_has_one_position(sim: Simulation, every: int) -> None:
     offer(sim, "c", lock_key="k", handler="inside", pull=None)
     wait_long(sim, holder)
     assert lock_wait_list(sim) == ["m", "c"]
-    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert advance_until_run(sim, "c") <= 10 * SECOND
     assert "SUCCEEDED" in statuses(sim, "m")
     assert lock_wait_list(sim) == []
@@ -307,8 +313,8 @@ def test_a_waiter_that_was_notified_before_is_notified_again(sim: Simulation) ->
     sim.advance(MINUTE)
     first = require_claim(sim)
     sim.advance(8 * MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
     second = require_claim(sim)  # before the notification is delivered
     sim.advance(49 * MINUTE)
-    sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(second), DONE)
     assert advance_until_run(sim, "b") <= 10 * SECOND

@@ -89,7 +89,7 @@ def test_simultaneous_creations_exceed_a_limit_by_the_stated_bound(
     bound = limit // 10
     assert QuotaLimits(limit).max_excess == bound
     assert limit <= made <= limit + bound
-    assert app.task_counter.count_unfinished("ada", 1000) == made
+    assert app.container.task_counter.count_unfinished("ada", 1000) == made
     assert create(app, "bob"), "each owner has a limit of their own"
     assert create(app, authority=Authority.SERVERS), "servers have none"
 

@@ -36,7 +36,7 @@ def declaring(schedule: object = "every weekday at 9:00", **options: object) -> 
 
 def compare(app: App, *, prunes: bool = False) -> list[Change]:
     return app.declared_tasks().compare(
-        list(app.registry.declarations.values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
+        list(app.container.registry.declarations.values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
     )
 
 
@@ -72,9 +72,9 @@ def test_a_changed_declaration_edits_its_task() -> None:
     """Schedule and payload follow the code; the change names what differs, and is made once."""
     app = declaring()
     with Simulation(app):
-        app.registry.declarations.clear()
+        app.container.registry.declarations.clear()
         other = declaring("0 7 * * *", payload={"name": "sales"})
-        app.registry.declarations.update(other.registry.declarations)
+        app.container.registry.declarations.update(other.container.registry.declarations)
         (change,) = compare(app)
         assert change.action is Action.UPDATE
         assert "schedule:" in change.detail
@@ -89,7 +89,7 @@ def test_what_is_gone_from_the_code_is_paused_or_deleted() -> None:
     app = declaring()
     with Simulation(app):
         own = app.create(handler="report", schedule="every day at 9")
-        app.registry.declarations.clear()
+        app.container.registry.declarations.clear()
         declared = app.declared_tasks()
         declared.apply(compare(app))
         assert app.get("report").status is TaskStatus.PAUSED
@@ -120,7 +120,7 @@ def test_another_name_leaves_these_tasks_alone() -> None:
     with Simulation(app):
         assert app.declared_tasks("other").compare([], ("system",), gone=Action.DELETE) == []
         with pytest.raises(InvalidInput, match="did not declare"):
-            app.declared_tasks("other").compare(list(app.registry.declarations.values()))
+            app.declared_tasks("other").compare(list(app.container.registry.declarations.values()))
 
 
 def test_a_handler_may_have_several_schedules() -> None:
@@ -132,7 +132,7 @@ def test_a_handler_may_have_several_schedules() -> None:
     @app.handler("daily")
     def report() -> None: ...
 
-    assert set(app.registry.declarations) == {"daily", "evening"}
+    assert set(app.container.registry.declarations) == {"daily", "evening"}
     with pytest.raises(Misconfigured, match="another one with the id"):
         app.scheduled("every day at 12")(report)
     with pytest.raises(Misconfigured, match="cannot be a task's id"):
@@ -145,8 +145,13 @@ def test_words_that_are_not_understood_store_nothing() -> None:
     """All declarations are read before the first is stored."""
     app = declaring()
     with Simulation(App()) as sim:
-        app.scheduled("every blue moon", id="bad")(next(iter(app.registry)).function)
-        with app.override(sim.app.settings, store=sim.app.store, dispatcher=sim.app.dispatcher, clock=sim.clock):
+        app.scheduled("every blue moon", id="bad")(next(iter(app.container.registry)).function)
+        with app.override(
+            sim.app.container.settings,
+            store=sim.app.container.store,
+            dispatcher=sim.app.container.dispatcher,
+            clock=sim.clock,
+        ):
             with pytest.raises(InvalidInput):
                 app.apply_declarations()
             assert not app.tasks().items
@@ -154,8 +159,8 @@ def test_words_that_are_not_understood_store_nothing() -> None:
 
 def forget(app: App) -> dict[str, Declaration]:
     """Apply the code without its declarations; return them."""
-    known = dict(app.registry.declarations)
-    app.registry.declarations.clear()
+    known = dict(app.container.registry.declarations)
+    app.container.registry.declarations.clear()
     app.apply_declarations(["system"])
     return known
 
@@ -168,7 +173,7 @@ def test_a_declaration_that_comes_back_resumes_its_task() -> None:
         sim.advance(timedelta(days=3))
         assert app.get("report").message == "Its declaration is gone from the code."
         assert sim.executions("report") == []
-        app.registry.declarations["report"] = replace(known["report"], payload={"name": "sales"})
+        app.container.registry.declarations["report"] = replace(known["report"], payload={"name": "sales"})
         assert [change.action for change in compare(app)] == [Action.UPDATE, Action.RESUME]
         app.apply_declarations()
         assert compare(app) == []
@@ -186,7 +191,7 @@ def test_a_pause_by_a_person_outlives_the_return_of_a_declaration(moment: str) -
         known = forget(app)
         if moment == "while it is gone":
             app.pause("report")
-        app.registry.declarations.update(known)
+        app.container.registry.declarations.update(known)
         changes = compare(app)
         app.pause("report")
         app.declared_tasks().apply(changes)
@@ -204,7 +209,7 @@ def test_a_pause_ends_with_its_resumption() -> None:
         known = forget(app)
         app.resume("report")
         app.pause("report")
-        app.registry.declarations.update(known)
+        app.container.registry.declarations.update(known)
         assert compare(app) == []
 
 
@@ -226,10 +231,10 @@ def test_a_killed_apply_is_continued_by_the_next(commit_number: int, is_after: b
 
     store = SqliteStore()
     with Simulation(app, store=store):
-        back = app.registry.declarations.pop("back")
+        back = app.container.registry.declarations.pop("back")
         app.apply_declarations()
-        del app.registry.declarations["old"], app.registry.declarations["changed"]
-        app.registry.declarations["back"] = back
+        del app.container.registry.declarations["old"], app.container.registry.declarations["changed"]
+        app.container.registry.declarations["back"] = back
         app.scheduled("every day at 10", id="changed")(report)
         app.scheduled("every day at 11", id="new")(report)
         made, commit = list[int](), store.commit
@@ -263,9 +268,12 @@ def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, A
     """Both compare before either changes anything; the second one finds its work done, and fails at nothing."""
     app = declaring("every day at 9", id="old")
     with Simulation(app):
-        app.registry.declarations.clear()
-        app.scheduled("every day at 10", id="new")(next(iter(app.registry)).function)
-        both = [app.declared_tasks().compare(list(app.registry.declarations.values()), gone=gone) for _ in range(2)]
+        app.container.registry.declarations.clear()
+        app.scheduled("every day at 10", id="new")(next(iter(app.container.registry)).function)
+        both = [
+            app.declared_tasks().compare(list(app.container.registry.declarations.values()), gone=gone)
+            for _ in range(2)
+        ]
         assert [change.action for change in both[1]] == [Action.CREATE, gone]
         for changes in both:
             app.declared_tasks().apply(changes)
@@ -276,10 +284,10 @@ def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, A
 def test_a_task_that_somebody_creates_meanwhile_stays_theirs() -> None:
     """Between comparison and change, too, and the error says which id it is."""
     app = declaring("every day at 9")
-    known = dict(app.registry.declarations)
-    app.registry.declarations.clear()
+    known = dict(app.container.registry.declarations)
+    app.container.registry.declarations.clear()
     with Simulation(app):
-        app.registry.declarations.update(known)
+        app.container.registry.declarations.update(known)
         changes = compare(app)
         before = app.create(id="report", handler="report", schedule="every day at 12")
         with pytest.raises(InvalidInput, match="did not declare: 'report'"):

@@ -54,7 +54,7 @@ def test_three_hours_without_a_delivery_then_pause_and_resume(sim: Simulation) -
 def test_a_one_off_that_was_paused_while_it_waited_at_a_lock(sim: Simulation, verb: str) -> None:
     """It runs once it is resumed and the lock is free; or its cancel leaves a record."""
     holder = Holder(task_id="another", execution_id="e", until=START + 90 * MINUTE)
-    app.store.commit_lock(VersionedLock(Lock(key="press", holders=(holder,)), None))
+    app.container.store.commit_lock(VersionedLock(Lock(key="press", holders=(holder,)), None))
     make(schedule=Schedule.once(START + 2 * MINUTE), lock_key="press")
     sim.advance(HOUR)
     assert statuses(sim) == []
@@ -80,7 +80,7 @@ def test_the_sweep_records_before_retention_removes(sim: Simulation) -> None:
     assert len(sim.executions("t")) == 3000
     assert app.get("t").pending_records == ()
     sim.advance(HOUR)
-    assert app.store.load("t") is None
+    assert app.container.store.load("t") is None
 
 
 def test_a_delete_takes_what_was_not_yet_recorded_with_it(sim: Simulation) -> None:
@@ -90,5 +90,5 @@ def test_a_delete_takes_what_was_not_yet_recorded_with_it(sim: Simulation) -> No
     app.pause("t")
     app.delete("t")
     sim.advance(5 * MINUTE)
-    assert app.store.load("t") is None
-    assert not app.store.list_executions("t", limit=10).items
+    assert app.container.store.load("t") is None
+    assert not app.container.store.list_executions("t", limit=10).items

@@ -71,7 +71,7 @@ def test_a_wrong_handler_is_still_what_is_reported() -> None:
 
 def test_a_function_stands_for_its_handler(app: App) -> None:
     """In app.create and in ctx.call; the stored task has the name."""
-    function = app.registry.get("tidy").function
+    function = app.container.registry.get("tidy").function
     with Simulation(app):
         assert app.create(handler=function).handler == "tidy"
         with pytest.raises(InvalidInput, match="handler: is the function 'unknown', which is not registered"):

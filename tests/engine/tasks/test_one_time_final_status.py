@@ -56,10 +56,10 @@ def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(
 
     @app.handler("work")
     def work(ctx: Context) -> None:
-        commit = app.store.commit
-        app.store.commit = fail  # type: ignore[assignment, method-assign]
+        commit = app.container.store.commit
+        app.container.store.commit = fail  # type: ignore[assignment, method-assign]
         ctx.progress("half way")
-        app.store.commit = commit  # type: ignore[method-assign]
+        app.container.store.commit = commit  # type: ignore[method-assign]
 
     def fail(*_arguments: object, **_named: object) -> None:
         raise StoreUnavailable("The store", "a short outage")

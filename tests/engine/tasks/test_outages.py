@@ -24,7 +24,7 @@ HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 @pytest.fixture
 def app() -> App:
     app = App(Settings())
-    app.registry.register("tick")(lambda: "tock")
+    app.container.registry.register("tick")(lambda: "tock")
     return app
 
 

@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def app() -> App:
     app = App(Settings())
-    app.registry.register("work")(lambda: "done")
+    app.container.registry.register("work")(lambda: "done")
     return app
 
 
@@ -77,7 +77,7 @@ def test_a_creation_that_races_a_deletion_creates_the_task(
 ) -> None:
     """If the existing task is deleted between being found and being edited, the draft becomes a new task."""
     sim.app.put(draft())
-    load, seen = app.store.load, list[str]()
+    load, seen = app.container.store.load, list[str]()
 
     def delete_after_first_load(task_id: str) -> VersionedTask | None:
         stored = load(task_id)
@@ -86,7 +86,7 @@ def test_a_creation_that_races_a_deletion_creates_the_task(
             app.delete("t")
         return stored
 
-    monkeypatch.setattr(app.store, "load", delete_after_first_load)
+    monkeypatch.setattr(app.container.store, "load", delete_after_first_load)
     task, is_new = sim.app.put(draft(title="New"))
     assert (is_new, task.title, app.get("t").title) == (True, "New", "New")
 

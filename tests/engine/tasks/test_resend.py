@@ -49,7 +49,7 @@ def test_dispatches_due_by_the_given_time_are_sent_again_without_an_edit(sim: Si
     sim.app.cancel("cancelled")
     before = {task.id: task for task in sim.app.tasks().items}
     sim.queue.purge()
-    assert sim.app.sweeper.resend(sim.now + timedelta(hours=1)) == 8
+    assert sim.app.container.sweeper.resend(sim.now + timedelta(hours=1)) == 8
     assert {task.id: task for task in sim.app.tasks().items} == before
     sim.advance(timedelta(minutes=10))
     assert run_ids == [f"soon-{n}" for n in range(8)]
@@ -59,8 +59,8 @@ def test_sending_again_duplicates_nothing(sim: Simulation, run_ids: list[str]) -
     """The queue has those dispatches already, so each task runs once however often they are sent."""
     create(sim, "soon", timedelta(minutes=1))
     for _ in range(3):
-        sim.app.sweeper.resend(sim.now + DAY)
+        sim.app.container.sweeper.resend(sim.now + DAY)
     sim.advance(timedelta(minutes=2))
-    sim.app.sweeper.resend(sim.now + DAY)
+    sim.app.container.sweeper.resend(sim.now + DAY)
     sim.advance(timedelta(minutes=2))
     assert run_ids == ["soon"]

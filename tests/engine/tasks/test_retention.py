@@ -35,8 +35,8 @@ def test_a_finished_task_is_purged_with_its_executions_after_its_retention(
     sim.advance(timedelta(minutes=3))
     with pytest.raises(NotFound):
         app.get(task.id)
-    assert app.store.load_execution(task.id, "20270101T000100Z") is None
-    assert app.store.next_wakeup() is None
+    assert app.container.store.load_execution(task.id, "20270101T000100Z") is None
+    assert app.container.store.next_wakeup() is None
 
 
 @pytest.mark.parametrize("retention", [None, timedelta(days=30)])

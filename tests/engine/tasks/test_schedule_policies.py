@@ -192,13 +192,13 @@ def test_the_sweep_records_what_was_decided_whatever_happens_to_the_task(sim: Si
 def _count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many executions each commit from now on writes."""
     writes: list[int] = []
-    real = app.store.commit
+    real = app.container.store.commit
 
     def commit(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
         writes.append(len(args[2]) if len(args) > 2 else 0)
         return real(*args, **more)
 
-    monkeypatch.setattr(app.store, "commit", commit)
+    monkeypatch.setattr(app.container.store, "commit", commit)
     return writes
 
 

@@ -41,13 +41,13 @@ def sim(app: App) -> Iterator[Simulation]:
 def sweep_starts(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | None]:
     """Where each sweep began."""
     starts: list[datetime | None] = []
-    ask: Callable[..., Page[Task]] = sim.app.store.list_due_tasks
+    ask: Callable[..., Page[Task]] = sim.app.container.store.list_due_tasks
 
     def record(*args: Any, **named: Any) -> Page[Task]:
         starts.append(named.get("since"))
         return ask(*args, **named)
 
-    monkeypatch.setattr(sim.app.store, "list_due_tasks", record)
+    monkeypatch.setattr(sim.app.container.store, "list_due_tasks", record)
     return starts
 
 
@@ -56,9 +56,9 @@ def test_a_sweep_begins_a_margin_before_the_first_task_that_the_last_one_found(
 ) -> None:
     """Firestore has to skip every index entry that was deleted since about an hour before."""
     began = sim.now
-    sim.app.sweeper.sweep()
+    sim.app.container.sweeper.sweep()
     sim.clock.move_to(began + 3 * MINUTE)
-    sim.app.sweeper.sweep()
+    sim.app.container.sweeper.sweep()
     assert sweep_starts == [None, began - GRACE - COMMIT_MARGIN]
 
 
@@ -68,7 +68,7 @@ def test_a_task_that_stays_overdue_holds_the_front_back(sim: Simulation, sweep_s
     sim.queue.purge()
     for minutes in (5, 8, 11):
         sim.clock.move_to(task.created_at + minutes * MINUTE)
-        assert sim.app.sweeper.sweep().examined == 1
+        assert sim.app.container.sweeper.sweep().examined == 1
     assert sweep_starts == [None, *[task.created_at + MINUTE - COMMIT_MARGIN] * 2]
 
 
@@ -77,10 +77,10 @@ def test_a_full_sweep_follows_now_and_then(
     sim: Simulation, sweep_starts: list[datetime | None], monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """Whatever put a task behind the front, it is found within `FULL_SWEEP_INTERVAL`."""
-    sim.app.sweeper.sweep()
+    sim.app.container.sweeper.sweep()
     at = sim.now + (FULL_SWEEP_INTERVAL if change == "an interval later" else -MINUTE)
     monkeypatch.setattr(sim.clock, "now", lambda: at)
-    sim.app.sweeper.sweep()
+    sim.app.container.sweeper.sweep()
     assert sweep_starts == [None, None]
 
 
@@ -90,10 +90,10 @@ def test_what_is_overdue_when_it_is_committed_is_found_by_the_next_sweep(
     """An overdue task that is edited stands at its edit, where no sweep has been, and not at its past instant."""
     task = sim.app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now + MINUTE))
     sim.clock.move_to(sim.now + 8 * MINUTE)
-    sim.app.sweeper.sweep()
+    sim.app.container.sweeper.sweep()
     edited = sim.app.update(task.id, title="Edited")
     sim.queue.purge()
     assert edited.wake_at == sim.now
     sim.clock.move_to(sim.now + MINUTE)
-    assert sim.app.sweeper.sweep().dispatched == 1
+    assert sim.app.container.sweeper.sweep().dispatched == 1
     assert sweep_starts[-1] is not None

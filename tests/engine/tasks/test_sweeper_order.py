@@ -80,11 +80,11 @@ def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulat
     """While the queue is down, a sweep leaves the mark of a call whose end its parent does not know yet."""
     make(app, sim, "parent", handler="whole")
     sim.queue.deliver_due()
-    (call,) = app.child_tasks.children("parent")
-    stored = app.store.load(call.id)
+    (call,) = app.container.child_tasks.children("parent")
+    stored = app.container.store.load(call.id)
     assert stored
     assert stored.task.has_ended
-    app.store.commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored.version)
+    app.container.store.commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored.version)
     notified: list[str] = []
 
     def fail(task: Any) -> None:  # noqa: ANN401 - a task
@@ -92,7 +92,7 @@ def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulat
         raise ConnectionError("the queue is down")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app.child_tasks, "notify_parent", fail)
+        patch.setattr(app.container.child_tasks, "notify_parent", fail)
         sim.clock.advance(MINUTE)
         app.sweep()
     assert notified == [call.id]
@@ -122,4 +122,4 @@ def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
     monkeypatch.undo()
     assert app.get("it").has_ended
     sim.advance(DAY + 2 * MINUTE)
-    assert app.store.load("it") is None
+    assert app.container.store.load("it") is None

@@ -113,7 +113,7 @@ def test_the_calls_of_the_previous_task_are_cancelled_beside_the_new_ones(app: A
         if verb == "delete":
             store.purge("job")
         restart(app, sim, verb)
-        app.child_tasks.cancel_descendants(stored.task)
+        app.container.child_tasks.cancel_descendants(stored.task)
         assert call_statuses(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
 
 
@@ -129,7 +129,7 @@ def test_a_recreated_task_keeps_its_new_position_at_a_lock(app: App, sim: Simula
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
         wait_lists.append(lock_wait_list(sim))
-        app.locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
+        app.container.locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
         wait_lists.append(lock_wait_list(sim))
 
     create(app, sim, id="holder", handler="hold", lock_key="k")

@@ -145,10 +145,10 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
 def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
     """A worker at the store holds its token, and not even an admin who knows it may use it through the API."""
     world.offer("a")
-    (claim,) = world.sim.app.worker_claims.claim(WorkerFilter("gpu"))
+    (claim,) = world.sim.app.container.worker_claims.claim(WorkerFilter("gpu"))
     run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
     assert {world.report(who, verb, run, claim.lease_token).status_code for verb in VERBS} == {409}
-    assert world.sim.app.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until
+    assert world.sim.app.container.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until
 
 
 def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None:
@@ -187,7 +187,7 @@ def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None
 
 def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, int]]:
     """Use a string as every kind of credential of a request; yield the kind, and the response."""
-    tasks = world.sim.app.store.list_tasks(TaskQuery(), limit=100).items
+    tasks = world.sim.app.container.store.list_tasks(TaskQuery(), limit=100).items
     runs = [f"/v1/tasks/{task.id}/executions/{run.execution_id}" for task in tasks for run in task.runs if run.lease]
     assert len(runs) == 3, "the executor's, and two workers'"
     for run in runs:
@@ -204,7 +204,7 @@ def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, i
 def _readable_strings(sim: Simulation) -> set[str]:
     """Return every string, of any depth, in the documents that the Firestore rules let their owner read."""
     documents: list[Any] = []
-    for task in sim.app.store.list_tasks(TaskQuery(owner="ada"), limit=100).items:
+    for task in sim.app.container.store.list_tasks(TaskQuery(owner="ada"), limit=100).items:
         documents.append(task.to_wire())
         documents += [each.to_wire() for each in sim.app.executions(task.id, limit=100).items]
     documents += [each.to_wire() for each in sim.app.inbox("ada", limit=100).items]

@@ -144,7 +144,8 @@ def test_who_holds_the_lock(call: Call, create: Callable[..., Task], sim: Simula
     assert claim["task"]["id"] == holder.id
     sim.advance(timedelta(minutes=1, seconds=30))
     found = {
-        shown: explain_task(app.store, app.clock, app.get(waiter.id), shows_holders=shown) for shown in (True, False)
+        shown: explain_task(app.container.store, app.container.clock, app.get(waiter.id), shows_holders=shown)
+        for shown in (True, False)
     }
     assert {each.findings[0].reason for each in found.values()} == {Reason.WAITING_FOR_LOCK}
     assert holder.id in found[True].summary

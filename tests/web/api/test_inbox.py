@@ -20,13 +20,13 @@ __all__ = ["roles"]
 def message(roles: RoleHarness) -> Message:
     """A message in Ada's inbox, beside another one."""
     sim: Simulation = roles.sim
-    stored = sim.app.store.load(roles.task("ada"))
+    stored = sim.app.container.store.load(roles.task("ada"))
     assert stored is not None
     made = [
         Message(id=key, owner="ada", task_id=stored.task.id, execution_id="e", title=key, body="", created_at=NOW)
         for key in ("m1", "m2")
     ]
-    sim.app.store.commit(stored.task, stored.version, (), made)
+    sim.app.container.store.commit(stored.task, stored.version, (), made)
     return made[0]
 
 

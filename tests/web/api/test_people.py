@@ -47,7 +47,7 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
     assert call("DELETE", "/v1/people/ada").status_code == 204
     assert call("GET", "/v1/people/ada").status_code == 404
     assert call("DELETE", "/v1/people/ada").status_code == 404
-    assert sim.app.store.records.load(ContactSecrets, "ada") is None
+    assert sim.app.container.store.records.load(ContactSecrets, "ada") is None
 
 
 @pytest.mark.parametrize(
@@ -167,24 +167,24 @@ def test_a_webhooks_secret_is_shown_once(call: Call, sim: Simulation, caplog: py
     assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
     assert "webhookSecret" not in call("PUT", "/v1/people/ada", {**ADA, "name": "A"}).get_json()
     assert secret not in call("GET", "/v1/people/ada").text
-    stored = sim.app.store.records.load(Person, "ada")
+    stored = sim.app.container.store.records.load(Person, "ada")
     assert stored is not None
     assert secret not in stored.record.to_stored_json()
     assert secret not in caplog.text
-    assert sim.app.people.webhook_secrets.current("ada") == (secret,)
+    assert sim.app.container.people.webhook_secrets.current("ada") == (secret,)
     other = call("PUT", "/v1/people/ada", {**ADA, "webhook": {"url": "https://example.org/"}}).get_json()
-    assert sim.app.people.webhook_secrets.current("ada") == (other["webhookSecret"],) != (secret,)
+    assert sim.app.container.people.webhook_secrets.current("ada") == (other["webhookSecret"],) != (secret,)
 
 
 def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Simulation) -> None:
     """So that a receiver can change it without losing a message; two are the most."""
     old = call("PUT", "/v1/people/ada", ADA).get_json()["webhookSecret"]
     new = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
-    assert sim.app.people.webhook_secrets.current("ada") == (new, old)
+    assert sim.app.container.people.webhook_secrets.current("ada") == (new, old)
     newest = call("POST", "/v1/people/ada/webhook/rotate").get_json()["webhookSecret"]
-    assert sim.app.people.webhook_secrets.current("ada") == (newest, new)
+    assert sim.app.container.people.webhook_secrets.current("ada") == (newest, new)
     sim.advance(timedelta(days=1))
-    assert sim.app.people.webhook_secrets.current("ada") == (newest,)
+    assert sim.app.container.people.webhook_secrets.current("ada") == (newest,)
     call("PUT", "/v1/people/ada", {})
     assert call("POST", "/v1/people/ada/webhook/rotate").status_code == 400
 
@@ -192,7 +192,7 @@ def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Si
 def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
     """A dead token, webhook or address is dropped, and only if the person has not changed it meanwhile."""
     call("PUT", "/v1/people/ada", {**ADA, "email": {"address": "ada@example.com", "verified": True}})
-    people = sim.app.people
+    people = sim.app.container.people
     people.remove_device("ada", "other")
     people.remove_webhook("ada", "https://example.org/")
     people.reject_address("ada", "eve@example.com")

@@ -261,7 +261,7 @@ def test_a_call_that_exists_needs_no_room(open_limited_api: Callable[..., RoleHa
     """A process that died after it had made a call makes it again: it is the same call, although the quota is full."""
     roles, task_id, _ = wait_for_room(open_limited_api)
     (call,) = roles.sim.app.tree(task_id).children
-    assert not roles.sim.app.child_tasks.create(call.task)
+    assert not roles.sim.app.container.child_tasks.create(call.task)
 
 
 def test_the_trees_of_servers_are_not_limited(

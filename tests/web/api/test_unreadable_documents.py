@@ -43,9 +43,9 @@ def test_a_request_for_an_unreadable_document_is_answered_plainly(  # noqa: PLR0
     """A problem that names the document and says what to do, with nothing of its content; no trace in the log."""
     task = sim.app.create(**greeting, id="t")
     if kind == "newer":
-        stored = sim.app.store.load("t")
+        stored = sim.app.container.store.load("t")
         assert stored
-        sim.app.store.commit(task.model_copy(update={"schema_version": 7}), stored.version)
+        sim.app.container.store.commit(task.model_copy(update={"schema_version": 7}), stored.version)
     else:
 
         def load(_: SqliteStore, task_id: str) -> None:

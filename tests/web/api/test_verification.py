@@ -63,10 +63,10 @@ class Mailbox:
 def mailbox(roles: RoleHarness) -> Iterator[Mailbox]:
     """What the app sends by mail; Ada has an address that is not verified."""
     mailbox = Mailbox()
-    roles.sim.app.__dict__["mail_sender"] = mailbox
+    roles.sim.app.container.__dict__["mail_sender"] = mailbox
     put(roles, "ada@example.com")
     yield mailbox
-    roles.sim.app.__dict__.pop("mail_sender", None)
+    roles.sim.app.container.__dict__.pop("mail_sender", None)
 
 
 def put(roles: RoleHarness, address: str, owner: str = "ada") -> None:
@@ -206,7 +206,7 @@ def test_nobody_else_has_mails_sent_or_confirms(roles: RoleHarness, mailbox: Mai
 def test_the_store_has_hashes(roles: RoleHarness, mailbox: Mailbox) -> None:
     """Neither the code nor the link can be read in it."""
     start(roles)
-    stored = roles.sim.app.store.records.load(ContactSecrets, "ada")
+    stored = roles.sim.app.container.store.records.load(ContactSecrets, "ada")
     assert stored is not None
     text = stored.record.to_stored_json() + roles.ask("ada", "GET", "/v1/people/ada").text
     assert mailbox.code not in text
@@ -221,7 +221,7 @@ def test_a_mail_that_cannot_be_sent(roles: RoleHarness, mailbox: Mailbox) -> Non
     roles.sim.advance(timedelta(minutes=1))
     mailbox.error = DeliveryDelayed("The mail server", "it does not answer")
     assert start(roles) == 503
-    roles.sim.app.__dict__["mail_sender"] = None
+    roles.sim.app.container.__dict__["mail_sender"] = None
     roles.sim.advance(timedelta(minutes=1))
     assert start(roles) == 503
     assert start(roles, "admin", "nobody") == 404
@@ -230,7 +230,7 @@ def test_a_mail_that_cannot_be_sent(roles: RoleHarness, mailbox: Mailbox) -> Non
 @pytest.mark.usefixtures("mailbox")
 def test_an_unsubscribe_link_ends_mails_of_its_category(roles: RoleHarness) -> None:
     """One click, without a credential, as often as you like; opening it changes nothing; other channels stay."""
-    url = roles.sim.app.unsubscribe_links.make("https://x.example", "ada", Category.REMINDER)
+    url = roles.sim.app.container.unsubscribe_links.make("https://x.example", "ada", Category.REMINDER)
     path = url.removeprefix("https://x.example")
     assert "Unsubscribe" in roles.ask(None, "GET", path).text
     assert roles.ask("ada", "GET", "/v1/people/ada").get_json()["channels"] == {}
@@ -242,7 +242,7 @@ def test_an_unsubscribe_link_ends_mails_of_its_category(roles: RoleHarness) -> N
         }
     for forged in (path[:-1], path.replace(".", "x"), path.rpartition(".")[0] + "." + "A" * 43, path[:-2] + "é"):
         assert roles.ask(None, "POST", forged).status_code == 404
-    nobody = roles.sim.app.unsubscribe_links.make("", "nobody", Category.REPORT)
+    nobody = roles.sim.app.container.unsubscribe_links.make("", "nobody", Category.REPORT)
     assert roles.ask(None, "POST", nobody).status_code == 200
 
 
@@ -250,10 +250,10 @@ def test_links_outlive_the_secret(roles: RoleHarness, mailbox: Mailbox) -> None:
     """Another process, with another secret, honours links of both kinds."""
     app = roles.sim.app
     start(roles)
-    link = app.unsubscribe_links.make("", "ada", Category.REPORT)
-    app.__dict__.pop("unsubscribe_links")
-    app.__dict__.pop("email_verification", None)
-    assert app.unsubscribe_links.make("", "ada", Category.REPORT) == link
+    link = app.container.unsubscribe_links.make("", "ada", Category.REPORT)
+    app.container.__dict__.pop("unsubscribe_links")
+    app.container.__dict__.pop("email_verification", None)
+    assert app.container.unsubscribe_links.make("", "ada", Category.REPORT) == link
     assert roles.ask(None, "POST", link).status_code == 200
     assert roles.ask(None, "POST", mailbox.link).status_code == 200
 
@@ -266,7 +266,7 @@ def test_the_public_function_serves_links_and_nothing_else(roles: RoleHarness, m
     assert client.get(urlsplit(feed).path).status_code == 200
     assert client.get(mailbox.link).status_code == 200
     assert client.post(mailbox.link).status_code == 200
-    assert client.post(roles.sim.app.unsubscribe_links.make("", "ada", Category.REPORT)).status_code == 200
+    assert client.post(roles.sim.app.container.unsubscribe_links.make("", "ada", Category.REPORT)).status_code == 200
     links = [each.name for each in OPERATIONS if each.is_link]
     assert links == [
         *("show_verify_link", "follow_verify_link", "show_unsubscribe_link", "follow_unsubscribe_link", "get_feed")
@@ -280,7 +280,7 @@ def test_the_public_function_serves_links_and_nothing_else(roles: RoleHarness, m
 def test_what_firebase_has_verified_is_verified(simulate: Callable[..., Simulation]) -> None:
     """Where that is configured: it is the default of a user's own address, and needs no mail; nobody else's is."""
     sim = simulate(access=Access(open=True))
-    people = sim.app.people
+    people = sim.app.container.people
     spec = PersonSpec(email=EmailContact(address="Ada@example.com"))
     assert people.put("ada", spec, proven_address="ada@example.com").person.verified_address == "Ada@example.com"
     other = PersonSpec(email=EmailContact(address="eve@example.com"))

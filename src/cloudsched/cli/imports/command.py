@@ -122,7 +122,7 @@ def _import(  # noqa: PLR0913 - one for each option
     app = load_app(handlers, or_examples=False).app
     found = _read(file, read)
     refusals, notes = [*found.refusals], [*found.notes]
-    choice = HandlerChoice(app.registry, [_split_map(each) for each in maps], handler, owner)
+    choice = HandlerChoice(app.container.registry, [_split_map(each) for each in maps], handler, owner)
     try:
         declared = app.declared_tasks(f"import:{kind}:{name or ''}", "the file")
         changes: list[Change] = []
@@ -162,8 +162,8 @@ def _require_only_time(app: App, job: Job) -> None:
     from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - likewise
 
     if isinstance(job.schedule, str):
-        now, zone = app.clock.now(), job.timezone or "UTC"
-        read = read_schedule(job.schedule, now=now, timezone=zone, default_time=app.settings.default_time)
+        now, zone = app.container.clock.now(), job.timezone or "UTC"
+        read = read_schedule(job.schedule, now=now, timezone=zone, default_time=app.container.settings.default_time)
         if read.title:
             raise Refusal(f"its schedule {job.schedule[:60]!r} has words that are no time: {read.title[:60]!r}")
 

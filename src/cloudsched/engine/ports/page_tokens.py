@@ -24,6 +24,17 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+MAX_PAGE = 500
+"""The most items of one page."""
+
+
+def check_page_size(limit: int) -> int:
+    """Return the size of a page. Raises InvalidInput if it is too large, or not positive."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput("pageSize", f"is {limit}", f"Give a number from 1 to {MAX_PAGE}.")
+    return limit
+
+
 def make_token(query: object, at: datetime, key: str) -> str:
     """Return the token of the page after the item with this sort instant and id."""
     content = json.dumps([_fingerprint(query), at.astimezone(UTC).isoformat(), key], separators=(",", ":"))

@@ -10,12 +10,11 @@ workers at the store) cannot be renewed, released or ended through it.
 
 from __future__ import annotations
 
-import copy
 import hmac
 import logging
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.documents.outcome import Done
@@ -41,31 +40,40 @@ log = logging.getLogger(__name__)
 _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimCaller:
+    """Who renews, releases and ends claims, and which of them it may."""
+
+    subject: str | None = None
+    """Who calls through the API; None for code in this process."""
+    authorize: Callable[[Task, str | None], None] = lambda *_: None
+    """Called with each task before its claim is changed, and with the queue that it was claimed from; if there is no
+    such claim, with the task's own queue. What it raises is raised."""
+    can_end_others: bool = False
+    """Whether it may end claims that other API callers made, if it has their tokens."""
+
+
+THIS_PROCESS = ClaimCaller()
+
+
 class WorkerClaims:
     """Claims offered work for workers, and renews, releases and ends their claims."""
 
-    def __init__(self, engine: EngineContext, work_queue: WorkQueue, attempt_runner: AttemptRunner) -> None:
+    def __init__(
+        self,
+        engine: EngineContext,
+        work_queue: WorkQueue,
+        attempt_runner: AttemptRunner,
+        caller: ClaimCaller = THIS_PROCESS,
+    ) -> None:
         self._engine = engine
         self._work_queue = work_queue
         self._attempt_runner = attempt_runner
-        self._check: Callable[[Task, str | None], None] | None = None
-        self._caller: str | None = None
-        self._can_end_others = False
+        self._caller = caller
 
-    def with_authorization(
-        self, check: Callable[[Task, str | None], None], caller: str | None = None, *, can_end_others: bool = False
-    ) -> Self:
-        """Return a copy for one caller.
-
-        Args:
-            check: Called with each task before its claim is changed, and with the queue that it was claimed from; if
-                there is no such claim, with the task's own queue. What it raises is raised.
-            caller: Who calls through the API; None for code in this process.
-            can_end_others: Whether the caller may end claims that other API callers made, if it has their tokens.
-        """
-        twin = copy.copy(self)
-        twin._check, twin._caller, twin._can_end_others = check, caller, can_end_others  # noqa: SLF001 - its own class
-        return twin
+    def for_caller(self, caller: ClaimCaller) -> WorkerClaims:
+        """Return the claims as one caller may change them."""
+        return WorkerClaims(self._engine, self._work_queue, self._attempt_runner, caller)
 
     @property
     def competitors(self) -> int:
@@ -140,7 +148,7 @@ class WorkerClaims:
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._attempt_runner.claimed_run(stored, run)
-        report = replace(report, progress=report.progress or run.progress, ended_by=self._caller)
+        report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
         finished = claimed_run.finish(report, self._engine.random)
         self._dispatch_after_finish(claimed_run, run, finished)
         return finished or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
@@ -181,8 +189,7 @@ class WorkerClaims:
             queue = run.lease.queue
         else:
             run, queue = None, stored.task.pull.queue if stored.task.pull else None
-        if self._check is not None:
-            self._check(stored.task, queue)
+        self._caller.authorize(stored.task, queue)
         if run is None and stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
         return stored, run
@@ -191,8 +198,8 @@ class WorkerClaims:
         """Return whether the token is this lease's and the caller is the one that claimed it, or may end it anyway."""
         if lease.worker is None or not hmac.compare_digest(lease.token_hash, lease_fingerprint(lease_token)):
             return False
-        is_foreign_but_allowed = is_end and self._can_end_others and lease.claimed_by is not None
-        return lease.claimed_by == self._caller or is_foreign_but_allowed
+        is_foreign_but_allowed = is_end and self._caller.can_end_others and lease.claimed_by is not None
+        return lease.claimed_by == self._caller.subject or is_foreign_but_allowed
 
     def _replay_of_finished(self, task: Task, execution_id: str, token_hash: str) -> Task:
         """Return the task if the caller has ended this claim before. Raises LeaseLost if it has not, or NotFound."""
@@ -200,9 +207,9 @@ class WorkerClaims:
             raise NotFound("task", task.id)
         run, record = task.find_run(execution_id), self._engine.store.load_execution(task.id, execution_id)
         attempts = (*(run.attempts if run else ()), *(record.attempts if record else ()))
-        was_released = run is not None and (run.released_claim, run.released_by) == (token_hash, self._caller)
+        was_released = run is not None and (run.released_claim, run.released_by) == (token_hash, self._caller.subject)
         was_ended = any(
-            (each.claim, each.ended_by) == (token_hash, self._caller) and each.status is not _LEASE_EXPIRED
+            (each.claim, each.ended_by) == (token_hash, self._caller.subject) and each.status is not _LEASE_EXPIRED
             for each in attempts
         )
         if not was_released and not was_ended:
@@ -213,7 +220,7 @@ class WorkerClaims:
         return task
 
     def _release(self, claimed_run: ClaimedRun, run: Run, progress: Sequence[ProgressNote], reason: str) -> Task | None:
-        released = claimed_run.release(progress, reason, self._caller)
+        released = claimed_run.release(progress, reason, self._caller.subject)
         if released is not None:
             self._dispatch_after_finish(claimed_run, run, released)
         return released

@@ -129,7 +129,7 @@ class DeclaredTasks:
             self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
-        guarded = self._scheduler.with_authorization(self._require_marked)
+        guarded = self._scheduler.authorized_by(self._require_marked)
         if change.action is Action.CREATE:
             draft = self._read_draft(change.fields, self._clock.now())
             try:
@@ -141,7 +141,7 @@ class DeclaredTasks:
             guarded.update(change.task_id, change.fields)
         elif change.action is Action.RESUME:
             with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
-                self._scheduler.with_authorization(self._require_paused_as_gone).resume(change.task_id)
+                self._scheduler.authorized_by(self._require_paused_as_gone).resume(change.task_id)
         elif change.action is Action.DELETE:
             with suppress(NotFound):  # another apply was first
                 guarded.delete(change.task_id)

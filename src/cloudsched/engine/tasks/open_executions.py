@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.ports.store import Page
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +18,24 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.engine_context import EngineContext
+
+
+def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
+    """Return a page of a task's executions, the latest first; open ones are on the first page."""
+    page = engine.store.list_executions(task.id, limit=limit, page_token=page_token)
+    return page if page_token else merge_open_runs(task, page)
+
+
+def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Execution:
+    """Return one execution, open or finished. Raises NotFound."""
+    run = task.find_run(execution_id)
+    if run and (run.lease or run.suspension):
+        return open_run_as_execution(task, run, engine.archive.load(task.id, run) if run.steps else ())
+    execution = engine.store.load_execution(task.id, execution_id)
+    if execution is None:
+        raise NotFound("execution", execution_id)
+    return engine.archive.load_execution(execution)
 
 
 def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:

@@ -7,13 +7,12 @@ as deferred, and the sweep sends what is missing.
 
 from __future__ import annotations
 
-import copy
 import logging
 import secrets
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.json_limits import to_json_value
@@ -56,22 +55,26 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Creates, reads, changes and deletes tasks."""
+    """Creates, reads, changes and deletes tasks.
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+    Args:
+        engine: What the engine's parts work with.
+        child_tasks: The tasks that handlers call.
+        authorize: Called with each task before it is returned or changed. If it raises, that is raised, and the task is
+            not changed. A change is checked against exactly the state that it replaces, even if others change the task
+            at the same time.
+    """
+
+    def __init__(
+        self, engine: EngineContext, child_tasks: ChildTasks, authorize: Callable[[Task], None] = lambda _: None
+    ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
-        self._check: Callable[[Task], None] | None = None
+        self._authorize = authorize
 
-    def with_authorization(self, check: Callable[[Task], None]) -> Self:
-        """Return a copy that calls `check` with each task before it returns or changes it.
-
-        If `check` raises, that is raised, and the task is not changed. A change is checked against exactly the state
-        that it replaces, even if others change the task at the same time.
-        """
-        twin = copy.copy(self)
-        twin._check = check  # noqa: SLF001 - its own class
-        return twin
+    def authorized_by(self, authorize: Callable[[Task], None]) -> Scheduler:
+        """Return the scheduler for another caller."""
+        return Scheduler(self._engine, self._child_tasks, authorize)
 
     def create(
         self,
@@ -323,8 +326,7 @@ class Scheduler:
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
-        if self._check is not None:
-            self._check(stored.task)
+        self._authorize(stored.task)
         return stored
 
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:

@@ -46,7 +46,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         return [create(0)]
     room = len(contents)
     if caller.visible_owner is not None:
-        room = app.quotas.count_room(caller.visible_owner, room)
+        room = app.container.quotas.count_room(caller.visible_owner, room)
     with ThreadPoolExecutor(min(MAX_THREADS, len(contents)), thread_name_prefix="batch") as threads:
         context = copy_context()
 

@@ -164,7 +164,7 @@ def mark_message_read(call: ApiCall) -> Response:
     """
     owner, key = call.path["owner"], call.path["messageId"]
     call.caller.require_inbox(owner)
-    message = call.app.store.inbox.mark_read(owner, key, call.app.clock.now())
+    message = call.app.container.store.inbox.mark_read(owner, key, call.app.container.clock.now())
     if message is None:
         raise NotFound("message", key)
     return json_response(message.to_wire())
@@ -178,5 +178,5 @@ def count_unread_messages(call: ApiCall) -> Response:
     """
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
-    unread = call.app.store.inbox.count_unread(owner, MAX_UNREAD)
+    unread = call.app.container.store.inbox.count_unread(owner, MAX_UNREAD)
     return json_response(responses.UnreadCount(unread=unread).to_wire())

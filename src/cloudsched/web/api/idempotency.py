@@ -78,7 +78,7 @@ def create_or_edit(
     if key is not None and requested_id is not None:
         hint = "A request with an id is already safe to repeat; omit one of the two."
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
-    if key is not None and not app.registry.derives_id(content.get("handler")):  # such an id is a better key
+    if key is not None and not app.container.registry.derives_id(content.get("handler")):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
         return app.put(draft, mark=_hash(content), authority=caller.authority, refusal=refusal)

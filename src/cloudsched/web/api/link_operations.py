@@ -59,7 +59,7 @@ def follow_verify_link(call: ApiCall) -> Response:
     """
     read_body(call.request)
     try:
-        call.app.email_verification.confirm_link(call.path["linkToken"])
+        call.app.container.email_verification.confirm_link(call.path["linkToken"])
     except NotFound:
         return _page("Not confirmed", f"{_OVER} Have another mail sent.", status=404)
     return _page("Confirmed", "This address is yours. You can close this page.")
@@ -100,7 +100,7 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
     """
     read_body(call.request)
     try:
-        category = call.app.unsubscribe_links.follow(call.path["linkToken"])
+        category = call.app.container.unsubscribe_links.follow(call.path["linkToken"])
     except NotFound:
         return _page("Not unsubscribed", _OVER, status=404)
     return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")

@@ -28,7 +28,7 @@ def get_person(call: ApiCall) -> Response:
 
     Secrets are left out.
     """
-    return json_response(_person_to_json(call.app.people.get(read_owner(call))))
+    return json_response(_person_to_json(call.app.container.people.get(read_owner(call))))
 
 
 @operation(
@@ -52,7 +52,7 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     proven = _find_proven_address(call, owner)
     if proven is not None and "email" not in body.model_fields_set:
         body = body.model_copy(update={"email": EmailContact(address=proven)})
-    saved = call.app.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN, proven_address=proven)
+    saved = call.app.container.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN, proven_address=proven)
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
     return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
 
@@ -76,8 +76,8 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """
     owner = read_owner(call)
     if query.everything == "true":
-        return task_response(call.app.person_jobs.erase(owner), 202)
-    call.app.people.delete(owner)
+        return task_response(call.app.container.person_jobs.erase(owner), 202)
+    call.app.container.people.delete(owner)
     return Response(status=204)
 
 
@@ -98,11 +98,11 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`; as long as there is a
     `nextPageToken`, repeat the request with it, and put the texts together. An export is kept for an hour.
     """
-    export = call.app.person_jobs.export(read_owner(call))
+    export = call.app.container.person_jobs.export(read_owner(call))
     if isinstance(export, Task):
         return task_response(export, 202)
     number = int(query.page_token or 0)
-    text = call.app.person_jobs.read_part(export, number)
+    text = call.app.container.person_jobs.read_part(export, number)
     follow = str(number + 1) if number + 1 < export.cursor.parts else None
     return json_response(ExportPage(text=text, next_page_token=follow).to_wire())
 
@@ -124,10 +124,10 @@ def verify_email(call: ApiCall) -> Response:
     """
     owner = read_owner(call)
     app = call.app
-    if (proven := _find_proven_address(call, owner)) is not None and app.people.verify_address(owner, proven):
+    if (proven := _find_proven_address(call, owner)) is not None and app.container.people.verify_address(owner, proven):
         return json_response(VerificationStatus(address=proven, verified=True).to_wire(), 202)
-    address = app.email_verification.start(owner, _find_public_root(call))
-    is_verified = app.people.get(owner).verified_address == address
+    address = app.container.email_verification.start(owner, _find_public_root(call))
+    is_verified = app.container.people.get(owner).verified_address == address
     return json_response(VerificationStatus(address=address, verified=is_verified).to_wire(), 202)
 
 
@@ -146,9 +146,9 @@ def confirm_email(call: ApiCall, body: bodies.ConfirmRequest) -> Response:
     A code has five tries and an hour.
     """
     owner = read_owner(call)
-    call.app.people.get(owner)
-    call.app.email_verification.confirm_code(owner, body.code.strip())
-    return json_response(_person_to_json(call.app.people.get(owner)))
+    call.app.container.people.get(owner)
+    call.app.container.email_verification.confirm_code(owner, body.code.strip())
+    return json_response(_person_to_json(call.app.container.people.get(owner)))
 
 
 @operation(
@@ -165,7 +165,7 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
     It is shown only here. For a day, messages are signed with the previous one as well.
     """
     return json_response(
-        WebhookSecret(webhook_secret=call.app.people.rotate_webhook_secret(read_owner(call))).to_wire()
+        WebhookSecret(webhook_secret=call.app.container.people.rotate_webhook_secret(read_owner(call))).to_wire()
     )
 
 
@@ -183,11 +183,11 @@ def _person_to_json(person: Person) -> dict[str, Any]:
 
 def _find_proven_address(call: ApiCall, owner: str) -> str | None:
     """Return the address that Firebase has verified for this caller, if the caller is the person and it counts here."""
-    counts = call.app.settings.access.firebase_email and call.caller.owner == owner
+    counts = call.app.container.settings.access.firebase_email and call.caller.owner == owner
     return call.caller.verified_email if counts else None
 
 
 def _find_public_root(call: ApiCall) -> str | None:
     """Return what links in mails begin with; what the request says about it counts on a developer's machine only."""
-    settings = call.app.settings
+    settings = call.app.container.settings
     return settings.public_url or (None if settings.is_deployed else call.request.url_root.rstrip("/"))

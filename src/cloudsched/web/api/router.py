@@ -67,7 +67,7 @@ class Api:
         """Return the response to a request; errors become problem documents."""
         origins: tuple[str, ...] = ()
         try:
-            origins = self._app.settings.access.origins
+            origins = self._app.container.settings.access.origins
             response = cors.respond_to_preflight(request, origins) or self._handle_checked(request, origins)
         except (CloudschedError, HTTPException) as error:
             response = render_problem(error)
@@ -90,7 +90,7 @@ class Api:
         app = self._authorized_app(visibility, operation)
         call = ApiCall(app, caller, visibility, request, dict(path), _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
-        with self._app.tracer.span(operation.name, **shown):
+        with self._app.container.tracer.span(operation.name, **shown):
             try:
                 return self._run_operation(operation, call, query)
             except NotFound:
@@ -108,7 +108,7 @@ class Api:
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
             return ANONYMOUS_ADMIN
-        caller = authenticator_for(self._app.settings).authenticate(request)
+        caller = authenticator_for(self._app.container.settings).authenticate(request)
         caller.require(operation.right)
         return caller
 

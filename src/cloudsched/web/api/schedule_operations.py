@@ -31,10 +31,10 @@ def preview_schedule(call: ApiCall) -> Response:
     local time.
     """
     content = call.read_content()
-    now = call.app.clock.now()
+    now = call.app.container.clock.now()
     read = None
     if has_schedule_text(content):
-        read = read_schedule_field(content, now=now, default_time=call.app.settings.default_time)
+        read = read_schedule_field(content, now=now, default_time=call.app.container.settings.default_time)
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         content.pop("timezone", None)
     body = validate(bodies.PreviewRequest, content)

@@ -21,7 +21,7 @@ def healthz(call: ApiCall) -> Response:
 
     Liveness. Also reports the state of the circuit breakers to other services.
     """
-    return json_response(Health(status="ok", circuits=call.app.circuits).to_wire())
+    return json_response(Health(status="ok", circuits=call.app.container.circuits).to_wire())
 
 
 @operation("GET", "/readyz", "Service", right=None, response_schema="Health")
@@ -30,9 +30,9 @@ def readyz(call: ApiCall) -> Response:
 
     Readiness. 503 if the store cannot be reached or the API is not configured.
     """
-    authenticator_for(call.app.settings)
-    call.app.store.check()
-    return json_response(Health(status="ready", circuits=call.app.circuits).to_wire())
+    authenticator_for(call.app.container.settings)
+    call.app.container.store.check()
+    return json_response(Health(status="ready", circuits=call.app.container.circuits).to_wire())
 
 
 @operation("GET", "/openapi.json", "Service", right=None, response_schema="OpenApi")
@@ -57,7 +57,7 @@ def reference(call: ApiCall) -> Response:
 
 def _public_handlers(call: ApiCall) -> tuple[str, ...] | None:
     """Return the names of the app's handlers if the API is open to the caller, else None."""
-    settings = call.app.settings
+    settings = call.app.container.settings
     if settings.access.is_configured or not is_open_to(settings, call.request):
         return None
-    return tuple(sorted(handler.name for handler in call.app.registry))
+    return tuple(sorted(handler.name for handler in call.app.container.registry))

@@ -178,4 +178,6 @@ def explain_task(call: ApiCall) -> Response:
     """
     shows_holders = call.caller.visible_owner is None
     app, task = call.app, call.app.get(call.task_id)
-    return json_response(explain.explain_task(app.store, app.clock, task, shows_holders=shows_holders).to_wire())
+    return json_response(
+        explain.explain_task(app.container.store, app.container.clock, task, shows_holders=shows_holders).to_wire()
+    )

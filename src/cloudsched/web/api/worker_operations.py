@@ -16,6 +16,7 @@ from cloudsched.domain.transitions.finish import FAILURE_STATUSES, AttemptReport
 from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
+from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
@@ -70,7 +71,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
         claimed_by=call.caller.subject,
         includes_code_calls=call.caller.role is not Role.USER,
     )
-    claims = call.app.worker_claims.claim(worker_filter, body.limit)
+    claims = call.app.container.worker_claims.claim(worker_filter, body.limit)
     shown = responses.Claims[Json].model_construct(claims=tuple(map(_make_claim, claims)))
     return json_response(shown.to_wire(), headers=_NO_STORE)
 
@@ -112,7 +113,7 @@ def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
         answer = Cancel(body.message or "Cancelled by its worker.")
     else:
         _require_absent(body, ("message",), "It says why an execution is CANCELLED.")
-    outcome = to_outcome(answer, call.app.clock.now())
+    outcome = to_outcome(answer, call.app.container.clock.now())
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
 
@@ -126,7 +127,7 @@ def fail(call: ApiCall, body: bodies.FailRequest) -> Response:
     if body.is_final:
         _require_absent(body, ("retry_after",), "No attempt follows one that is final.")
     answer = Fail(error.message) if body.is_final else Retry(error.message, body.retry_after)
-    task = _finish(call, body, outcome=to_outcome(answer, call.app.clock.now()), error=error)
+    task = _finish(call, body, outcome=to_outcome(answer, call.app.container.clock.now()), error=error)
     record = _unreported_failure(call, task, body.lease_token)
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
@@ -143,17 +144,16 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
     steps = _parse_progress(call, body.progress)
     if body.after is None:
         return _respond(call, _authorized_claims(call).release_by_token(*_claim_key(call, body), reason, steps or None))
-    outcome = to_outcome(Snooze(body.after, reason), call.app.clock.now())
+    outcome = to_outcome(Snooze(body.after, reason), call.app.container.clock.now())
     return _respond(
         call, _authorized_claims(call).finish_by_token(*_claim_key(call, body), AttemptReport(outcome, progress=steps))
     )
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
-    can_end_others = call.caller.role is Role.ADMIN
-    return call.app.worker_claims.with_authorization(
-        call.visibility.check_claim, call.caller.subject, can_end_others=can_end_others
-    )
+    is_admin = call.caller.role is Role.ADMIN
+    caller = ClaimCaller(call.caller.subject, call.visibility.check_claim, can_end_others=is_admin)
+    return call.app.container.worker_claims.for_caller(caller)
 
 
 def _claim_key(call: ApiCall, body: bodies.HeartbeatRequest) -> tuple[str, str, str]:
@@ -170,9 +170,9 @@ def _finish(call: ApiCall, body: bodies.AttemptUsage, **more: Any) -> Task:
 def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Execution | None:
     """Return the record if this claim's run has failed for good and no `on_failure` was called for it here."""
     execution_id = call.path["executionId"]
-    if task.find_run(execution_id) is not None or failure_hook(call.app.registry, task) is not None:
+    if task.find_run(execution_id) is not None or failure_hook(call.app.container.registry, task) is not None:
         return None
-    record = call.app.store.load_execution(task.id, execution_id)
+    record = call.app.container.store.load_execution(task.id, execution_id)
     if (
         record is None
         or record.status not in FAILURE_STATUSES
@@ -187,7 +187,7 @@ def _respond(call: ApiCall, task: Task, more: dict[str, Any] | None = None) -> R
 
 
 def _parse_progress(call: ApiCall, progress: Sequence[bodies.ProgressItem]) -> tuple[ProgressNote, ...]:
-    now = call.app.clock.now()
+    now = call.app.container.clock.now()
     return tuple(truncate_progress(step.at or now, step.text) for step in progress[-MAX_PROGRESS_NOTES:])
 
 

@@ -31,6 +31,7 @@ from cloudsched.domain.transitions.locks import (
 )
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ seconds, which are all smaller, so no two of these dispatches have the same name
 
 _MAX_WAITS = 2 * MAX_OPEN_RUNS
 """The most waits of one task that are read at once: one for each open run, and some of an older revision."""
-_MAX_CONFLICTS = 20
-"""How often to try again when others keep changing a lock; after that a redelivery or the sweep takes over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +179,7 @@ class Locks:
             return bool(run and run.lease and run.lock_key == key)
 
         self._update(
+            key,
             lambda: self._load(key, now, task_ids=[task_id], leaving=(task_id, execution_id)),
             lambda lock: release(lock, task_id, execution_id, now),
             now,
@@ -190,6 +190,7 @@ class Locks:
         """Remove a wait whose task was changed since; if the task still names the lock, its run asks for it again."""
         identity = dispatch.task_id, dispatch.execution_id, dispatch.revision
         self._update(
+            dispatch.lock_key,
             lambda: self._load(dispatch.lock_key, now, task_ids=[dispatch.task_id]),
             lambda lock: cancel_stale_wait(lock, *identity, now),
             now,
@@ -209,6 +210,7 @@ class Locks:
         for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
             with suppress(QueueUnavailable):
                 self._update(
+                    key or "",
                     partial(self._load, key or "", now, task_ids=[task.id]),
                     lambda lock: remove_task(lock, task.id, now),
                     now,
@@ -229,31 +231,26 @@ class Locks:
 
         lock_key = task.scoped_lock_key
         if lock_key is not None:
-            self._update(partial(self._load, lock_key, now, worker_group=worker_group(task)), change, now)
+            self._update(lock_key, partial(self._load, lock_key, now, worker_group=worker_group(task)), change, now)
             self._dispatch(requeued, now)
 
     def _update(
         self,
+        key: str,
         load: Callable[[], VersionedLock],
         change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
         now: datetime,
         should_abort: Callable[[], bool] = lambda: False,
     ) -> None:
-        key = ""
-        for _ in range(_MAX_CONFLICTS):
-            stored = load()
-            key = stored.lock.key
+        def commit(stored: VersionedLock) -> Grants:
             lock, granted = change(stored.lock)
             if lock == stored.lock or should_abort():
-                return
+                return Grants()
             changed = _with_lock(stored, lock)
-            try:
-                self._store.commit_lock(changed)
-            except VersionConflict:
-                continue
-            self.notify(Grants(lock.key, granted, changed.has_drained), now)
-            return
-        raise StoreUnavailable("The store", f"lock {key} changed {_MAX_CONFLICTS} times")
+            self._store.commit_lock(changed)
+            return Grants(lock.key, granted, changed.has_drained)
+
+        self.notify(compare_and_set(f"lock {key}", load, commit), now)
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -324,7 +321,7 @@ class Locks:
         if late:
             limit = max(one.limit for one in late)
             self._update(
-                lambda: self._load(key, now, late_limit=limit), lambda lock: grant_turns(lock, limit, now), now
+                key, lambda: self._load(key, now, late_limit=limit), lambda lock: grant_turns(lock, limit, now), now
             )
 
     def _dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:

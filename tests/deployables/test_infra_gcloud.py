@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
+from tests.deployables.fake_schedules import Schedules
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
 from cloudsched.domain.documents.policy import Priority
@@ -88,6 +89,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("deploy.sh")
     run("upgrade.sh")
     run("rollback.sh")
+    Schedules(cloud).declare()
     run("upgrade.sh")
     run("deploy.sh")
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public | {"API_ACCESS": "private"})

@@ -55,7 +55,7 @@ def shell(folder: Path) -> Iterator[Callable[[str], str]]:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    (start,) = [block for block in SHELL if block.startswith("cloudsched dev")]
+    (start,) = [line for block in SHELL for line in block.splitlines() if line.startswith("cloudsched dev")]
     command = start.partition("#")[0].split()
     options = ("--store", "sqlite", "--port", ports["8080"], "--tasks-port", ports["8123"])
     with process(sys.executable, "-m", "cloudsched", *command[1:], *options, env=env, cwd=folder) as dev:
@@ -65,9 +65,15 @@ def shell(folder: Path) -> Iterator[Callable[[str], str]]:
 
 def test_every_block_is_run_by_a_test() -> None:
     """A block that is added here or elsewhere must be run by one of these tests, or by the others that are named."""
-    own = ("cloudsched dev", "curl", "# on that machine", "cloudsched next")
+    own = ("cloudsched run", "curl", "# on that machine", "cloudsched next")
     for block in SHELL:
         assert block.startswith((*own, *RUN_ELSEWHERE)), block
+
+
+def test_the_handler_of_the_tour_runs_from_the_shell(shell: Callable[[str], str]) -> None:
+    """`cloudsched run` needs nothing that runs, and prints what the handler returned."""
+    (line,) = [line for block in SHELL for line in block.splitlines() if line.startswith("cloudsched run")]
+    assert "Tea" in shell(line)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")

@@ -157,8 +157,15 @@ def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None
     Tried while an executor runs one task and workers run others, after results, releases, events and messages.
     """
     matches = re.findall(r"match (/\S+) \{", RULES.read_text("utf-8"))
-    readable = {"/tasks/{taskId}", "/executions/{executionId}", "/inboxes/{owner}/messages/{messageId}"}
+    readable = {
+        "/tasks/{taskId}",
+        "/executions/{executionId}",
+        "/inboxes/{owner}/messages/{messageId}",
+        "/people/{owner}",
+    }
     assert {*matches} - {"/databases/{database}/documents"} == readable, "this test reads what the rules let users read"
+    contacts = {"email": {"address": "ada@example.com"}, "webhook": {"url": "https://example.com/hook"}}
+    assert world.ask("ada", "/v1/people/ada", contacts, method="PUT").status_code == 201
     world.offer("flow", handler="flow", pull=None)
     world.sim.app.send_event("flow", "approved", {"by": "ada"})
     world.offer("ended")
@@ -203,7 +210,7 @@ def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, i
 
 def _readable_strings(sim: Simulation) -> set[str]:
     """Return every string, of any depth, in the documents that the Firestore rules let their owner read."""
-    documents: list[Any] = []
+    documents: list[Any] = [sim.app.container.people.get("ada").to_wire()]
     for task in sim.app.container.store.list_tasks(TaskQuery(owner="ada"), limit=100).items:
         documents.append(task.to_wire())
         documents += [each.to_wire() for each in sim.app.executions(task.id, limit=100).items]

@@ -67,7 +67,7 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "failure limit beyond any store": ({"pauseAfterFailures": 10**30}, "pauseAfterFailures"),
     "endless duration": ({"expectedDuration": 10**9}, "expectedDuration"),
     "negative duration": ({"jitter": -1}, "jitter"),
-    "channels without end": ({"deliveryChannels": ["WEB"] * 4}, "deliveryChannels"),
+    "channels without end": ({"deliveryChannels": ["WEB"] * 6}, "deliveryChannels"),
     "context that cannot be kept": ({"source": {"context": {"a": {"__b__": 1}}}}, "source.context.a"),
 }
 

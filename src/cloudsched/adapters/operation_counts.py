@@ -255,9 +255,9 @@ class CountingRecords:
         self._records.delete(kind, record_id, expected_version)
         self._counts.add(commits=1, deletes=1)
 
-    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Pass on; a read for each record, and one if there is none."""
-        found = self._records.list(kind, owner, limit=limit)
+        found = self._records.list(kind, owner, limit=limit, after=after)
         self._counts.add(reads=max(1, len(found)))
         return found
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.adapters.clocks import SystemClock
+from cloudsched.cli.calendars import add_calendars
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
 if TYPE_CHECKING:
@@ -54,6 +55,13 @@ _MARKS = {
     type=click.Choice(["elapsed", "wall"]),
     help="How rules finer than a day step: by elapsed time or by the wall clock.",
 )
+@click.option(
+    "--calendar",
+    "calendars",
+    multiple=True,
+    metavar="CALENDAR[=ON]",
+    help="Leave out its days: weekends, or an .ics file. With =before or =after, move to a free day.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def next_command(  # noqa: PLR0913 - one argument for each option
     *,
@@ -65,6 +73,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     gap: str | None,
     fold: str | None,
     sub_daily: str | None,
+    calendars: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show when SCHEDULE fires next, in local time and in UTC.
@@ -77,9 +86,9 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     try:
         start = parse_instant(after, timezone, "--after") if after else now
         read = _read(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
-        parsed = read.schedule
+        parsed = add_calendars(read.schedule, calendars, now)
         previews = preview(parsed, start, count)
-    except InvalidSchedule as error:
+    except InvalidInput as error:
         raise click.UsageError(str(error)) from error
     if as_json:
         assumptions = {"assumptions": read.assumptions} if read.assumptions else {}

@@ -10,6 +10,7 @@ with require_extra("cloudsched.client", "worker"):
     from cloudsched.client.client import AsyncClient, Client
     from cloudsched.client.connection import RETRIES
 from cloudsched.client.views import (
+    CalendarView,
     ClaimView,
     Created,
     ExplanationView,
@@ -24,6 +25,7 @@ from cloudsched.client.views import (
 __all__ = [
     "RETRIES",
     "AsyncClient",
+    "CalendarView",
     "ClaimView",
     "Client",
     "Created",

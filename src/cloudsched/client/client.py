@@ -23,6 +23,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from cloudsched.client.calendar_operations import CalendarOperations
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
 from cloudsched.client.flow import Pause
 from cloudsched.client.people_operations import PeopleOperations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client(TaskOperations, PeopleOperations, WorkerOperations):
+class Client(TaskOperations, PeopleOperations, CalendarOperations, WorkerOperations):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -88,7 +89,7 @@ class Client(TaskOperations, PeopleOperations, WorkerOperations):
         return step.result
 
 
-class AsyncClient(TaskOperations, PeopleOperations, WorkerOperations):
+class AsyncClient(TaskOperations, PeopleOperations, CalendarOperations, WorkerOperations):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:

@@ -66,6 +66,12 @@ class Created(BaseModel):
     error: CloudschedError | None
 
 
+class CalendarView(responses.CalendarSummary):
+    """A calendar: days that schedules respect. A list of calendars leaves their days out."""
+
+    days: tuple[dict[str, str], ...] = ()
+
+
 class FeedView(responses.Feed):
     """A feed: an owner's tasks as a calendar to subscribe to."""
 

@@ -23,6 +23,7 @@ from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.handlers.calendar_tasks import with_calendars
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.tasks.calendars import Calendars
     from cloudsched.engine.tasks.feeds import Feeds
     from cloudsched.errors import Unavailable
 
@@ -225,8 +227,13 @@ class Container:
         archive = JournalArchive(self.store, self.blobs)
         scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
         jobs = with_person_jobs(scripts, lambda: self._person_data)
-        registry = with_deliveries(
+        delivered = with_deliveries(
             jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self.clock
+        )
+        registry = with_calendars(
+            delivered,
+            lambda key: self.calendars.refresh(key),  # noqa: PLW0108 - it is made when it is used
+            lambda key: self.calendars.replan(key),  # noqa: PLW0108 - the same
         )
         return EngineContext(
             settings=self.settings,
@@ -310,6 +317,16 @@ class Container:
 
         access = self.settings.access
         require_reachable_url(url, access.reachable, allows_http=access.open and not self.settings.is_deployed)
+
+    @lazy_property
+    def calendars(self) -> Calendars:
+        """Keeps the calendars that schedules respect."""
+        from cloudsched.adapters.calendar_sources import CalendarSources  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
+        from cloudsched.engine.tasks.calendars import Calendars  # noqa: PLC0415 - the same
+
+        sources = CalendarSources(lambda: make_session(self.settings.access.reachable))
+        return Calendars(self.store, self.clock, lambda: self.scheduler, sources)
 
     @lazy_property
     def tracer(self) -> Tracer:

@@ -28,6 +28,7 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
@@ -54,7 +55,19 @@ if TYPE_CHECKING:
 
     from tests.conftest import MakeTask
 
-RECORDS = (Feed, Person, ContactSecrets, HeldBatch, MailLimit, LinkKey, PersonJob, ExportPart)
+RECORDS = (
+    Feed,
+    Person,
+    ContactSecrets,
+    HeldBatch,
+    MailLimit,
+    LinkKey,
+    PersonJob,
+    ExportPart,
+    Calendar,
+    CalendarLink,
+    CalendarChange,
+)
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
 MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])

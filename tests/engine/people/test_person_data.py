@@ -12,6 +12,7 @@ import pytest
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.documents import contact_secrets
+from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
 from cloudsched.domain.documents.contact_secrets import LinkKey
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
@@ -100,9 +101,9 @@ def finish(sim: Simulation, task: Task) -> Task:
 
 
 def test_every_kind_of_record_is_deleted() -> None:
-    """Whoever adds a kind has to say whether it is a person's; only the links' key and the jobs are not."""
+    """Whoever adds a kind has to say whether it is a person's; jobs, keys and calendars' bookkeeping are not."""
     kinds = {kind for kind in Record.__subclasses__() if kind.__module__.startswith("cloudsched.")}
-    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey}
+    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange}
     assert set(EXPORTED_RECORDS) <= set(OWNED_RECORDS)
 
 

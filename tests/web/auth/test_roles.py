@@ -86,7 +86,14 @@ def body_for(operation: Operation) -> object:
 def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
     """Without credentials, each operation is a 401 that says how to authenticate."""
     path = operation.path.format(
-        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64, messageId="m"
+        taskId=roles.task("ada"),
+        executionId="x",
+        owner="ada",
+        event="e",
+        queue="q",
+        feedId="0" * 64,
+        messageId="m",
+        calendarId="c",
     )
     answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
@@ -165,7 +172,14 @@ def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, oper
 def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
     """A reader and a viewer may read, and get 403 for everything else."""
     path = operation.path.format(
-        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64, messageId="m"
+        taskId=roles.task("ada"),
+        executionId="x",
+        owner="ada",
+        event="e",
+        queue="q",
+        feedId="0" * 64,
+        messageId="m",
+        calendarId="c",
     )
     answer = roles.ask(who, operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.READ)
@@ -175,7 +189,14 @@ def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who:
 def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
     """A worker gets 403 for everything but claiming and ending work, even for reading."""
     path = operation.path.format(
-        taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q", feedId="0" * 64, messageId="m"
+        taskId=roles.task("ada"),
+        executionId="x",
+        owner="ada",
+        event="e",
+        queue="q",
+        feedId="0" * 64,
+        messageId="m",
+        calendarId="c",
     )
     answer = roles.ask("worker", operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text

@@ -110,13 +110,15 @@ def build_name_query(collection: str, limit: int, after: str | None = None) -> M
     return query
 
 
-def build_owner_query(collection: str, owner: str, limit: int) -> Message:
-    """Return the query for an owner's documents of a collection, by id."""
+def build_owner_query(collection: str, owner: str, limit: int, after: str | None = None) -> Message:
+    """Return the query for an owner's documents of a collection, by id, those after a full name."""
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
     condition = query.where.field_filter
     condition.field.field_path, condition.op = "owner", _Operator.EQUAL
     condition.value.CopyFrom(encode(owner))
+    if after is not None:
+        query.start_at.values.append(Value(reference_value=after))
     return query
 
 
@@ -220,6 +222,9 @@ INDEXED_TEXTS = {
     "linkKeys": (("owner",),),
     "personJobs": (("owner",),),
     "exportParts": (("owner",),),
+    "calendars": (("owner",),),
+    "calendarLinks": (("owner",),),
+    "calendarChanges": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

@@ -64,9 +64,10 @@ class FirestoreRecords:
         if write is None or self._rpc.commit([write]) is None:
             raise VersionConflict(f"record {record_id}")
 
-    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
-        """Return an owner's records of a kind, by id. Reads only those."""
-        found = self._rpc.query(self._documents, build_owner_query(kind.collection, owner, limit))
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
+        """Return an owner's records of a kind, by id, those after an id. Reads only those."""
+        last = document_name(self._documents, kind.collection, after) if after else None
+        found = self._rpc.query(self._documents, build_owner_query(kind.collection, owner, limit, last))
         return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
 
 _LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa: S608 - no input
-_LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
+_LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
 _INSERT = "INSERT INTO records (kind, id, owner, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE kind = ? AND id = ? AND version = ?"
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
@@ -60,9 +60,9 @@ class SqliteRecords:
         """Delete a record that has the expected version."""
         self._execute(record_id, _DELETE, kind.collection, record_id, expected_version.value)
 
-    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
-        """Return an owner's records of a kind, by id."""
-        rows = self._database.read(_LIST, (kind.collection, owner, limit))
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
+        """Return an owner's records of a kind, by id, those after an id."""
+        rows = self._database.read(_LIST, (kind.collection, owner, after, limit))
         return skip_unreadable((key, partial(kind.from_stored_json, key, body)) for key, body in rows)
 
     def _execute(self, record: Record | str, statement: str, *values: object) -> None:

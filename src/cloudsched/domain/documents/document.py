@@ -89,7 +89,7 @@ class Document(WireModel):
             InvalidInput: An instant in it could not be read again.
         """
         _require_readable(self)
-        return self.model_dump(mode="python", by_alias=True, exclude_none=True)
+        return self.model_dump(mode="python", by_alias=True, exclude_none=True, context=STORED_CONTEXT)
 
     def to_stored_json(self) -> str:
         """Return the document as JSON with camelCase keys, for stores that keep text.
@@ -98,7 +98,7 @@ class Document(WireModel):
             InvalidInput: An instant in it could not be read again.
         """
         _require_readable(self)
-        return self.model_dump_json(by_alias=True, exclude_none=True)
+        return self.model_dump_json(by_alias=True, exclude_none=True, context=STORED_CONTEXT)
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:

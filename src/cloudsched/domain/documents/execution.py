@@ -196,6 +196,8 @@ class Run(WireModel):
     """A call finished while its handler was running: the run polls its calls when it is suspended."""
     lock_key: str | None = None
     """The key of the lock that it holds: the task's `scoped_lock_key` when the attempt started."""
+    note: str | None = None
+    """What its record says if it has nothing else to say: from where a calendar has moved it."""
 
     def with_attempt(self, attempt: Attempt) -> Run:
         """Return the run with one more finished attempt, without the middle ones if there are too many."""

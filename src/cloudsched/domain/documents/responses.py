@@ -148,6 +148,39 @@ class Feeds(ApiResponse):
     feeds: tuple[Feed, ...]
 
 
+class CalendarSummary(ApiResponse):
+    """A calendar without its days."""
+
+    id: str
+    """Its full id."""
+    owner: str
+    """Whose it is; ``system`` for one that is for everybody."""
+    title: str = ""
+    revision: int = 1
+    """Incremented whenever its days change."""
+    weekdays: tuple[str, ...] = ()
+    url: str | None = None
+    """Where its days are from; for those who may change it."""
+    holidays: dict[str, Any] | None = None
+    """Whose holidays they are, and the version that knew them."""
+    fetched_at: AwareDatetime | None = None
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class CalendarDetails(CalendarSummary):
+    """A calendar with its days."""
+
+    days: tuple[dict[str, str], ...]
+    """Each with its date, until if there are several in a row, and name."""
+
+
+class CalendarList(ApiResponse):
+    """Calendars for everybody, and an owner's own."""
+
+    calendars: tuple[CalendarSummary, ...]
+
+
 class ExportPage(Page):
     """Some of what is stored of a person."""
 

@@ -195,6 +195,8 @@ class PendingRecords(WireModel):
     """Why they have that status."""
     schedule: Schedule | None = None
     """The schedule that they are of, if their task has another one since."""
+    is_left_out: bool = False
+    """Whether they are the occurrences that the schedule's calendars leave out; each has its own message."""
 
 
 class ManualRequest(WireModel):
@@ -306,6 +308,8 @@ class Task(PublicTask):
     """After its backlog, the plan continues from here: what lies in between did not come due, or has its record."""
     pending_records: tuple[PendingRecords, ...] = ()
     """Occurrences whose end is decided, and whose records the sweep still has to write."""
+    left_out_from: Instant | None = None
+    """From when on occurrences that its calendars leave out have no record yet; None without calendars."""
     last_manual_request: ManualRequest | None = None
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""

@@ -42,7 +42,7 @@ def build_task_calendar(task: Task, now: datetime) -> str:
 def _keeps_rule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
     """Whether the schedule's rule says when the task runs, and every program reads it alike."""
     schedule = task.schedule
-    if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies:
+    if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.calendars:
         return False
     if task.max_runs is not None or task.until is not None or task.backlog or task.plan_from is not None:
         return False

@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.calendars.notes import describe_calendars
 from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -57,6 +58,7 @@ def describe(schedule: ScheduleFields) -> str:
             text += f", plus {_join_words(map(_format_moment, schedule.rdates))}"
     if schedule.exdates:
         text += f", except {_join_words(map(_format_moment, schedule.exdates))}"
+    text += describe_calendars(schedule.calendars, schedule.business_day)
     return f"{text}, {schedule.timezone}"
 
 

@@ -41,18 +41,13 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.recurrence.iso8601 import (
-    FIRST_YEAR,
-    LAST_YEAR,
-    UTC_EPOCH,
-    parse_moment,
-    reject_number,
-    to_utc,
-    utc_seconds,
-)
+from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
+from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
+from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, reject_number, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
-from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
+from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
+from cloudsched.domain.recurrence.schedule_input import read_dates, read_dtstart, read_instant, read_rules
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
@@ -60,75 +55,8 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_RULES = 20
-MAX_DATES = 1000
 MAX_LISTED = 100_000
 _DISTANT_PAST = -(10**11)
-
-
-def _to_utc(at: datetime) -> datetime:
-    if at.tzinfo is None:
-        raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
-    try:
-        to_utc(at)
-    except ValueError:
-        hint = f"{FIRST_YEAR} to {LAST_YEAR}, in UTC as well"
-        raise InvalidSchedule("at", f"the year {at.year} is out of range", hint) from None
-    return UTC_EPOCH + (at - UTC_EPOCH)  # a plain datetime, even if the store returns a subclass
-
-
-def _normalize_rules(value: object) -> object:
-    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none."""
-    if isinstance(value, str):
-        if len(value) > MAX_LENGTH:
-            raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
-        text = normalize_rule(value)
-        if not text:
-            raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
-        if "=" not in text:
-            raise InvalidSchedule("rrule", f"{value[:40]!r} is not a rule", _rule_hint(value))
-        return text
-    if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
-        if len(value) > MAX_RULES:
-            raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
-        rules = tuple(dict.fromkeys(_normalize_rules(rule) for rule in value))
-        return rules if len(rules) > 1 else next(iter(rules), None)
-    return value
-
-
-def _rule_hint(text: str) -> str:
-    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for mistakes
-
-    like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
-    return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
-
-
-def _normalize_dtstart(value: object) -> object:
-    if isinstance(value, datetime):
-        value = value.isoformat()
-    if isinstance(value, str):
-        moment = parse_moment(value, "dtstart")
-        if moment.offset is not None:
-            raise InvalidSchedule(
-                "dtstart", "is a local time and takes no offset", "leave the offset out; timezone says where"
-            )
-        return moment._replace(is_date=False).isoformat()
-    return value
-
-
-def _normalize_dates(value: object, info: ValidationInfo) -> object:
-    field = str(info.field_name)
-    if isinstance(value, str | datetime):
-        value = (value,)
-    if isinstance(value, list | tuple):
-        if len(value) > MAX_DATES:
-            raise InvalidSchedule(field, f"{len(value)} dates", f"at most {MAX_DATES}")
-        dates = (date.isoformat() if isinstance(date, datetime) else date for date in value)
-        return tuple(
-            parse_moment(date, f"{field}.{number}").isoformat() if isinstance(date, str) else date
-            for number, date in enumerate(dates)
-        )
-    return value
 
 
 class Schedule(BaseModel):
@@ -145,6 +73,10 @@ class Schedule(BaseModel):
         gap: What happens to a local time that a clock change skips.
         fold: Which of the two instants a local time means if a clock change repeats it.
         sub_daily: Whether rules finer than a day step in elapsed time or on the wall clock.
+        calendars: The calendars that the schedule respects, and whether an occurrence on one of their days is left out
+            or moved; see `calendar_recurrence`.
+        business_day: Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is
+            on none of the calendars.
 
     Raises:
         InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never fire.
@@ -152,15 +84,17 @@ class Schedule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
-    at: Annotated[datetime, AfterValidator(_to_utc), BeforeValidator(reject_number)] | None = None
-    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_normalize_rules)] = None
-    dtstart: Annotated[str | None, BeforeValidator(_normalize_dtstart)] = None
+    at: Annotated[datetime, AfterValidator(read_instant), BeforeValidator(reject_number)] | None = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(read_rules)] = None
+    dtstart: Annotated[str | None, BeforeValidator(read_dtstart)] = None
     timezone: str = "UTC"
-    rdates: Annotated[tuple[str, ...], BeforeValidator(_normalize_dates)] = ()
-    exdates: Annotated[tuple[str, ...], BeforeValidator(_normalize_dates)] = ()
+    rdates: Annotated[tuple[str, ...], BeforeValidator(read_dates)] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(read_dates)] = ()
     gap: Gap = "shift"
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
+    calendars: Annotated[tuple[CalendarRule, ...], Field(max_length=MAX_CALENDARS)] = ()
+    business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
 
     @classmethod
     def once(cls, at: datetime, timezone: str = "UTC") -> Self:
@@ -244,8 +178,11 @@ class Schedule(BaseModel):
         if info.context and info.context.get("stored"):
             return self
         load_zone(self.timezone)
+        if self.business_day is not None and (self.business_day == 0 or not self.calendars):
+            problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
+            raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
         if self.at is not None:
-            for field in ("rrule", "dtstart", "rdates", "exdates"):
+            for field in ("rrule", "dtstart", "rdates", "exdates", "calendars"):
                 if getattr(self, field):
                     raise InvalidSchedule(field, "cannot stand beside `at`", "give one instant, or a recurrence")
         elif self.dtstart is None:
@@ -253,7 +190,7 @@ class Schedule(BaseModel):
                 raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
             for rule in self.rules:
                 parse_rule(rule)
-        elif self._recurrence.first_from(_DISTANT_PAST) is None:
+        elif self._base.first_from(_DISTANT_PAST) is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
 
@@ -293,7 +230,7 @@ class Schedule(BaseModel):
             local = local.replace(minute=0)
         if any((rule.hours or rule.minutes) and not rule.seconds for rule in rules):
             local = local.replace(second=0)
-        return type(self).model_validate({**self.model_dump(), "dtstart": local.isoformat()})
+        return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
 
     def after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than ``instant``, in UTC; None if there is none.
@@ -367,12 +304,32 @@ class Schedule(BaseModel):
         return to_ical(self, self.model_dump_json(by_alias=True, exclude_defaults=True))
 
     @property
-    def _recurrence(self) -> Recurrence:
+    def _recurrence(self) -> Recurrence | CalendarRecurrence:
+        return apply_calendars(self._base, self.calendars, self.business_day) if self.calendars else self._base
+
+    @property
+    def _base(self) -> Recurrence:
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
             self.rules, self.dtstart, self.timezone, self.rdates, self.exdates, self.gap, self.fold, self.sub_daily
         )
+
+    def skipped_after(self, instant: datetime, until: datetime) -> datetime | None:
+        """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
+        recurrence = self._recurrence if self.calendars else None
+        if not isinstance(recurrence, CalendarRecurrence):
+            return None
+        seconds = recurrence.first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
+        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
+
+    def calendar_note(self, occurrence: datetime) -> str | None:
+        """Return why a calendar left an occurrence out, or from where it moved it; None if it did neither."""
+        from cloudsched.domain.calendars.notes import describe_effect  # noqa: PLC0415 -- only with calendars
+
+        recurrence = self._recurrence if self.calendars else None
+        seconds = utc_seconds(occurrence)
+        return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         occurrence = self.after(instant)

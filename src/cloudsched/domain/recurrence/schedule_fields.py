@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.rule_streams import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 
@@ -50,6 +51,14 @@ class ScheduleFields(Protocol):
     @property
     def sub_daily(self) -> SubDaily:
         """How rules finer than a day step."""
+
+    @property
+    def calendars(self) -> tuple[CalendarRule, ...]:
+        """The calendars that the schedule respects."""
+
+    @property
+    def business_day(self) -> int | None:
+        """The free day of the month to which occurrences move."""
 
     @property
     def policies(self) -> Mapping[str, str]:

@@ -134,7 +134,8 @@ def stop_plan(task: Task, now: datetime) -> Task:
 def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
-    resumed = task.model_copy(update={"plan_from": plan_from})
+    left_out_from = now if task.schedule.calendars else None
+    resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from})
     first = task.backlog[0].next_at if task.backlog else plan_from
     return resumed.model_copy(update={"next_execution_time": occurrence_after(resumed, first - _TICK)})
 
@@ -205,8 +206,10 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
         occurrence: datetime | None = pending.next_at
         while occurrence is not None and occurrence <= pending.until and taken + len(records) < MAX_RECORDS_PER_COMMIT:
             run = Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence)
-            records.append(execution_record(task, run, pending.status, now, message=pending.message))
-            occurrence = schedule.after(occurrence)
+            message = schedule.calendar_note(occurrence) if pending.is_left_out else pending.message
+            records.append(execution_record(task, run, pending.status, now, message=message))
+            left_out = pending.is_left_out
+            occurrence = schedule.skipped_after(occurrence, pending.until) if left_out else schedule.after(occurrence)
         if occurrence is not None and occurrence <= pending.until:
             rest.append(pending.model_copy(update={"next_at": occurrence}))
     return task.model_copy(update={"pending_records": tuple(rest)}), tuple(records)

@@ -27,6 +27,7 @@ from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT
 from cloudsched.domain.transitions.finish import on_lease_expired
+from cloudsched.domain.transitions.left_out import take_left_out
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,
@@ -174,6 +175,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 
 def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
+    task, left_out = take_left_out(task, now)
     due = list(islice(due_occurrences(task, now), MAX_RECORDS_PER_COMMIT + 1))
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
     records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
@@ -181,14 +183,18 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
         following = occurrence_after(task, passed[-1])
         last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
         planned = task.model_copy(update={"next_execution_time": following, "planned_to": passed[-1], **last})
-        return Claim(
-            Transition(complete_if_idle(start_next_backfill(planned, now), now), records),
-            None,
-            f"{len(records)} passed over",
-        )
+        ended = complete_if_idle(start_next_backfill(planned, now), now)
+        return Claim(Transition(ended, (*left_out, *records)), None, f"{len(records)} passed over")
+    records = (*left_out, *records)
     counted = task.model_copy(update={"run_count": task.run_count + 1, "planned_to": chosen})
     start = start_time(task, chosen)
-    waiting = Run(execution_id=execution_id(chosen), scheduled_for=chosen, due_at=start, is_counted=True)
+    waiting = Run(
+        execution_id=execution_id(chosen),
+        scheduled_for=chosen,
+        due_at=start,
+        is_counted=True,
+        note=task.schedule.calendar_note(chosen),
+    )
     following = occurrence_after(counted, chosen)
     if task.pull is not None:
         offered = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, waiting))

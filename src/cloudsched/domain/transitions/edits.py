@@ -16,6 +16,7 @@ from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.backlog import require_room, take_records
+from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_from
 from cloudsched.domain.transitions.replan import reset_plan, shorten_plan
@@ -48,6 +49,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         created_at=now,
         updated_at=now,
         status_changed_at=now,
+        left_out_from=now if schedule.calendars else None,
         **spec,
     )
     return Transition(
@@ -82,7 +84,8 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
         return Transition(with_changes(changed, now))
     require_room(task, "edit")
     if schedule != task.schedule:
-        changed, records = reset_plan(task, changed, now)
+        changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
+        changed, records = reset_plan(note_left_out(task, now), changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)
     changed, passed = take_records(changed, now, len(records))

@@ -38,7 +38,7 @@ def execution_record(
         attempts=run.attempts,
         attempts_left_out=run.attempts_left_out,
         status=status,
-        message=message,
+        message=message or run.note,
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,

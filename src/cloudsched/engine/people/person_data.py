@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, MailLimit
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
@@ -41,9 +42,17 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-OWNED_RECORDS: Final[tuple[type[Record], ...]] = (Feed, HeldBatch, MailLimit, ExportPart, ContactSecrets, Person)
+OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
+    Feed,
+    Calendar,
+    HeldBatch,
+    MailLimit,
+    ExportPart,
+    ContactSecrets,
+    Person,
+)
 """Every kind of record that belongs to a person, except the jobs themselves. The person goes last."""
-EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed)
+EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed, Calendar)
 """Those that are the person's own data. The others are hashes, keys, and copies of what the inbox has."""
 _PAGE: Final = 50
 _RECORDS_PAGE: Final = 100

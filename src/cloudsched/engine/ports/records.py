@@ -53,6 +53,6 @@ class RecordStore(Protocol):
         """
         ...
 
-    def list(self, kind: type[R], owner: str, *, limit: int) -> Sequence[R]:
-        """Return an owner's records of a kind, by id. Reads only those."""
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
+        """Return an owner's records of a kind, by id, those after an id. Reads only those."""
         ...

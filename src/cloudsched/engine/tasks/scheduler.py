@@ -29,6 +29,7 @@ from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
+from cloudsched.engine.tasks.calendar_days import resolve_draft
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
@@ -102,7 +103,7 @@ class Scheduler:
             KeyReused: The existing task was created by a different request.
             QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
-        draft = self._validate(draft, authority)
+        draft = self._resolve(self._validate(draft, authority))
         defined_by = Authority.USERS if authority is Authority.USERS else None
 
         is_limited = authority is Authority.USERS and refusal is None
@@ -173,9 +174,10 @@ class Scheduler:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Transition:
-            return _with_author(task, apply_edit(task, draft, now, self._engine.lead), defined_by)
+            resolved = self._resolve(draft, task)
+            return _with_author(task, apply_edit(task, resolved, now, self._engine.lead), defined_by)
 
-        return self._after_change(self._change(existing.task.id, decide))
+        return self._after_change(self.change(existing.task.id, decide))
 
     def get(self, task_id: str) -> Task:
         """Return a task.
@@ -203,15 +205,19 @@ class Scheduler:
             if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
                 unset["lock_scope"] = None  # the new key's scope depends on who sets it
             validated = self._validate(draft.model_copy(update=unset), authority, is_payload_new=is_payload_new)
+            if "schedule" in patch:
+                validated = self._resolve(validated, task)
+            else:
+                validated = validated.model_copy(update={"schedule": task.schedule})
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._engine.lead), author)
 
-        return self._after_change(self._change(task_id, decide))
+        return self._after_change(self.change(task_id, decide))
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self._change(task_id, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
+        return self.change(task_id, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
@@ -219,7 +225,7 @@ class Scheduler:
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
-        return self._cancel_descendants(self._change(task_id, lifecycle.cancel))
+        return self._cancel_descendants(self.change(task_id, lifecycle.cancel))
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -265,7 +271,7 @@ class Scheduler:
         def decide(task: Task, now: datetime) -> Transition:
             return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
 
-        return self._change(task_id, decide)
+        return self.change(task_id, decide)
 
     def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Run a task now, in addition to its schedule."""
@@ -316,11 +322,11 @@ class Scheduler:
                 require_user_start(task, self._engine.registry)
             return started
 
-        return self._change(task_id, decide_allowed)
+        return self.change(task_id, decide_allowed)
 
     def delete(self, task_id: str) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
-        self._child_tasks.remove(self._change(task_id, lifecycle.delete))
+        self._child_tasks.remove(self.change(task_id, lifecycle.delete))
 
     def _load(self, task_id: str) -> VersionedTask:
         stored = self._engine.store.load(task_id)
@@ -329,7 +335,9 @@ class Scheduler:
         self._authorize(stored.task)
         return stored
 
-    def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
+    def change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
+        """Change a task as a decision says, and dispatch it; after a conflict, read and decide again."""
+
         def change(stored: VersionedTask) -> tuple[Task, VersionedTask]:
             transition = decide(stored.task, self._engine.now())
             is_same = transition.task is stored.task  # sending its dispatches again is harmless
@@ -363,6 +371,10 @@ class Scheduler:
         return validate_draft(
             draft, self._engine.registry, self._engine.settings.retention, authority, is_payload_new=is_payload_new
         )
+
+    def _resolve(self, draft: TaskDraft, task: Task | None = None) -> TaskDraft:
+        known = None if task is None else task.schedule
+        return resolve_draft(self._engine.store.records, draft, self._engine.clock, known)
 
 
 def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:

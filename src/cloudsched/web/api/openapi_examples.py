@@ -52,6 +52,10 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
     },
     "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
     "confirm_email": {"code": {"summary": "The code from the mail", "value": {"code": "01234567"}}},
+    "put_calendar": {
+        "days": {"summary": "By hand", "value": {"days": [{"date": "2027-07-14", "name": "Bastille Day"}]}},
+        "holidays": {"summary": "A country's", "value": {"holidays": {"country": "FR"}}},
+    },
     "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
     "claim": {
@@ -207,6 +211,15 @@ _PERSON: Final[Json] = {
 }
 _WEBHOOK_SECRET: Final = "whsec_EXAMPLEsecretOfAWebhook000000000000000000000="  # noqa: S105 - an example
 _WHY = "It waits for a worker on the queue 'gpu', since 2027-01-04 at 09:00:00 (Europe/Paris); none has claimed it."
+_CALENDAR: Final[Json] = {
+    "id": "fr-holidays",
+    "owner": "system",
+    "title": "Holidays in France",
+    "revision": 1,
+    "weekdays": [],
+    "createdAt": "2027-01-04T08:00:00Z",
+    "updatedAt": "2027-01-04T08:00:00Z",
+}
 _RESPONSES: Final[dict[str, Json]] = {
     "Task": _TASK,
     "ReportedTask": _TASK,
@@ -243,6 +256,8 @@ _RESPONSES: Final[dict[str, Json]] = {
     "ExportPage": {"text": '{"kind":"usage","data":{"tasks":1,"executions":0,"messages":0,"queries":0,"tokens":0}}\n'},
     "VerificationStatus": {"address": "ada@example.com", "verified": False},
     "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
+    "CalendarDetails": {**_CALENDAR, "days": [{"date": "2027-07-14", "name": "Bastille Day"}]},
+    "CalendarList": {"calendars": [_CALENDAR]},
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
     "Occurrences": {"occurrences": [_OCCURRENCE]},

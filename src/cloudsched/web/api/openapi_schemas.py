@@ -18,6 +18,7 @@ from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
 from cloudsched.web.api.response_models import Person, Task
@@ -41,6 +42,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.NewFeed,
         bodies.NewPerson,
         bodies.ConfirmRequest,
+        PutCalendar,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
@@ -50,6 +52,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
+    *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.Health, responses.Problem),
 )
 

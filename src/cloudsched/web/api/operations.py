@@ -8,6 +8,7 @@ from cloudsched.web.api import (
     calendar_operations,
     execution_operations,
     link_operations,
+    named_calendar_operations,
     people_operations,
     schedule_operations,
     service_operations,
@@ -23,6 +24,7 @@ OPERATIONS: Final = (
     *find_operations(people_operations),
     *find_operations(link_operations),
     *find_operations(calendar_operations),
+    *find_operations(named_calendar_operations),
     *find_operations(schedule_operations),
     *find_operations(service_operations),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents import responses
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
@@ -40,6 +42,7 @@ def preview_schedule(call: ApiCall) -> Response:
     body = validate(bodies.PreviewRequest, content)
     start = body.start or now
     schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
+    schedule = resolve_schedule(call.app.store.records, schedule, call.caller.owner or SYSTEM_OWNER)
     times = schedule.upcoming(start, body.count)
     preview = responses.SchedulePreview(
         description=schedule.describe(),

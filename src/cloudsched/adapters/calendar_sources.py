@@ -1,0 +1,85 @@
+"""Where calendars get their days from: iCalendar files at URLs, and the package ``holidays``."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+import requests
+
+from cloudsched.domain.calendars.ics_days import MAX_TEXT
+from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date, datetime
+
+    from cloudsched.domain.documents.calendar import HolidaySource
+
+_TIMEOUT: Final = 20
+_YEARS_AHEAD: Final = 10
+_MAX_YEARS: Final = 60
+
+
+class CalendarSources:
+    """Fetches calendars for users, from public addresses only.
+
+    Args:
+        make_session: Makes a session that reaches only what users may reach (`adapters.safe_http.make_session`).
+    """
+
+    def __init__(self, make_session: Callable[[], requests.Session]) -> None:
+        self._make_session = make_session
+
+    def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
+        """Return the text at a URL and its ETag; None if it still has the ETag that is known.
+
+        Raises:
+            InvalidInput: The URL leads where it may not, or to something too large.
+            Unavailable: The server did not answer, or not with a calendar.
+        """
+        headers = {"Accept": "text/calendar", **({} if etag is None else {"If-None-Match": etag})}
+        try:
+            with (
+                self._make_session() as session,
+                session.get(url, headers=headers, timeout=_TIMEOUT, stream=True) as response,
+            ):
+                if response.status_code == requests.codes.not_modified and etag is not None:
+                    return None
+                if response.status_code != requests.codes.ok:
+                    raise Unavailable("The calendar's server", f"it answered {response.status_code}")
+                body = bytearray()
+                for chunk in response.iter_content(65_536):
+                    body += chunk
+                    if len(body) > MAX_TEXT:
+                        raise InvalidInput("url", f"leads to more than {MAX_TEXT} bytes", "Give a smaller calendar.")
+                return body.decode("utf-8-sig", "replace"), response.headers.get("ETag")
+        except requests.RequestException as error:
+            raise Unavailable("The calendar's server", f"{type(error).__name__}") from error
+
+    @staticmethod
+    def list_holidays(source: HolidaySource, now: datetime) -> tuple[list[tuple[date, date, str]], HolidaySource]:
+        """Return a country's holidays, and their source with its years and the package's version.
+
+        Raises:
+            InvalidInput: The package does not know the country or its part, or there are too many years.
+            Misconfigured: The package is not installed.
+        """
+        try:
+            import holidays  # noqa: PLC0415 - an extra, and slow to import
+        except ImportError as error:
+            raise Misconfigured("Holidays need a package; install cloudsched[holidays].") from error
+        first, last = source.first_year or now.year - 1, source.last_year or now.year + _YEARS_AHEAD
+        if not 0 <= last - first < _MAX_YEARS:
+            raise InvalidInput("holidays.lastYear", f"is {last}, and the first year {first}", f"At most {_MAX_YEARS}.")
+        try:
+            years = range(first, last + 1)
+            found = holidays.country_holidays(
+                source.country, subdiv=source.subdivision, years=years, language=source.language
+            )
+        except (NotImplementedError, ValueError) as error:
+            problem = f"knows no {source.country} {source.subdivision or ''}".rstrip()
+            raise InvalidInput("holidays", problem, "Give ISO 3166 codes, such as DE and BY.") from error
+        named = [(day, day, name) for day, name in sorted(found.items())]
+        made = {"first_year": first, "last_year": last, "version": version("holidays")}
+        return named, source.model_copy(update=made)

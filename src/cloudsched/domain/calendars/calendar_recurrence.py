@@ -1,0 +1,217 @@
+"""The instants of a schedule that respects calendars.
+
+* An occurrence is on the day that the clock shows in the schedule's zone. If that day is free, it stays as it is.
+* Moved to another day, it keeps the time that the clock shows, also across a clock change. If the other day does not
+  have that time, or has it twice, ``gap`` and ``fold`` decide as for any other.
+* Occurrences that meet at one instant are one.
+* COUNT, UNTIL and EXDATE apply before the calendars do: they count what the rules produce. An occurrence moved before
+  DTSTART still occurs.
+* What would have moved to an instant that has passed is over: a search from now on does not find it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudsched.domain.calendars.days import parse_days
+from cloudsched.domain.calendars.free_days import DayCalendar, FreeDays, Taken
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.calendars.calendar_rule import CalendarRule
+    from cloudsched.domain.recurrence.recurrence_set import Recurrence
+
+_MARGIN = 2
+"""How many days apart instants may be that a clock change puts in another order than their days."""
+_LAST_DAY = LAST_SECOND // DAY + 1
+MAX_SEARCHED_DAYS = 2000
+_MAX_STEPS = 200_000
+
+
+class Move(NamedTuple):
+    """Where an occurrence was before a calendar moved it: its day, and what took that day if anything did."""
+
+    day: int
+    taken: Taken | None
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarRecurrence:
+    """The instants of a recurrence after its calendars have been applied, in seconds since 1970 UTC."""
+
+    base: Recurrence
+    free_days: FreeDays
+
+    def first_from(self, instant: int) -> int | None:
+        """Return the first instant that is not before ``instant``; None if there is none.
+
+        If `MAX_SEARCHED_DAYS` days in a row to which occurrences might move have none, there are no more.
+        """
+        budget = StepBudget(_MAX_STEPS)
+        first_base = self.base.first_from(-(10**11))
+        if first_base is None:
+            return None
+        day = max(self._day_of(instant) - _MARGIN, self._day_of(first_base) - 400)
+        best: int | None = None
+        last_day = _LAST_DAY
+        for target in islice(self._iter_targets(day), MAX_SEARCHED_DAYS):
+            if target > last_day:
+                break
+            found = self._first_on(target, instant, budget)
+            if found is not None and (best is None or found < best):
+                best = found
+                last_day = min(last_day, target + _MARGIN)
+        return None if best is None or best > LAST_SECOND else best
+
+    def first_skipped(self, start: int, end: int) -> int | None:
+        """Return the first instant from ``start`` on, and not after ``end``, that the calendars leave out."""
+        found = self.base.first_from(start)
+        for _ in range(MAX_SEARCHED_DAYS):
+            if found is None or found > end:
+                return None
+            day = self._day_of(found)
+            if self.free_days.target_of(day) is None:
+                return found
+            following = self.free_days.next_left_out(day + 1)
+            found = None if following is None else self._first_on_or_after_day(following)
+        return None
+
+    def explain(self, instant: int) -> Move | None:
+        """Return from where a calendar moved the occurrence at an instant; None if one of its own day stayed there."""
+        target = self._day_of(instant)
+        moved: Move | None = None
+        for day in (target, target - 1, target + 1):
+            if self.free_days.find(day) is not None:
+                continue
+            for source in self._iter_sources(day, StepBudget(_MAX_STEPS)):
+                if source == day:
+                    if self._find_stayed(day, instant) == instant:
+                        return None
+                elif moved is None and instant in self._iter_moved(source, day, 0, StepBudget(_MAX_STEPS)):
+                    moved = Move(source, self.free_days.find(source))
+        return moved
+
+    def find_taken(self, instant: int) -> Taken | None:
+        """Return what takes the day of an instant."""
+        return self.free_days.find(self._day_of(instant))
+
+    def _iter_targets(self, day: int) -> Iterator[int]:
+        """Yield the days from a day on to which occurrences may move, in order."""
+        for _ in range(MAX_SEARCHED_DAYS):
+            if self.free_days.find(day) is not None and self.free_days.business_day is None:
+                following = self.free_days.next_after(day)
+                day = day + 366 if following is None else following
+            found = self._first_on_or_after_day(self.free_days.sources_of(day)[0])
+            if found is None:
+                return
+            source = self._day_of(found)
+            for target in self.free_days.targets_of_group(source):
+                if target >= day:
+                    yield target
+                    day = target + 1
+            day = max(day, self.free_days.group_of(source)[1] + 1)
+
+    def _first_on(self, target: int, instant: int, budget: StepBudget) -> int | None:
+        """Return the first instant, not before ``instant``, of what stays on a free day or moves there."""
+        best: int | None = None
+        for source in self._iter_sources(target, budget):
+            if source == target:
+                found = self._find_stayed(target, instant)
+            else:
+                found = self._first_moved(source, target, instant, budget)
+            if found is not None and (best is None or found < best):
+                best = found
+        return best
+
+    def _iter_sources(self, target: int, budget: StepBudget) -> Iterator[int]:
+        """Yield the days with occurrences that stay on a free day or move there."""
+        day, last = self.free_days.sources_of(target)
+        while True:
+            budget.consume()
+            found = self._first_on_or_after_day(day)
+            if found is None or (source := self._day_of(found)) > last:
+                return
+            if self.free_days.target_of(source) == target:
+                yield source
+            day = source + 1
+
+    def _find_stayed(self, day: int, instant: int) -> int | None:
+        found = self.base.first_from(max(instant, self._start_of_day(day)))
+        while found is not None and self._day_of(found) < day:
+            found = self.base.first_from(found + 1)
+        return found if found is not None and self._day_of(found) == day else None
+
+    def _first_moved(self, source: int, target: int, instant: int, budget: StepBudget) -> int | None:
+        """Return the first instant, not before ``instant``, to which an occurrence of another day moves."""
+        change = self._change_around(target)
+        time = max(0, instant + self._offset_at(instant) - target * DAY - change)
+        if time >= DAY:
+            return None
+        best: int | None = None
+        for found in self._iter_moved(source, target, time, budget):
+            if best is not None and found > best + change:
+                break
+            if found >= instant and (best is None or found < best):
+                best = found
+                if not change:
+                    break
+        return best
+
+    def _iter_moved(self, source: int, target: int, time: int, budget: StepBudget) -> Iterator[int]:
+        """Yield the instants to which a day's occurrences from a time of day on move, nearly in order."""
+        start = self._start_of_day(source)
+        found = self.base.first_from(max(start, start + time - self._change_around(source)))
+        while found is not None:
+            budget.consume()
+            wall = found + self._offset_at(found)
+            if wall // DAY > source:
+                break
+            if wall // DAY == source:
+                yield from self.base.clock.instants(target * DAY + wall % DAY)
+            found = self.base.first_from(found + 1)
+
+    def _first_on_or_after_day(self, day: int) -> int | None:
+        if day > _LAST_DAY:
+            return None
+        found = self.base.first_from(self._start_of_day(day))
+        while found is not None and self._day_of(found) < day:
+            found = self.base.first_from(found + 1)
+        return found
+
+    def _start_of_day(self, day: int) -> int:
+        """Return an instant that is not after any of the day's, and hardly before the first."""
+        guess = day * DAY - self.base.clock.zone.largest
+        return min(day * DAY - self._offset_at(guess), day * DAY - self._offset_at(day * DAY - self._offset_at(guess)))
+
+    def _change_around(self, day: int) -> int:
+        """Return by how much clocks change near a day, in seconds."""
+        offsets = {self._offset_at((day + days) * DAY) for days in (-1, 0, 1, 2)}
+        return max(offsets) - min(offsets)
+
+    def _day_of(self, instant: int) -> int:
+        return (instant + self._offset_at(instant)) // DAY
+
+    def _offset_at(self, instant: int) -> int:
+        return self.base.clock.zone.offset_at(instant)
+
+
+@lru_cache(maxsize=256)
+def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_day: int | None) -> CalendarRecurrence:
+    """Return a recurrence with calendars applied, compiled once.
+
+    Raises:
+        InvalidSchedule: A calendar's days are not known yet.
+    """
+    calendars = list[DayCalendar]()
+    for number, rule in enumerate(rules):
+        if rule.content is None:
+            problem = f"the days of calendar {rule.id!r} are not known here"
+            raise InvalidSchedule(f"calendars.{number}.id", problem, "create the task through the app or the API")
+        calendars.append(DayCalendar(rule.id, rule.on, parse_days(rule.content)))
+    return CalendarRecurrence(base, FreeDays(tuple(calendars), business_day))

@@ -1,0 +1,58 @@
+"""How a schedule names a calendar, and what it does with the occurrences on that calendar's days."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+
+if TYPE_CHECKING:
+    from pydantic import SerializationInfo
+
+On = Literal["skip", "before", "after"]
+CalendarId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+"""Letters, digits, hyphens and underscores."""
+MAX_CALENDARS: Final = 5
+"""How many calendars a schedule may name."""
+
+
+class CalendarRule(BaseModel):
+    """One calendar that a schedule respects."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: CalendarId
+    """The calendar's id; ``weekends`` is always there."""
+    on: On = "skip"
+    """What happens to an occurrence on one of its days: it is left out, or moved to the last free day before or to the
+    next free day after. A free day is on none of the schedule's calendars."""
+    content: SkipJsonSchema[str | None] = None
+    """The calendar's days, as they were when the task was planned; stored with it, and not shown to callers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_content(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - anything
+        is_stored = info.context and info.context.get("stored")
+        if isinstance(data, dict) and "content" in data and not is_stored:
+            raise ValueError("content is no field that can be set")
+        return {"id": data} if isinstance(data, str) else data
+
+    @model_serializer(mode="wrap")
+    def _hide_content(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        if not (info.context and info.context.get("stored")):
+            fields.pop("content", None)
+        return fields
+
+    def with_content(self, content: str, calendar_id: str | None = None) -> CalendarRule:
+        """Return the rule with the calendar's days, and its full id."""
+        return self.model_copy(update={"content": content, "id": calendar_id or self.id})

@@ -1,0 +1,48 @@
+"""What people are told of an occurrence that a calendar left out or moved, and of the calendars of a schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.calendars.days import to_date
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence
+    from cloudsched.domain.calendars.calendar_rule import CalendarRule
+    from cloudsched.domain.calendars.free_days import Taken
+
+_EFFECTS = {"skip": "except on", "before": "moved before", "after": "moved after"}
+
+
+def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
+    """Return why an instant was left out, or from which day it was moved; None if its calendars did not change it."""
+    move = recurrence.explain(instant)
+    if move is not None:
+        because = "" if move.taken is None else f": {_describe_taken(move.taken)}"
+        return f"Moved from {to_date(move.day)}{because}."
+    taken = recurrence.find_taken(instant)
+    return None if taken is None else f"Left out: {_describe_taken(taken)}."
+
+
+def describe_calendars(rules: Sequence[CalendarRule], business_day: int | None) -> str:
+    """Return what a schedule's calendars do, as the end of its description; empty without calendars."""
+    if not rules:
+        return ""
+    if business_day is not None:
+        names = " and ".join(rule.id for rule in rules)
+        return f", moved to the {_ordinal(business_day)} day of the month that is not on {names}"
+    return "".join(f", {_EFFECTS[rule.on]} days of {rule.id}" for rule in rules)
+
+
+def _describe_taken(taken: Taken) -> str:
+    return f"{taken.name} ({taken.calendar_id})" if taken.name else taken.calendar_id
+
+
+def _ordinal(number: int) -> str:
+    size = abs(number)
+    suffix = "th" if size in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(size % 10, "th")
+    if number > 0:
+        return f"{size}{suffix}"
+    return "last" if size == 1 else f"{size}{suffix} to last"

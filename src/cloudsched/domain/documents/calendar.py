@@ -1,0 +1,97 @@
+"""Named calendars: days that schedules respect. ``calendars/{calendarId}``.
+
+A calendar for everybody belongs to ``system`` and has its plain id. A user's own has an id that begins with a hash of
+the owner, so nobody can take or read another's, nor stand in the way of one that is for everybody.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.task import Text, owner_id_prefix
+
+CalendarName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""Letters, digits, hyphens and underscores."""
+_OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
+CHANGES_OWNER: Final = "calendars"
+"""The owner of all `CalendarChange` records: one list has them all."""
+
+
+class HolidaySource(WireModel):
+    """A country's holidays, from the package ``holidays``."""
+
+    country: Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
+    """The ISO 3166 code of the country, such as FR."""
+    subdivision: Annotated[str, StringConstraints(max_length=20)] | None = None
+    """The code of its part, such as BY for Bavaria."""
+    first_year: Annotated[int, Field(ge=1900, le=2200)] | None = None
+    """The first year; the last one if None."""
+    last_year: Annotated[int, Field(ge=1900, le=2200)] | None = None
+    """The last year; ten years from now if None."""
+    language: Annotated[str, StringConstraints(max_length=10)] | None = None
+    """The language of the names, such as fr; the country's own, if the package knows it, by default."""
+    version: str | None = None
+    """The version of the package that the days are from."""
+
+
+class Calendar(Record):
+    """One calendar."""
+
+    collection: ClassVar[str] = "calendars"
+
+    title: Text = ""
+    content: str = ""
+    """Its days, as `format_days` writes them."""
+    revision: int = 1
+    """Incremented whenever its days change."""
+    url: str | None = None
+    """Where its days are fetched from, as iCalendar."""
+    etag: str | None = None
+    """What the server called the version that was fetched last."""
+    fetched_at: Instant | None = None
+    holidays: HolidaySource | None = None
+
+
+class CalendarLink(Record):
+    """A task that may name a calendar. It is written before the task, so that none is missed when the days change."""
+
+    collection: ClassVar[str] = "calendarLinks"
+
+    task_id: str
+
+
+class CalendarChange(Record):
+    """A calendar whose tasks the sweep still has to plan again."""
+
+    collection: ClassVar[str] = "calendarChanges"
+
+    revision: int
+    """The calendar's revision after the change."""
+    after: str = ""
+    """The link up to which the tasks are done."""
+    has_open_links: bool = False
+    """Whether there were links whose tasks were not stored yet."""
+
+
+def calendar_key(owner: str, name: str) -> str:
+    """Return the id under which an owner's calendar is stored."""
+    if owner == SYSTEM_OWNER:
+        return name
+    prefix = owner_id_prefix(owner)
+    return name if name.startswith(prefix) else prefix + name
+
+
+def is_owned_key(name: str) -> bool:
+    """Whether a name looks like the id of somebody's own calendar."""
+    return _OWNED.match(name) is not None
+
+
+def link_id(key: str, task_id: str) -> str:
+    """Return the id of the link from a calendar to a task."""
+    return f"{key}.{task_id}"

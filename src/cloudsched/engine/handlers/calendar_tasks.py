@@ -1,0 +1,58 @@
+"""The built-in handlers of the system's own tasks for calendars: fetch one again, and plan its tasks again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import TypeAdapter
+
+from cloudsched.domain.documents.outcome import Snooze
+from cloudsched.engine.handlers.registry import Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.engine.handlers.registry import Registry
+
+REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
+"""The name of the handler of the tasks that fetch calendars from their URLs."""
+REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
+"""The name of the handler of the tasks that plan a changed calendar's tasks again."""
+_AGAIN_AFTER: Final = timedelta(minutes=1)
+
+
+def with_calendars(registry: Registry, refresh: Callable[[str], str], replan: Callable[[str], bool]) -> Registry:
+    """Return a registry that also has the handlers for calendars.
+
+    Args:
+        registry: The handlers.
+        refresh: Fetches the calendar of an id again, and says what it found.
+        replan: Plans tasks of the calendar of an id again, and returns whether it has finished.
+    """
+
+    def run_refresh(payload: dict[str, Any]) -> str:
+        return refresh(str(payload["calendar"]))
+
+    def run_replan(payload: dict[str, Any]) -> Snooze | None:
+        if replan(str(payload["calendar"])):
+            return None
+        return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
+
+    for name, function in ((REFRESH_HANDLER, run_refresh), (REPLAN_HANDLER, run_replan)):
+        registry = registry.with_builtin(_built_in(name, function))
+    return registry
+
+
+def _built_in(name: str, function: Callable[[dict[str, Any]], Any]) -> Handler:
+    return Handler(
+        name=name,
+        function=function,
+        takes_context=False,
+        payload=TypeAdapter(dict[str, Any]),
+        retry=None,
+        retry_on=(Exception,),
+        expected_duration=None,
+        pull=None,
+        on_failure=None,
+    )

@@ -1,0 +1,125 @@
+"""Give the schedule of a draft the days of the calendars that it names."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id
+from cloudsched.errors import InvalidSchedule, VersionConflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.calendars.calendar_rule import CalendarRule
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+
+OPEN_FOR: Final = timedelta(minutes=5)
+"""For how long after its link was written a task may still be stored."""
+_FRESH: Final = timedelta(minutes=1)
+_MAX_CONFLICTS: Final = 5
+
+
+def find_calendar(records: RecordStore, name: str, owner: str) -> Calendar | None:
+    """Return the calendar that a name means to an owner: the one for everybody, or else the owner's own."""
+    for key in dict.fromkeys((name, calendar_key(owner, name))):
+        stored = records.load(Calendar, key)
+        if stored is not None and stored.record.owner in {SYSTEM_OWNER, owner}:
+            return stored.record
+    return None
+
+
+def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: Schedule | None = None) -> TaskDraft:
+    """Return a draft with the days of its calendars, and an id; without calendars nothing is read.
+
+    A link from each calendar to the task is written first: whoever changes the calendar from then on finds the task.
+
+    Args:
+        records: Where calendars are stored.
+        draft: The draft.
+        clock: Read only if there are calendars.
+        known: The schedule that the task has: its calendars that have been deleted keep their days.
+
+    Raises:
+        InvalidSchedule: There is no such calendar, or they are too large together.
+    """
+    schedule = draft.schedule
+    if schedule is None or not schedule.calendars:
+        return draft
+    task_id, now = draft.id or str(uuid.uuid4()), clock.now()
+    rules = tuple(
+        _resolve_rule(records, rule, f"schedule.calendars.{number}.id", draft.owner, task_id, now, known)
+        for number, rule in enumerate(schedule.calendars)
+    )
+    size = sum(len((rule.content or "").encode()) for rule in rules)
+    if size > MAX_CONTENT:
+        hint = f"At most {MAX_CONTENT} bytes; name fewer or smaller ones."
+        raise InvalidSchedule("schedule.calendars", f"have {size} bytes of days together", hint)
+    return draft.model_copy(update={"id": task_id, "schedule": schedule.model_copy(update={"calendars": rules})})
+
+
+def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
+    """Return a schedule of no task with the days of its calendars. Raises InvalidSchedule if there is no such one."""
+    if not schedule.calendars:
+        return schedule
+    rules = []
+    for number, rule in enumerate(schedule.calendars):
+        calendar = None if rule.id == WEEKENDS else find_calendar(records, rule.id, owner)
+        if calendar is None and rule.id != WEEKENDS:
+            raise _unknown(rule, f"schedule.calendars.{number}.id")
+        rules.append(
+            rule.with_content(WEEKENDS_CONTENT)
+            if calendar is None
+            else rule.with_content(calendar.content, calendar.id)
+        )
+    return schedule.model_copy(update={"calendars": tuple(rules)})
+
+
+def _resolve_rule(  # noqa: PLR0917 - a part of the function above
+    records: RecordStore,
+    rule: CalendarRule,
+    field: str,
+    owner: str,
+    task_id: str,
+    now: datetime,
+    known: Schedule | None,
+) -> CalendarRule:
+    if rule.id == WEEKENDS:
+        return rule.with_content(WEEKENDS_CONTENT)
+    keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
+    calendar = find_calendar(records, rule.id, owner)
+    if calendar is not None:
+        _write_link(records, calendar.id, task_id, now)
+        current = records.load(Calendar, calendar.id)  # the link is written by now, so no later change is missed
+        calendar = calendar if current is None else current.record
+        return rule.with_content(calendar.content, calendar.id)
+    for each in () if known is None else known.calendars:
+        if each.id in keys and each.content is not None:
+            return rule.with_content(each.content, each.id)
+    raise _unknown(rule, field)
+
+
+def _unknown(rule: CalendarRule, field: str) -> InvalidSchedule:
+    return InvalidSchedule(field, f"is {rule.id!r}, and there is no such calendar", "PUT /v1/calendars/{id} makes one.")
+
+
+def _write_link(records: RecordStore, key: str, task_id: str, now: datetime) -> None:
+    """Write the link from a calendar to a task, or make an existing one new again."""
+    link = CalendarLink(id=link_id(key, task_id), owner=key, task_id=task_id, created_at=now, updated_at=now)
+    version = None
+    for _ in range(_MAX_CONFLICTS):
+        try:
+            records.write(link, version)
+        except VersionConflict:
+            stored = records.load(CalendarLink, link.id)
+            if stored is not None and timedelta(0) <= now - stored.record.updated_at < _FRESH:
+                return
+            version = None if stored is None else stored.version
+        else:
+            return

@@ -1,0 +1,248 @@
+"""Named calendars: write, read and delete them, and refresh those that are fetched from a URL."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.domain.calendars.ics_days import read_ics_days
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.calendar import (
+    CHANGES_OWNER,
+    Calendar,
+    CalendarChange,
+    HolidaySource,
+    calendar_key,
+    is_owned_key,
+)
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER
+from cloudsched.engine.tasks.calendar_days import find_calendar
+from cloudsched.engine.tasks.calendar_replan import CalendarReplan
+from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import date
+
+    from cloudsched.engine.ports.calendar_sources import CalendarSource
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+_REFRESH_EVERY: Final = timedelta(days=1)
+_REPLAN_DURATION: Final = timedelta(minutes=15)
+_REPLAN_RETENTION: Final = timedelta(hours=1)
+_REFRESH_JITTER: Final = timedelta(hours=1)
+_MAX_CONFLICTS: Final = 10
+_MAX_URL: Final = 2000
+
+
+class Calendars:
+    """Writes, reads and deletes calendars."""
+
+    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], source: CalendarSource) -> None:
+        self._store = store
+        self._clock = clock
+        self._scheduler = scheduler
+        self._source = source
+
+    def put(  # noqa: PLR0913 - each is an option of its own
+        self,
+        name: str,
+        owner: str = SYSTEM_OWNER,
+        *,
+        title: str = "",
+        weekdays: Sequence[str] = (),
+        days: Sequence[tuple[date, date, str]] = (),
+        ics: str | None = None,
+        url: str | None = None,
+        holidays: HolidaySource | None = None,
+    ) -> Calendar:
+        """Create or replace a calendar; its tasks are planned again by the next sweeps.
+
+        One of `days`, `ics`, `url` and `holidays` says which days it has, besides its days of the week.
+
+        Raises:
+            InvalidInput: Something is not valid or too large; nothing was stored.
+            Unavailable: The URL's server did not answer with a calendar.
+        """
+        now = self._clock.now()
+        key = _to_key(name, owner)
+        given = [
+            label for label, value in (("days", days), ("ics", ics), ("url", url), ("holidays", holidays)) if value
+        ]
+        if len(given) > 1:
+            raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one source of days.")
+        fields: dict[str, Any] = {"title": title}
+        if ics is not None:
+            days = read_ics_days(ics, now.date())
+        elif url is not None:
+            text, etag = self._fetch(_check_url(url), None) or ("", None)
+            days = read_ics_days(text, now.date())
+            fields |= {"url": url, "etag": etag, "fetched_at": now}
+        elif holidays is not None:
+            days, snapshot = self._source.list_holidays(holidays, now)
+            fields |= {"holidays": snapshot, "fetched_at": now}
+        content = format_days(weekdays, days)
+
+        def change(calendar: Calendar | None) -> Calendar:
+            if calendar is None:
+                self._require_room(owner)
+                return Calendar(id=key, owner=owner, created_at=now, updated_at=now, content=content, **fields)
+            kept = {"etag": None, "url": None, "holidays": None, "fetched_at": None}
+            return calendar.model_copy(update={**kept, **fields, "content": content, "updated_at": now})
+
+        calendar = self._write(key, change)
+        self._keep_refresh_task(calendar)
+        return calendar
+
+    def get(self, name: str, owner: str = SYSTEM_OWNER) -> Calendar:
+        """Return the calendar that a name means to an owner: the one for everybody, or else their own.
+
+        Raises:
+            NotFound: There is none.
+        """
+        if name == WEEKENDS:
+            now = self._clock.now()
+            return Calendar(id=WEEKENDS, owner=SYSTEM_OWNER, content=WEEKENDS_CONTENT, created_at=now, updated_at=now)
+        calendar = find_calendar(self._store.records, name, owner)
+        if calendar is None:
+            raise NotFound("calendar", name)
+        return calendar
+
+    def list(self, owner: str = SYSTEM_OWNER) -> Sequence[Calendar]:
+        """Return the calendars for everybody, and the owner's own."""
+        found = list(self._store.records.list(Calendar, SYSTEM_OWNER, limit=Calendar.max_per_owner))
+        if owner != SYSTEM_OWNER:
+            found += self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)
+        return found
+
+    def delete(self, name: str, owner: str = SYSTEM_OWNER) -> None:
+        """Delete a calendar; the tasks that name it keep the days that it had.
+
+        Raises:
+            NotFound: The owner has no such calendar.
+        """
+        key = _to_key(name, owner)
+        stored = self._store.records.load(Calendar, key)
+        if stored is None or stored.record.owner != owner:
+            raise NotFound("calendar", name)
+        self._store.records.delete(Calendar, key, stored.version)
+        with suppress(NotFound):
+            self._scheduler().delete(_refresh_task_id(key))
+
+    def refresh(self, key: str) -> str:
+        """Fetch a calendar's URL again, and store its days if they have changed; return what was found.
+
+        Raises:
+            InvalidInput: What is there is no calendar, or too large: the days that were there before stay.
+            Unavailable: The server did not answer with a calendar.
+        """
+        stored = self._store.records.load(Calendar, key)
+        if stored is None or stored.record.url is None:
+            return "It is no longer fetched from a URL."
+        url, now = stored.record.url, self._clock.now()
+        found = self._fetch(url, stored.record.etag)
+        if found is None:
+            return "It has not changed."
+        days = read_ics_days(found[0], now.date())
+
+        def change(calendar: Calendar | None) -> Calendar:
+            if calendar is None or calendar.url != url:
+                raise NotFound("calendar", key)
+            weekdays = calendar.content.partition("\n")[0]
+            chosen = weekdays.removeprefix("weekdays ").split(",") if weekdays.startswith("weekdays ") else []
+            changes = {"content": format_days(chosen, days), "etag": found[1], "fetched_at": now, "updated_at": now}
+            return calendar.model_copy(update=changes)
+
+        before = stored.record.revision
+        return "Its days have changed." if self._write(key, change).revision != before else "Its days are the same."
+
+    def replan(self, key: str) -> bool:
+        """Plan some of a changed calendar's tasks again; return whether that is finished."""
+        return CalendarReplan(self._store, self._scheduler(), self._clock).run(key)
+
+    def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
+        """Write a calendar; if its days change, note first that its tasks are to be planned again."""
+        for _ in range(_MAX_CONFLICTS):
+            stored = self._store.records.load(Calendar, key)
+            before = None if stored is None else stored.record
+            calendar = change(before)
+            if before is not None and before.content != calendar.content:
+                calendar = calendar.model_copy(update={"revision": before.revision + 1})
+            try:
+                if before is not None:  # also if it is the same: an earlier writer may have died after it
+                    self._note_change(calendar)
+                self._store.records.write(calendar, None if stored is None else stored.version)
+            except VersionConflict:
+                continue
+            return calendar
+        raise StoreUnavailable("The store", f"calendar {key} changed {_MAX_CONFLICTS} times while it was written")
+
+    def _note_change(self, calendar: Calendar) -> None:
+        now = self._clock.now()
+        stored: VersionedRecord[CalendarChange] | None = self._store.records.load(CalendarChange, calendar.id)
+        noted = CalendarChange(
+            id=calendar.id, owner=CHANGES_OWNER, created_at=now, updated_at=now, revision=calendar.revision
+        )
+        self._store.records.write(noted, None if stored is None else stored.version)
+        draft = TaskDraft(
+            id=f"calendar-change-{calendar.id}-{secrets.token_hex(4)}",
+            title=f"Plan the tasks of the calendar {calendar.id} again",
+            handler=REPLAN_HANDLER,
+            payload={"calendar": calendar.id},
+            expected_duration=_REPLAN_DURATION,
+            retention=_REPLAN_RETENTION,
+        )
+        self._scheduler().create(draft, lead=LeadTimes(timedelta(0)))
+
+    def _require_room(self, owner: str) -> None:
+        if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:
+            problem = f"has {Calendar.max_per_owner} calendars, as many as one may have"
+            raise InvalidInput("owner", problem, "Delete one that is no longer used.")
+
+    def _fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
+        return self._source.fetch(url, etag)
+
+    def _keep_refresh_task(self, calendar: Calendar) -> None:
+        """Create the task that refreshes a calendar from its URL, or delete it if it has none."""
+        task_id = _refresh_task_id(calendar.id)
+        if calendar.url is None:
+            with suppress(NotFound):
+                self._scheduler().delete(task_id)
+            return
+        draft = TaskDraft(
+            id=task_id,
+            owner=SYSTEM_OWNER,
+            title=f"Refresh the calendar {calendar.id}",
+            handler=REFRESH_HANDLER,
+            payload={"calendar": calendar.id},
+            schedule=Schedule.every(_REFRESH_EVERY, start=self._clock.now() + _REFRESH_EVERY),
+            jitter=_REFRESH_JITTER,
+        )
+        self._scheduler().create(draft)
+
+
+def _to_key(name: str, owner: str) -> str:
+    if name == WEEKENDS or (owner == SYSTEM_OWNER and is_owned_key(name)):
+        raise InvalidInput("id", f"is {name!r}, which is taken", "Give another one.")
+    return calendar_key(owner, name)
+
+
+def _refresh_task_id(key: str) -> str:
+    return f"calendar-{key}"
+
+
+def _check_url(url: str) -> str:
+    parts = urlsplit(url)
+    if len(url) > _MAX_URL or parts.scheme not in {"https", "http"} or not parts.hostname or parts.username:
+        raise InvalidInput("url", "is not the address of a calendar", "Give an https URL without a password in it.")
+    return url

@@ -1,0 +1,121 @@
+"""The operations on named calendars: days that schedules respect, such as holidays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.wrappers import Response
+
+from cloudsched.domain.calendars.days import WEEKDAYS, parse_days, to_date
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.errors import NotFound
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.calendar_bodies import PutCalendar
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.responses import json_response
+from cloudsched.web.auth.roles import Right
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.calendar import Calendar
+    from cloudsched.web.api.call import ApiCall
+
+
+@operation(
+    "PUT",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    right=Right.WRITE,
+    content=PutCalendar,
+    response_schema="CalendarDetails",
+    error_statuses=(409, 503),
+)
+def put_calendar(call: ApiCall) -> Response:
+    """Create or replace a calendar.
+
+    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
+    two. The response has the calendar's full id.
+    """
+    body = validate(PutCalendar, read_json_object(call.request))
+    calendar = call.app.calendars.put(
+        call.path["calendarId"],
+        _owner(call, body.owner),
+        title=body.title,
+        weekdays=body.weekdays,
+        days=[(each.date, each.until or each.date, each.name) for each in body.days],
+        ics=body.ics,
+        url=body.url,
+        holidays=body.holidays,
+    )
+    return json_response(_to_json(call, calendar))
+
+
+@operation(
+    "GET",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    query=bodies.OwnerQuery,
+    response_schema="CalendarDetails",
+    error_statuses=(404,),
+)
+def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """Get a calendar.
+
+    A name means the calendar for everybody, or else the owner's own.
+    """
+    return json_response(_to_json(call, call.app.calendars.get(call.path["calendarId"], _owner(call, query.owner))))
+
+
+@operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
+def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """List the calendars for everybody, and the owner's own.
+
+    Without their days.
+    """
+    found = call.app.calendars.list(_owner(call, query.owner))
+    shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
+    return json_response({"calendars": shown})
+
+
+@operation(
+    "DELETE",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    right=Right.WRITE,
+    query=bodies.OwnerQuery,
+    success_statuses=(204,),
+    error_statuses=(404, 409),
+)
+def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
+    """Delete a calendar.
+
+    Tasks that name it keep the days that it had.
+    """
+    try:
+        call.app.calendars.delete(call.path["calendarId"], _owner(call, query.owner))
+    except NotFound:
+        raise NotFound("calendar", call.path["calendarId"]) from None
+    return Response(status=204)
+
+
+def _owner(call: ApiCall, requested: str | None) -> str:
+    if call.caller.visible_owner is None:
+        return requested or SYSTEM_OWNER
+    return str(call.caller.resolve_owner(requested))
+
+
+def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:
+    """Return a calendar as JSON; the address that it is fetched from is for those who may change it."""
+    wire = calendar.to_wire()
+    may_change = call.caller.visible_owner is None or call.caller.visible_owner == calendar.owner
+    hidden = {"content", "schemaVersion", "etag", *(() if may_change else ("url",))}
+    days = parse_days(calendar.content)
+    shown = []
+    for first, last, name in days.intervals:
+        until = {"until": to_date(last).isoformat()} if last > first else {}
+        shown.append({"date": to_date(first).isoformat(), **until, "name": name})
+    return {
+        **{name: value for name, value in wire.items() if name not in hidden},
+        "weekdays": [WEEKDAYS[number] for number in sorted(days.weekdays)],
+        "days": shown,
+    }

@@ -1,0 +1,313 @@
+"""Named calendars in a running app: what tasks do with them, and what follows when they change."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import Context  # noqa: TC001 - a handler's parameter
+from cloudsched.adapters.clocks import ManualClock
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.engine.tasks import calendar_replan
+from cloudsched.errors import InvalidInput, InvalidSchedule, NotFound
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
+
+
+def day(text: str, name: str = "") -> tuple[date, date, str]:
+    return date.fromisoformat(text), date.fromisoformat(text), name
+
+
+def weekdays_at_nine(*calendars: Any, **more: Any) -> Schedule:
+    return Schedule.model_validate(
+        {
+            "rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9",
+            "timezone": "Europe/Paris",
+            "calendars": calendars,
+            **more,
+        }
+    )
+
+
+def finish_changes(sim: Simulation) -> None:
+    """Let the system's tasks plan again what changed calendars concern, until nothing is left."""
+    for _ in range(20):
+        sim.advance(timedelta(minutes=1))
+        if not sim.app.store.records.list(CalendarChange, CHANGES_OWNER, limit=1):
+            return
+    raise AssertionError("a change is never finished")
+
+
+@pytest.fixture(autouse=True)
+def greet(sim: Simulation) -> None:
+    @sim.app.handler("greet")
+    def greet(payload: dict[str, str]) -> str:
+        return payload["name"]
+
+
+@pytest.fixture
+def ran(sim: Simulation) -> list[datetime]:
+    instants: list[datetime] = []
+
+    @sim.app.handler("note")
+    def note(ctx: Context) -> None:
+        instants.append(ctx.scheduled_for)
+
+    return instants
+
+
+def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> None:
+    """The task does not run on it; its history has a SKIPPED record that names the holiday."""
+    start = sim.now.date()
+    holidays = [(start + timedelta(2), start + timedelta(3), "Bastille Day")]
+    sim.app.calendars.put("fr", days=holidays)
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]})
+    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    assert not {each.date() for each in sim.app.upcoming("t", 9)} & {start + timedelta(2), start + timedelta(3)}
+    sim.advance(timedelta(days=6))
+    records = {each.scheduled_for.date(): each for each in sim.executions("t")}
+    for left_out in (start + timedelta(2), start + timedelta(3)):
+        assert records[left_out].status is ExecutionStatus.SKIPPED
+        assert records[left_out].message == "Left out: Bastille Day (fr)."
+    others = [each for each in records.values() if each.status is ExecutionStatus.SUCCEEDED]
+    assert len(records) - len(others) == 2
+    assert len(others) >= 3
+
+
+def test_a_moved_run_says_from_where(sim: Simulation) -> None:
+    """The record of a run that a holiday has moved names the day and the holiday."""
+    holiday = sim.now.date() + timedelta(2)
+    sim.app.calendars.put("fr", days=[(holiday, holiday, "Bastille Day")])
+    schedule = Schedule.model_validate(
+        {
+            "rrule": "FREQ=DAILY;INTERVAL=30",
+            "dtstart": f"{holiday}T10:00:00",
+            "calendars": [{"id": "fr", "on": "after"}],
+        }
+    )
+    sim.app.create(id="t", handler="greet", schedule=schedule, payload={"name": "Ada"})
+    sim.advance(timedelta(days=5))
+    (record,) = sim.executions("t")
+    assert record.scheduled_for.date() == holiday + timedelta(1)
+    assert record.status is ExecutionStatus.SUCCEEDED
+    assert record.message == f"Moved from {holiday}: Bastille Day (fr)."
+
+
+def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
+    """Every task that names it, however many pages there are, and no other one; a second sweep changes nothing."""
+    holiday = sim.now.date() + timedelta(1)
+    sim.app.calendars.put("fr", days=[])
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+    for number in range(calendar_replan.PAGE_SIZE + 5):
+        sim.app.create(id=f"t{number}", handler="greet", schedule=daily, payload={"name": "Ada"})
+    plain = sim.app.create(id="plain", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
+    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    finish_changes(sim)
+    for number in range(calendar_replan.PAGE_SIZE + 5):
+        assert holiday not in {each.date() for each in sim.app.upcoming(f"t{number}", 3)}
+    assert sim.app.get("plain").revision == plain.revision
+    revision = sim.app.get("t0").revision
+    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    finish_changes(sim)
+    assert sim.app.get("t0").revision == revision
+
+
+def test_a_task_that_is_stored_while_its_calendar_changes_is_found(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
+    """Between a task's reading of the calendar and its commit the calendar changes, and a sweep sees no task yet."""
+    holiday = sim.now.date() + timedelta(1)
+    sim.app.calendars.put("fr", days=[])
+    commit = sim.app.store.commit
+    is_first = True
+
+    def late(task: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - passed on
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+            sim.advance(timedelta(minutes=2))
+        return commit(task, *arguments, **more)
+
+    monkeypatch.setattr(sim.app.store, "commit", late)
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    monkeypatch.undo()
+    finish_changes(sim)
+    assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
+
+
+def test_links_of_tasks_that_are_gone_are_removed(sim: Simulation) -> None:
+    """A calendar's changes do not look for deleted tasks for ever."""
+    sim.app.calendars.put("fr", days=[])
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    sim.app.delete("t")
+    sim.app.calendars.put("fr", days=[day("2031-01-01")])
+    finish_changes(sim)
+    assert not sim.app.store.records.list(CalendarLink, "fr", limit=5)
+
+
+def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None:
+    """A user's calendar means nothing to others; one for everybody wins over a user's of the same name."""
+    own = sim.app.calendars.put("free", "ada", days=[day("2030-01-01")])
+    with pytest.raises(NotFound):
+        sim.app.calendars.get(own.id, "bob")
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [own.id]})
+    with pytest.raises(InvalidSchedule, match="no such calendar"):
+        sim.app.create(handler="greet", owner="bob", schedule=daily, payload={"name": "Bob"})
+    task = sim.app.create(handler="greet", owner="ada", schedule=daily, payload={"name": "Ada"})
+    assert task.schedule.calendars[0].id == own.id
+    sim.app.calendars.put("free", days=[day("2031-01-01")])
+    assert sim.app.calendars.get("free", "ada").id == "free"
+    with pytest.raises(InvalidInput, match="taken"):
+        sim.app.calendars.put(own.id, days=[])
+    with pytest.raises(InvalidInput, match="taken"):
+        sim.app.calendars.put("weekends", days=[])
+
+
+def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> None:
+    """A task goes on with the days that it had, also after an edit; a new task cannot name the calendar."""
+    holiday = sim.now.date() + timedelta(1)
+    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    sim.app.calendars.delete("fr")
+    sim.app.update("t", title="New", schedule=daily.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
+    assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
+    with pytest.raises(InvalidSchedule, match="no such calendar"):
+        sim.app.create(handler="greet", schedule=daily, payload={"name": "Ada"})
+
+
+def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
+    """The task has its calendars' days with it: a run costs the reads, commits and dispatches of any other."""
+    sim.app.calendars.put("fr", days=[day("2031-01-01", "x")])
+    costs = []
+    for calendars in ([], ["fr", "weekends"]):
+        daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": calendars})
+        task = sim.app.create(handler="greet", schedule=daily, payload={"name": "Ada"})
+        sim.advance(timedelta(days=7) if calendars else timedelta(days=4))
+        before = sim.counts.copy()
+        sim.advance(timedelta(days=1))
+        costs.append(sim.counts.since(before))
+        sim.app.delete(task.id)
+    assert costs[0] == costs[1] == Counts(reads=1, commits=2, writes=3, dispatches=1)
+
+
+def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran: list[datetime]) -> None:
+    """What came due before a pause, and is to run after it, runs if its day is still free, and else is recorded."""
+    for name in ("kept", "taken"):
+        sim.app.calendars.put(name, days=[])
+        sim.app.create(
+            id=name,
+            handler="note",
+            schedule=Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [name]}),
+            catch_up={"mode": "all"},
+        )
+    today, clock = sim.now.date(), sim.app.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(timedelta(hours=13))  # the queue is late
+    for name in ("kept", "taken"):
+        sim.app.pause(name)
+        assert sim.app.get(name).backlog
+    later = today + timedelta(9)
+    sim.app.calendars.put("kept", days=[(later, later, "")])
+    sim.app.calendars.put("taken", days=[(today, today, "")])
+    finish_changes(sim)
+    assert [each.status for each in sim.executions("taken")] == [ExecutionStatus.SKIPPED]
+    for name in ("kept", "taken"):
+        sim.app.resume(name)
+    sim.advance(timedelta(minutes=5))
+    assert [each.date() for each in ran] == [today]
+    assert later not in {each.date() for each in sim.app.upcoming("kept", 12)}
+
+
+ICS = """BEGIN:VCALENDAR
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20270714
+SUMMARY:Bastille\\, Day
+END:VEVENT
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20270802
+DTEND;VALUE=DATE:20270807
+SUMMARY:Closed
+END:VEVENT
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20200101
+RRULE:FREQ=YEARLY
+SUMMARY:New Year
+END:VEVENT
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20270815
+STATUS:CANCELLED
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def test_an_ics_file_gives_its_days(sim: Simulation) -> None:
+    """Single days, intervals without their exclusive end, and yearly rules; cancelled events are left out."""
+    content = sim.app.calendars.put("c", ics=ICS).content.split("\n")
+    assert "2027-07-14 Bastille, Day" in content
+    assert "2027-08-02/2027-08-06 Closed" in content
+    assert f"{sim.now.year + 1}-01-01 New Year" in content
+    assert not [line for line in content if line.startswith(("2027-08-15", "2020"))]
+    with pytest.raises(InvalidInput, match="no iCalendar"):
+        sim.app.calendars.put("c", ics="hello")
+
+
+def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> None:
+    """A country's holidays are stored with their names and the version that knew them; a wrong country is refused."""
+    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
+
+    made = sim.app.calendars.put(
+        "fr", holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028)
+    )
+    assert "2027-07-14 Fête nationale" in made.content
+    assert made.holidays is not None
+    assert made.holidays.version
+    with pytest.raises(InvalidInput, match="XX"):
+        sim.app.calendars.put("xx", holidays=HolidaySource(country="XX"))
+
+
+def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
+    """Once a day, with the ETag; changed days plan tasks again; an address that is not public is refused."""
+    answers: list[Any] = [(ICS, '"1"')]
+    asked: list[tuple[str, str | None]] = []
+
+    def fetch(_self: object, url: str, etag: str | None) -> Any:  # noqa: ANN401 - as the port
+        asked.append((url, etag))
+        return answers[0]
+
+    monkeypatch.setattr("cloudsched.adapters.calendar_sources.CalendarSources.fetch", fetch)
+    sim.app.calendars.put("c", url="https://example.org/a.ics")
+    answers[0] = None
+    sim.advance(timedelta(hours=26))
+    assert asked[1:] == [("https://example.org/a.ics", '"1"')]
+    answers[0] = (ICS.replace("20270714", "20270720"), '"2"')
+    sim.advance(timedelta(hours=24))
+    calendar = sim.app.calendars.get("c")
+    assert "2027-07-20 Bastille, Day" in calendar.content
+    assert calendar.revision == 2
+    sim.app.calendars.delete("c")
+    with pytest.raises(NotFound):
+        sim.app.get("calendar-c")
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match="may not be reached"):
+        sim.app.calendars.put("c", url="http://127.0.0.1/a.ics")
+    with pytest.raises(InvalidInput, match="https URL"):
+        sim.app.calendars.put("c", url="file:///etc/passwd")
+
+
+def test_a_wrong_calendar_in_a_schedule_names_its_place(sim: Simulation) -> None:
+    """Unknown ids, calendars of a single instant and a business day without calendars are refused by field."""
+    with pytest.raises(InvalidSchedule, match=r"schedule\.calendars\.0\.id"):
+        sim.app.create(handler="greet", schedule=weekdays_at_nine("nope"), payload={"name": "Ada"})
+    with pytest.raises(InvalidSchedule, match="beside `at`"):
+        Schedule.model_validate({"at": datetime(2030, 1, 1, tzinfo=UTC), "calendars": ["weekends"]})
+    with pytest.raises(InvalidSchedule, match="businessDay"):
+        weekdays_at_nine(business_day=3)

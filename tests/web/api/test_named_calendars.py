@@ -1,0 +1,70 @@
+"""Named calendars over HTTP: who may have them, what is checked, and what a preview makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+DAYS = {
+    "title": "Closed",
+    "days": [{"date": "2027-08-02", "until": "2027-08-20", "name": "Summer"}, {"date": "2027-12-24"}],
+}
+
+
+def test_a_calendar_is_put_read_listed_and_deleted(call: Call) -> None:
+    """It is read as it was put; a list leaves the days out; after its deletion it is a 404."""
+    made = call("PUT", "/v1/calendars/closed", {**DAYS, "weekdays": ["SU", "SA"]})
+    assert made.status_code == 200, made.text
+    content = made.get_json()
+    assert (content["id"], content["owner"], content["weekdays"]) == ("closed", "system", ["SA", "SU"])
+    assert content["days"] == [
+        {"date": "2027-08-02", "until": "2027-08-20", "name": "Summer"},
+        {"date": "2027-12-24", "name": ""},
+    ]
+    assert call("GET", "/v1/calendars/closed").get_json() == content
+    (listed,) = call("GET", "/v1/calendars").get_json()["calendars"]
+    assert listed == {name: value for name, value in content.items() if name != "days"}
+    assert call("DELETE", "/v1/calendars/closed").status_code == 204
+    assert call("GET", "/v1/calendars/closed").status_code == 404
+    assert call("DELETE", "/v1/calendars/closed").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"days": [{"date": "2027-13-01"}]}, "days.0.date"),
+        ({"days": [{"date": "2027-02-02", "until": "2027-02-01"}]}, "days"),
+        ({"days": [{"date": "2027-02-02"}], "ics": "BEGIN:VCALENDAR"}, "ics"),
+        ({"ics": "hello"}, "ics"),
+        ({"url": "http://169.254.169.254/a.ics"}, "url"),
+        ({"weekdays": ["XX"]}, "weekdays.0"),
+        ({"content": "2027-01-01"}, "content"),
+        ({"holidays": {"country": "QQ"}}, "holidays"),
+    ],
+)
+def test_a_wrong_calendar_is_refused_by_field(call: Call, body: dict[str, Any], field: str) -> None:
+    """Nothing is stored, and the problem names the field."""
+    answer = call("PUT", "/v1/calendars/wrong", body)
+    assert (answer.status_code, answer.get_json().get("field")) == (400, field), answer.text
+    assert call("GET", "/v1/calendars/wrong").status_code == 404
+
+
+def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call, greeting: dict[str, Any]) -> None:
+    """The preview's occurrences skip the days; the task's schedule names the calendar, and a copy of it can be sent."""
+    call("PUT", "/v1/calendars/closed", DAYS)
+    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-07-30T09:00:00", "calendars": [{"id": "closed"}]}
+    preview = call("POST", "/v1/schedules/preview", {"schedule": schedule, "from": "2027-08-01T00:00:00Z", "count": 2})
+    assert [each["utc"] for each in preview.get_json()["occurrences"]] == [
+        "2027-08-01T09:00:00Z",
+        "2027-08-21T09:00:00Z",
+    ]
+    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": schedule}).get_json()
+    assert made["schedule"]["calendars"] == [{"id": "closed", "on": "skip"}]
+    changed = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"], "title": "Same"})
+    assert changed.status_code == 200, changed.text
+    forged = {**schedule, "calendars": [{"id": "closed", "content": "weekdays MO"}]}
+    assert call("POST", "/v1/schedules/preview", {"schedule": forged}).status_code == 400

@@ -39,7 +39,7 @@ def finish_changes(sim: Simulation) -> None:
     """Let the system's tasks plan again what changed calendars concern, until nothing is left."""
     for _ in range(20):
         sim.advance(timedelta(minutes=1))
-        if not sim.app.store.records.list(CalendarChange, CHANGES_OWNER, limit=1):
+        if not sim.app.container.store.records.list(CalendarChange, CHANGES_OWNER, limit=1):
             return
     raise AssertionError("a change is never finished")
 
@@ -66,7 +66,7 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
     """The task does not run on it; its history has a SKIPPED record that names the holiday."""
     start = sim.now.date()
     holidays = [(start + timedelta(2), start + timedelta(3), "Bastille Day")]
-    sim.app.calendars.put("fr", days=holidays)
+    sim.app.container.calendars.put("fr", days=holidays)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
     assert not {each.date() for each in sim.app.upcoming("t", 9)} & {start + timedelta(2), start + timedelta(3)}
@@ -83,7 +83,7 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
 def test_a_moved_run_says_from_where(sim: Simulation) -> None:
     """The record of a run that a holiday has moved names the day and the holiday."""
     holiday = sim.now.date() + timedelta(2)
-    sim.app.calendars.put("fr", days=[(holiday, holiday, "Bastille Day")])
+    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "Bastille Day")])
     schedule = Schedule.model_validate(
         {
             "rrule": "FREQ=DAILY;INTERVAL=30",
@@ -102,18 +102,18 @@ def test_a_moved_run_says_from_where(sim: Simulation) -> None:
 def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
     """Every task that names it, however many pages there are, and no other one; a second sweep changes nothing."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.calendars.put("fr", days=[])
+    sim.app.container.calendars.put("fr", days=[])
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     for number in range(calendar_replan.PAGE_SIZE + 5):
         sim.app.create(id=f"t{number}", handler="greet", schedule=daily, payload={"name": "Ada"})
     plain = sim.app.create(id="plain", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
-    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
     finish_changes(sim)
     for number in range(calendar_replan.PAGE_SIZE + 5):
         assert holiday not in {each.date() for each in sim.app.upcoming(f"t{number}", 3)}
     assert sim.app.get("plain").revision == plain.revision
     revision = sim.app.get("t0").revision
-    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
     finish_changes(sim)
     assert sim.app.get("t0").revision == revision
 
@@ -121,19 +121,19 @@ def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
 def test_a_task_that_is_stored_while_its_calendar_changes_is_found(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
     """Between a task's reading of the calendar and its commit the calendar changes, and a sweep sees no task yet."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.calendars.put("fr", days=[])
-    commit = sim.app.store.commit
+    sim.app.container.calendars.put("fr", days=[])
+    commit = sim.app.container.store.commit
     is_first = True
 
     def late(task: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - passed on
         nonlocal is_first
         if is_first:
             is_first = False
-            sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+            sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
             sim.advance(timedelta(minutes=2))
         return commit(task, *arguments, **more)
 
-    monkeypatch.setattr(sim.app.store, "commit", late)
+    monkeypatch.setattr(sim.app.container.store, "commit", late)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
     monkeypatch.undo()
@@ -143,40 +143,40 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(sim: Simulati
 
 def test_links_of_tasks_that_are_gone_are_removed(sim: Simulation) -> None:
     """A calendar's changes do not look for deleted tasks for ever."""
-    sim.app.calendars.put("fr", days=[])
+    sim.app.container.calendars.put("fr", days=[])
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
     sim.app.delete("t")
-    sim.app.calendars.put("fr", days=[day("2031-01-01")])
+    sim.app.container.calendars.put("fr", days=[day("2031-01-01")])
     finish_changes(sim)
-    assert not sim.app.store.records.list(CalendarLink, "fr", limit=5)
+    assert not sim.app.container.store.records.list(CalendarLink, "fr", limit=5)
 
 
 def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None:
     """A user's calendar means nothing to others; one for everybody wins over a user's of the same name."""
-    own = sim.app.calendars.put("free", "ada", days=[day("2030-01-01")])
+    own = sim.app.container.calendars.put("free", "ada", days=[day("2030-01-01")])
     with pytest.raises(NotFound):
-        sim.app.calendars.get(own.id, "bob")
+        sim.app.container.calendars.get(own.id, "bob")
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [own.id]})
     with pytest.raises(InvalidSchedule, match="no such calendar"):
         sim.app.create(handler="greet", owner="bob", schedule=daily, payload={"name": "Bob"})
     task = sim.app.create(handler="greet", owner="ada", schedule=daily, payload={"name": "Ada"})
     assert task.schedule.calendars[0].id == own.id
-    sim.app.calendars.put("free", days=[day("2031-01-01")])
-    assert sim.app.calendars.get("free", "ada").id == "free"
+    sim.app.container.calendars.put("free", days=[day("2031-01-01")])
+    assert sim.app.container.calendars.get("free", "ada").id == "free"
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.calendars.put(own.id, days=[])
+        sim.app.container.calendars.put(own.id, days=[])
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.calendars.put("weekends", days=[])
+        sim.app.container.calendars.put("weekends", days=[])
 
 
 def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> None:
     """A task goes on with the days that it had, also after an edit; a new task cannot name the calendar."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
-    sim.app.calendars.delete("fr")
+    sim.app.container.calendars.delete("fr")
     sim.app.update("t", title="New", schedule=daily.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
     assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
     with pytest.raises(InvalidSchedule, match="no such calendar"):
@@ -185,7 +185,7 @@ def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> Non
 
 def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
     """The task has its calendars' days with it: a run costs the reads, commits and dispatches of any other."""
-    sim.app.calendars.put("fr", days=[day("2031-01-01", "x")])
+    sim.app.container.calendars.put("fr", days=[day("2031-01-01", "x")])
     costs = []
     for calendars in ([], ["fr", "weekends"]):
         daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": calendars})
@@ -201,22 +201,22 @@ def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
 def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran: list[datetime]) -> None:
     """What came due before a pause, and is to run after it, runs if its day is still free, and else is recorded."""
     for name in ("kept", "taken"):
-        sim.app.calendars.put(name, days=[])
+        sim.app.container.calendars.put(name, days=[])
         sim.app.create(
             id=name,
             handler="note",
             schedule=Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [name]}),
             catch_up={"mode": "all"},
         )
-    today, clock = sim.now.date(), sim.app.clock
+    today, clock = sim.now.date(), sim.app.container.clock
     assert isinstance(clock, ManualClock)
     clock.advance(timedelta(hours=13))  # the queue is late
     for name in ("kept", "taken"):
         sim.app.pause(name)
         assert sim.app.get(name).backlog
     later = today + timedelta(9)
-    sim.app.calendars.put("kept", days=[(later, later, "")])
-    sim.app.calendars.put("taken", days=[(today, today, "")])
+    sim.app.container.calendars.put("kept", days=[(later, later, "")])
+    sim.app.container.calendars.put("taken", days=[(today, today, "")])
     finish_changes(sim)
     assert [each.status for each in sim.executions("taken")] == [ExecutionStatus.SKIPPED]
     for name in ("kept", "taken"):
@@ -251,27 +251,27 @@ END:VCALENDAR
 
 def test_an_ics_file_gives_its_days(sim: Simulation) -> None:
     """Single days, intervals without their exclusive end, and yearly rules; cancelled events are left out."""
-    content = sim.app.calendars.put("c", ics=ICS).content.split("\n")
+    content = sim.app.container.calendars.put("c", ics=ICS).content.split("\n")
     assert "2027-07-14 Bastille, Day" in content
     assert "2027-08-02/2027-08-06 Closed" in content
     assert f"{sim.now.year + 1}-01-01 New Year" in content
     assert not [line for line in content if line.startswith(("2027-08-15", "2020"))]
     with pytest.raises(InvalidInput, match="no iCalendar"):
-        sim.app.calendars.put("c", ics="hello")
+        sim.app.container.calendars.put("c", ics="hello")
 
 
 def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> None:
     """A country's holidays are stored with their names and the version that knew them; a wrong country is refused."""
     from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
 
-    made = sim.app.calendars.put(
+    made = sim.app.container.calendars.put(
         "fr", holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028)
     )
     assert "2027-07-14 Fête nationale" in made.content
     assert made.holidays is not None
     assert made.holidays.version
     with pytest.raises(InvalidInput, match="XX"):
-        sim.app.calendars.put("xx", holidays=HolidaySource(country="XX"))
+        sim.app.container.calendars.put("xx", holidays=HolidaySource(country="XX"))
 
 
 def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
@@ -284,23 +284,23 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
         return answers[0]
 
     monkeypatch.setattr("cloudsched.adapters.calendar_sources.CalendarSources.fetch", fetch)
-    sim.app.calendars.put("c", url="https://example.org/a.ics")
+    sim.app.container.calendars.put("c", url="https://example.org/a.ics")
     answers[0] = None
     sim.advance(timedelta(hours=26))
     assert asked[1:] == [("https://example.org/a.ics", '"1"')]
     answers[0] = (ICS.replace("20270714", "20270720"), '"2"')
     sim.advance(timedelta(hours=24))
-    calendar = sim.app.calendars.get("c")
+    calendar = sim.app.container.calendars.get("c")
     assert "2027-07-20 Bastille, Day" in calendar.content
     assert calendar.revision == 2
-    sim.app.calendars.delete("c")
+    sim.app.container.calendars.delete("c")
     with pytest.raises(NotFound):
         sim.app.get("calendar-c")
     monkeypatch.undo()
     with pytest.raises(InvalidInput, match="may not be reached"):
-        sim.app.calendars.put("c", url="http://127.0.0.1/a.ics")
+        sim.app.container.calendars.put("c", url="http://127.0.0.1/a.ics")
     with pytest.raises(InvalidInput, match="https URL"):
-        sim.app.calendars.put("c", url="file:///etc/passwd")
+        sim.app.container.calendars.put("c", url="file:///etc/passwd")
 
 
 def test_a_wrong_calendar_in_a_schedule_names_its_place(sim: Simulation) -> None:

@@ -53,6 +53,13 @@ def test_a_wrong_calendar_is_refused_by_field(call: Call, body: dict[str, Any], 
     assert call("GET", "/v1/calendars/wrong").status_code == 404
 
 
+@pytest.mark.parametrize("name", ["a.b", "a%20b", "caf%C3%A9", "a" * 65, "weekends", "u0123456789abcdef-a"])
+def test_a_name_that_a_calendar_cannot_have_is_refused(call: Call, name: str) -> None:
+    """Names are 1 to 64 letters, digits, hyphens and underscores, and no one else's."""
+    answer = call("PUT", f"/v1/calendars/{name}", DAYS)
+    assert (answer.status_code, answer.get_json().get("field")) == (400, "id"), answer.text
+
+
 def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call, greeting: dict[str, Any]) -> None:
     """The preview's occurrences skip the days; the task's schedule names the calendar, and a copy of it can be sent."""
     call("PUT", "/v1/calendars/closed", DAYS)

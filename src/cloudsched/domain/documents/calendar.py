@@ -16,8 +16,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Text, owner_id_prefix
 
-CalendarName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-"""Letters, digits, hyphens and underscores."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
 CHANGES_OWNER: Final = "calendars"
 """The owner of all `CalendarChange` records: one list has them all."""
@@ -85,6 +84,11 @@ def calendar_key(owner: str, name: str) -> str:
         return name
     prefix = owner_id_prefix(owner)
     return name if name.startswith(prefix) else prefix + name
+
+
+def is_calendar_name(name: str) -> bool:
+    """Whether a calendar can have this name: letters, digits, hyphens and underscores."""
+    return _NAME.fullmatch(name) is not None
 
 
 def is_owned_key(name: str) -> bool:

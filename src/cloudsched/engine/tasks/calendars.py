@@ -17,8 +17,10 @@ from cloudsched.domain.documents.calendar import (
     CalendarChange,
     HolidaySource,
     calendar_key,
+    is_calendar_name,
     is_owned_key,
 )
+from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
@@ -232,6 +234,8 @@ class Calendars:
 
 
 def _to_key(name: str, owner: str) -> str:
+    if not is_calendar_name(name.removeprefix(owner_id_prefix(owner))):
+        raise InvalidInput("id", f"is {name[:80]!r}", "Give 1 to 64 letters, digits, hyphens and underscores.")
     if name == WEEKENDS or (owner == SYSTEM_OWNER and is_owned_key(name)):
         raise InvalidInput("id", f"is {name!r}, which is taken", "Give another one.")
     return calendar_key(owner, name)

@@ -37,7 +37,7 @@ def put_calendar(call: ApiCall) -> Response:
     two. The response has the calendar's full id.
     """
     body = validate(PutCalendar, read_json_object(call.request))
-    calendar = call.app.calendars.put(
+    calendar = call.app.container.calendars.put(
         call.path["calendarId"],
         _owner(call, body.owner),
         title=body.title,
@@ -63,7 +63,9 @@ def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     A name means the calendar for everybody, or else the owner's own.
     """
-    return json_response(_to_json(call, call.app.calendars.get(call.path["calendarId"], _owner(call, query.owner))))
+    return json_response(
+        _to_json(call, call.app.container.calendars.get(call.path["calendarId"], _owner(call, query.owner)))
+    )
 
 
 @operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
@@ -72,7 +74,7 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     Without their days.
     """
-    found = call.app.calendars.list(_owner(call, query.owner))
+    found = call.app.container.calendars.list(_owner(call, query.owner))
     shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
     return json_response({"calendars": shown})
 
@@ -92,7 +94,7 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     Tasks that name it keep the days that it had.
     """
     try:
-        call.app.calendars.delete(call.path["calendarId"], _owner(call, query.owner))
+        call.app.container.calendars.delete(call.path["calendarId"], _owner(call, query.owner))
     except NotFound:
         raise NotFound("calendar", call.path["calendarId"]) from None
     return Response(status=204)

@@ -131,6 +131,7 @@ _TASK: Final[Json] = {
         "gap": "shift",
         "fold": "first",
         "subDaily": "elapsed",
+        "calendars": [],
     },
     "description": "",
     "purpose": "",

@@ -42,7 +42,7 @@ def preview_schedule(call: ApiCall) -> Response:
     body = validate(bodies.PreviewRequest, content)
     start = body.start or now
     schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
-    schedule = resolve_schedule(call.app.store.records, schedule, call.caller.owner or SYSTEM_OWNER)
+    schedule = resolve_schedule(call.app.container.store.records, schedule, call.caller.owner or SYSTEM_OWNER)
     times = schedule.upcoming(start, body.count)
     preview = responses.SchedulePreview(
         description=schedule.describe(),

@@ -151,7 +151,8 @@ class Bench:
         parallel = ["-n", str(self._jobs)] if self._jobs > 1 else []
         command = [sys.executable, "-m", "pytest", *options, *parallel, *tests]
         # The environment's path comes before that of the editable installation; child processes inherit it.
-        env = {**os.environ, "PYTHONPATH": str(self._source)}
+        # Byte code of one mutant would serve the next: Python compares only the seconds and the size of a file.
+        env = {**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(  # noqa: S603 - our own tests
             command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
         )

@@ -31,8 +31,10 @@ from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
 from cloudsched.engine.ports.page_tokens import check_page_size
-from cloudsched.engine.ports.store import Page, TaskQuery
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
+from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.parts import ReplaceableParts
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
@@ -320,6 +323,16 @@ class App(ReplaceableParts):
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first; open ones are on the first page."""
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
+
+    def find_executions(
+        self, query: ExecutionQuery | None = None, *, limit: int = 50, page_token: str | None = None
+    ) -> Page[Execution]:
+        """Return a page of the executions of all tasks that match a query, without their results and steps.
+
+        First those that failed or timed out, then the open ones, then all others; each part with the latest first.
+        """
+        search = self.container.store.search
+        return find_executions(search, query or ExecutionQuery(), check_page_size(limit), page_token)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""

@@ -7,7 +7,7 @@ from cloudsched import App, Settings
 REGISTER = {"handler", "scheduled", "on_failure", "dependency_overrides"}
 TASKS = {"create", "run_now", "draft", "read_draft", "put", "get", "tasks", "update", "patch", "delete", "upcoming"}
 COMMANDS = {"pause", "resume", "cancel", "trigger", "retry", "backfill", "send_event"}
-RESULTS = {"executions", "execution", "tree", "inbox"}
+RESULTS = {"executions", "find_executions", "execution", "tree", "inbox"}
 DECLARED = {"declared_tasks", "apply_declarations"}
 RUN = {"deliver", "sweep", "guarded", "override", "close", "container"}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Page
+    from cloudsched.engine.ports.pages import Page
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")

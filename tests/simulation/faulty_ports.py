@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.inbox import InboxStore
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
         DeliveryMark,
-        Page,
         TaskWrite,
         VersionedLock,
         VersionedTask,
@@ -72,6 +73,10 @@ class FaultyStore:
     @property
     def inbox(self) -> InboxStore:
         return self._world.real_store.inbox
+
+    @property
+    def search(self) -> SearchStore:
+        return self._world.real_store.search
 
     def load(self, task_id: str) -> VersionedTask | None:
         return self._call("load", lambda: self._world.real_store.load(task_id))

@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.inbox import InboxStore
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
+    from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
         DeliveryMark,
-        Page,
         Store,
         TaskQuery,
         TaskWrite,
@@ -94,6 +95,11 @@ class CountingStore:
     def inbox(self) -> InboxStore:
         """The inboxes; what people read is not counted."""
         return self._store.inbox
+
+    @property
+    def search(self) -> SearchStore:
+        """The lists across tasks, whose reads are counted as well."""
+        return CountingSearch(self._store.search, self._counts)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Pass on; one read."""
@@ -260,6 +266,30 @@ class CountingRecords:
         found = self._records.list(kind, owner, limit=limit, after=after)
         self._counts.add(reads=max(1, len(found)))
         return found
+
+
+class CountingSearch:
+    """A `SearchStore` that counts the documents that the wrapped one reads."""
+
+    def __init__(self, search: SearchStore, counts: Counts) -> None:
+        self._search = search
+        self._counts = counts
+
+    def list_finished(
+        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
+    ) -> Page[Execution]:
+        """Pass on; a read for each item, and one for an empty page."""
+        page = self._search.list_finished(query, is_failure=is_failure, limit=limit, page_token=page_token)
+        self._counts.add(reads=max(1, len(page.items)))
+        return page
+
+    def list_open(
+        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Pass on; a read for each item, and one for an empty page."""
+        page = self._search.list_open(query, status, limit=limit, page_token=page_token)
+        self._counts.add(reads=max(1, len(page.items)))
+        return page
 
 
 class CountingDispatcher:

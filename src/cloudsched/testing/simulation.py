@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.execution.attempts import DeliveryResult
-    from cloudsched.engine.ports.store import Page, Store
+    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import Store
     from cloudsched.testing.channels import SentMessage, SimulatedChannel
 
 START = datetime(2027, 1, 1, tzinfo=UTC)

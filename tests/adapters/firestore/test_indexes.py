@@ -30,6 +30,7 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import Person
@@ -40,6 +41,7 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
 from cloudsched.engine.ports.store import Store, TaskQuery, VersionedLock
 from cloudsched.engine.ports.task_counter import TaskCounter
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -139,6 +141,28 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
     }
 
 
+def search_everything(search: SearchStore) -> None:
+    """Make each list across tasks with every combination of its filters, for the first page and for a later one."""
+    assert methods(SearchStore) == {"list_finished", "list_open"}
+    values: dict[str, tuple[Any, ...]] = {
+        "owner": (None, "ada"),
+        "status": (None, ExecutionStatus.FAILED),
+        "handler": (None, "greet"),
+        "label": (None, "team=payments"),
+        "since": (None, NOW),
+        "until": (None, NOW + timedelta(days=1)),
+    }
+    assert set(values) == {each.name for each in fields(ExecutionQuery)}, "give values of every filter"
+    for each in itertools.product(*values.values()):
+        with suppress(InvalidInput):  # a combination that there is no index for
+            query = ExecutionQuery(**dict(zip(values, each, strict=True)))
+            for token in (None, make_token(("finished", query, True), NOW, "t1.e1")):
+                search.list_finished(query, is_failure=True, limit=5, page_token=token)
+            running = ExecutionStatus.RUNNING
+            for token in (None, make_token(identify_open_list(query, running), NOW, "t1")):
+                search.list_open(query, running, limit=5, page_token=token)
+
+
 def methods(port: type) -> set[str]:
     return {name for name, value in vars(port).items() if callable(value) and not name.startswith("_")}
 
@@ -156,6 +180,7 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
         store.inbox.remove_some("ada")
         for kind in RECORDS:
             store.records.list(kind, "ada", limit=5)
+        search_everything(store.search)
     with closing(FirestoreTaskCounter(**DATABASE)) as counter:
         assert methods(TaskCounter) == {"count_unfinished", "count_created_since"}
         counter.count_unfinished("ada", 10)
@@ -228,6 +253,8 @@ PARAMETERS = {
     "dueFrom": "2027-01-01T09:00:00Z",
     "dueUntil": "2027-01-02T09:00:00Z",
     "orderBy": "nextExecutionTime",
+    "from": "2027-01-01T09:00:00Z",
+    "until": "2027-01-02T09:00:00Z",
     "pageSize": "5",
     "pageToken": None,
 }
@@ -260,7 +287,9 @@ def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRu
             for query in every_parameter_set(names):
                 response = client.get(path.replace("{", "").replace("}", ""), query_string=query, headers=headers)
                 assert response.status_code < 500, (path, query, response.text)
-        assert {each["name"] for each in paths["/v1/tasks"]["get"]["parameters"]} == set(PARAMETERS)
+        lists = ("/v1/tasks", "/v1/executions")
+        listed = {each["name"] for path in lists for each in paths[path]["get"]["parameters"]}
+        assert listed == set(PARAMETERS)
         body = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
         assert client.post("/v1/tasks", json=body, headers=headers).status_code == 201
         app.container.sweeper.sweep()

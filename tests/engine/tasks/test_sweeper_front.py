@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched import Task
-    from cloudsched.engine.ports.store import Page
+    from cloudsched.engine.ports.pages import Page
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

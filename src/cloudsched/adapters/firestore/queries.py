@@ -43,7 +43,7 @@ class Listing:
     collection: str
     order: str
     is_descending: bool = False
-    equals: Mapping[str, str | Sequence[str]] | None = None
+    equals: Mapping[str, str | int | Sequence[str]] | None = None
     """The values of fields; of several values, any one."""
     contains: tuple[str, str] | None = None
     """An array, and a text that is one of its elements."""
@@ -57,6 +57,10 @@ class Listing:
     """Documents with this field are dropped after reading: Firestore cannot query for a missing field."""
     is_empty: bool = False
     """Whether nothing can match, so that nothing is read."""
+    parents: str | None = None
+    """The collection of the documents that the listed ones belong to, if those of all of them are listed."""
+    fields: Sequence[str] | None = None
+    """The only fields to read; all if None."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
@@ -66,10 +70,13 @@ class Listing:
             parent: The full name of what the collection belongs to.
             after: The document to continue after: the value of the order's field (or its protobuf `Value`), and the id.
         """
-        query = _Query(from_=[{"collection_id": self.collection}], limit={"value": limit})
+        source = {"collection_id": self.collection, "all_descendants": self.parents is not None}
+        query = _Query(from_=[source], limit={"value": limit})
+        for shown in self.fields or ():
+            query.select.fields.add(field_path=shown)
         query.where.composite_filter.op = 1  # AND
         for field, value in (self.equals or {}).items():
-            self._filter(query, field, _Operator.EQUAL if isinstance(value, str) else _Operator.IN, value)
+            self._filter(query, field, _Operator.EQUAL if isinstance(value, str | int) else _Operator.IN, value)
         if self.contains is not None:
             field, text = self.contains
             self._filter(query, field, _Operator.ARRAY_CONTAINS, text)
@@ -87,10 +94,21 @@ class Listing:
             query.order_by.add(field={"field_path": field}, direction=direction)
         if after is not None:
             position, key = after
-            name = f"{parent}/{self.collection}/{key}"
+            name = self._to_name(parent, key)
             start = position if isinstance(position, Value) else encode(position)
             query.start_at.values.extend((start, Value(reference_value=name)))
         return query
+
+    def to_key(self, name: str) -> str:
+        """Return what tells a document of the list from others, from its full name."""
+        *_, parent, _, document = name.split("/")
+        return document if self.parents is None else f"{parent}.{document}"
+
+    def _to_name(self, parent: str, key: str) -> str:
+        if self.parents is None:
+            return f"{parent}/{self.collection}/{key}"
+        owner, _, document = key.partition(".")
+        return f"{parent}/{self.parents}/{owner}/{self.collection}/{document}"
 
     @staticmethod
     def _filter(query: Message, field: str, operator: int, value: object) -> None:
@@ -212,6 +230,7 @@ def _offer_filters(queue_keys: Sequence[str], owner: str | None) -> dict[str, st
 
 INDEXED_TEXTS = {
     "tasks": (("owner",), ("handler",), ("parent", "taskId")),
+    "executions": (("owner",), ("handler",)),
     "offers": (("owner",), ("queueKey",), ("order",)),
     "waiters": (("taskId",), ("workerGroup",)),
     "feeds": (("owner",),),

@@ -24,17 +24,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
 
-from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists, unhide
+from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists
 from cloudsched.adapters.firestore.inbox import FirestoreInbox
+from cloudsched.adapters.firestore.list_fields import add_list_fields
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
-from cloudsched.adapters.firestore.preconditions import COMMIT_ID, build_precondition_write, with_precondition
+from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
+from cloudsched.adapters.firestore.preconditions import build_precondition_write, with_precondition
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
     MESSAGES,
     OFFER_WRITTEN_AT,
     STEPS,
-    Listing,
     build_due_listing,
     build_name_query,
     build_offer_listing,
@@ -42,7 +43,8 @@ from cloudsched.adapters.firestore.queries import (
 )
 from cloudsched.adapters.firestore.records import FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
+from cloudsched.adapters.firestore.search import FirestoreSearch
+from cloudsched.adapters.firestore.values import decode_instant, encode_fields
 from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document
@@ -52,10 +54,10 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.store import Page, TaskQuery, VersionedLock, VersionedTask
+from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.store import TaskQuery, VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
-from cloudsched.errors import DamagedDocument, VersionConflict
+from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
 
 D = TypeVar("D", bound=Document)
@@ -106,6 +109,7 @@ class FirestoreStore:
         self._rpc = FirestoreRpc(path, emulator, deadline)
         self.records = FirestoreRecords(self._rpc, self._documents)
         self.inbox = FirestoreInbox(self._rpc, self._documents)
+        self.search = FirestoreSearch(self._rpc, self._documents)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
@@ -154,7 +158,7 @@ class FirestoreStore:
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
         found = self._get("locks", lock_id(key))
-        lock = Lock(key=key) if found is None else _to_document(Lock, found)
+        lock = Lock(key=key) if found is None else to_document(Lock, found)
         return VersionedLock(lock, None if found is None else _to_version(found.update_time))
 
     def commit_lock(self, lock: VersionedLock) -> None:
@@ -173,7 +177,7 @@ class FirestoreStore:
         """Return the whole journal of an open execution."""
         name = self._document_name("tasks", task_id, "executions", execution_id)
         found = [] if name is None else self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
-        return [_to_document(JournalEntry, each) for each in found]
+        return [to_document(JournalEntry, each) for each in found]
 
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals in batches, then the task.
@@ -225,13 +229,13 @@ class FirestoreStore:
         listing = build_task_listing(query)
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
-        return self._fetch_page(Task, parent, listing, query, limit, page_token)
+        return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token)
 
     def list_due_tasks(
         self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        return self._fetch_page(Task, self._documents, build_due_listing(before, since), "due", limit, page_token)
+        return fetch_page(self._rpc, Task, self._documents, build_due_listing(before, since), "due", limit, page_token)
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
@@ -242,10 +246,10 @@ class FirestoreStore:
         while len(offers) < limit:  # an unreadable document is skipped and must not hide those after it
             missing = limit - len(offers)
             part = self._rpc.query(self._documents, listing.to_query(missing, self._documents, start))
-            offers += skip_unreadable((each.name, partial(_to_document, OfferEntry, each)) for each in part)
+            offers += skip_unreadable((each.name, partial(to_document, OfferEntry, each)) for each in part)
             if len(part) < missing:
                 break
-            start = _to_sort_key(part[-1], listing)
+            start = to_sort_key(part[-1], listing)
         return offers
 
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
@@ -259,23 +263,23 @@ class FirestoreStore:
         found = self._rpc.query(self._documents, BY_WAKE_TIME.to_query(1, self._documents))
         if not found:
             return None
-        value, _ = _to_sort_key(found[0], BY_WAKE_TIME)
+        value, _ = to_sort_key(found[0], BY_WAKE_TIME)
         return decode_instant(value)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         found = self._get("tasks", task_id, "executions", execution_id)
-        return None if found is None else _to_document(Execution, found)
+        return None if found is None else to_document(Execution, found)
 
     def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
         parent = self._document_name("tasks", task_id)
-        return self._fetch_page(Execution, parent, EXECUTIONS, ("executions", task_id), limit, page_token)
+        return fetch_page(self._rpc, Execution, parent, EXECUTIONS, ("executions", task_id), limit, page_token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
         parent = self._document_name("inboxes", owner)
-        return self._fetch_page(Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
+        return fetch_page(self._rpc, Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 
     def check(self) -> datetime:
         """Run a query without results; return Firestore's current time."""
@@ -306,7 +310,7 @@ class FirestoreStore:
         Raises:
             InvalidInput: It is too large, or a text in it by which it is indexed.
         """
-        write, data = _Write(), hide_from_lists(document, document.to_stored())
+        write, data = _Write(), add_list_fields(document, hide_from_lists(document, document.to_stored()))
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, data)
         require_write_fits(path, write, data)
@@ -333,51 +337,9 @@ class FirestoreStore:
             writes.append(with_precondition(_Write(delete=name), version))
         return writes
 
-    def _fetch_page(
-        self, kind: type[D], parent: str | None, listing: Listing, query: object, limit: int, page_token: str | None
-    ) -> Page[D]:
-        start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
-        if parent is None:
-            return Page(())
-        rows: list[google_calls.Message] = []
-        while True:
-            missing = limit + 1 - len(rows)
-            part = self._rpc.query(parent, listing.to_query(missing, parent, start))
-            rows += [each for each in part if not listing.excluded_field or listing.excluded_field not in each.fields]
-            if len(rows) > limit or len(part) < missing:
-                break
-            start = _to_sort_key(part[-1], listing)
-        page = rows[:limit]
-        items = skip_unreadable((each.name, partial(_to_document, kind, each)) for each in page)
-        unreadable = len(page) - len(items)
-        if len(rows) <= limit:
-            return Page(items, unreadable=unreadable)
-        value, key = _to_sort_key(page[-1], listing)
-        return Page(items, make_token(query, decode_instant(value), key), unreadable)
-
-
-def _to_sort_key(document: google_calls.Message, listing: Listing) -> tuple[google_calls.Message, str]:
-    """Return a document's position in a list, without decoding the rest of it, which may be damaged."""
-    *path, last = listing.order.split(".")
-    fields = document.fields
-    for name in path:
-        fields = fields[name].map_value.fields
-    return fields[last], document.name.rpartition("/")[2]
-
-
-def _to_document(kind: type[D], document: google_calls.Message) -> D:
-    key = document.name.rpartition("/")[2]
-    try:
-        data = decode(document.fields)
-    except Exception as error:  # whatever another program has written
-        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    data.pop(COMMIT_ID, None)
-    data.pop(OFFER_WRITTEN_AT, None)
-    return kind.from_stored(key, unhide(data))
-
 
 def _to_versioned_task(document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
-    task = _to_document(Task, document)
+    task = to_document(Task, document)
     return VersionedTask(task, _to_version(document.update_time, offer_entry(task)), read_at)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.deliveries import mark_delivered
@@ -27,8 +26,9 @@ from cloudsched.adapters.sqlite.queries import (
 )
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
+from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
+from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, to_columns, to_json, write_task
 from cloudsched.domain.documents.document import Document
-from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
@@ -36,9 +36,9 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.store import Page, TaskQuery, VersionedLock, VersionedTask
+from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.store import TaskQuery, VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
-from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
@@ -53,22 +53,11 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_COLUMNS = (
-    *("owner", "handler", "status", "is_unlisted", "created_at", "next_at", "wake_at", "parent", "is_delivery"),
-    "labels",
-)
-"""The columns that lists search."""
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
 _LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
 _LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
 _LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"  # noqa: S608 - the same
-_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
-    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-_FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
-_PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
-_DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
-_PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
@@ -82,10 +71,6 @@ _EXPIRE = {  # a record that was reopened since then has no expireAt
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
     "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
 }
-
-_MAX_EXPANSION = 4
-"""How many times larger than its JSON's characters a document can be as Firestore counts it: a digit and a comma are a
-number of 8 bytes, a character may have 4."""
 
 PURGE_BATCH_SIZE = 1000
 """How many documents one transaction removes: few enough that no other writer waits long."""
@@ -110,6 +95,7 @@ class SqliteStore:
         self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
+        self.search = SqliteSearch(self._database)
         self._on_removed = on_removed
 
     @property
@@ -140,24 +126,21 @@ class SqliteStore:
     ) -> Version:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         written = [(task, expected_version, executions), *((w.task, w.expected_version, w.executions) for w in others)]
-        tasks = [(each, version, _to_columns(each), _to_json(each, "tasks", each.id)) for each, version, _ in written]
+        tasks = [(each, version, to_columns(each), to_json(each, "tasks", each.id)) for each, version, _ in written]
         made = [(each.id, e) for each, _, its in written for e in its]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
         expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
         records: dict[str, list[Row]] = {
-            _PUT_EXECUTION: [
-                (key, e.id, to_microseconds(e.scheduled_for), _to_json(e, "tasks", key, "executions", e.id))
-                for key, e in made
-            ],
+            PUT_EXECUTION: [to_execution_row(key, e) for key, e in made],
             _PUT_MESSAGE: [
-                (m.owner, m.id, to_microseconds(m.created_at), _to_json(m, "inboxes", m.owner, "messages", m.id))
+                (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
                 for m in messages
             ],
             _DELETE_STEPS: [(task.id, each.execution_id) for each in archived],
             _PUT_STEP: [
                 (
                     *(task.id, e.execution_id, e.number),
-                    _to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
+                    to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
                 )
                 for e in entries
             ],
@@ -165,7 +148,7 @@ class SqliteStore:
         }
 
         def work(connection: sqlite3.Connection) -> int:
-            version, *_ = [_write_task(connection, *each) for each in tasks]
+            version, *_ = [write_task(connection, *each) for each in tasks]
             if lock is not None:
                 write_lock(connection, lock)
             if delivered is not None:
@@ -215,7 +198,7 @@ class SqliteStore:
             if is_alive(connection):
                 return
             connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
-            connection.execute(_DELETE_OFFER, (task_id,))
+            connection.execute(DELETE_OFFER, (task_id,))
             connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
             self._notify_removed(task_id)
 
@@ -322,78 +305,9 @@ class SqliteStore:
         return Page(items, make_token(query, from_microseconds(at), key), unreadable)
 
 
-def _new_version() -> int:
-    """Return a first version: random, so that a task created again under an id never has its old version."""
-    return secrets.randbits(48)
-
-
-def _write_task(connection: sqlite3.Connection, task: Task, expected: Version | None, columns: Row, body: str) -> int:
-    """Insert a task, or update it if it has the expected version, and write its offer; return the new version."""
-    version = _new_version() if expected is None else cast("int", expected.value)
-    if expected is None:
-        done = connection.execute(_INSERT, (*columns, body, task.id, version)).rowcount == 1
-    else:
-        done = _update(connection, columns, body, task.id, version)
-    if not done:
-        raise VersionConflict(f"task {task.id}")
-    offer = offer_entry(task)
-    if offer != (None if expected is None else expected.offer):
-        _write_offer(connection, task.id, offer)
-    return version if expected is None else version + 1
-
-
-def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
-    """Write a task if it has this version; return whether it has.
-
-    The statement names only columns that change: SQLite writes a page for every index of a column that is named.
-    """
-    found = connection.execute(_FIND, (task_id, version)).fetchone()
-    if found is None:
-        return False
-    changes = [(name, new) for name, old, new in zip(_COLUMNS, found, columns, strict=True) if old != new]
-    names = "".join(f", {name} = ?" for name, _ in changes)
-    statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
-    values = (body, *(value for _, value in changes), task_id, version)
-    return connection.execute(statement, values).rowcount == 1
-
-
-def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry | None) -> None:
-    if offer is None:
-        connection.execute(_DELETE_OFFER, (task_id,))
-        return
-    values = (task_id, offer.owner, offer.queue_key, offer.order, _to_json(offer))
-    connection.execute(_PUT_OFFER, values)
-
-
-def _to_columns(task: Task) -> Row:
-    return (
-        task.owner,
-        task.handler,
-        task.status,
-        task.deleted_at is not None or task.delivery is not None,
-        to_microseconds(task.created_at),
-        None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
-        None if task.wake_at is None else to_microseconds(task.wake_at),
-        None if task.parent is None else task.parent.task_id,
-        task.delivery is not None and task.deleted_at is None,
-        json.dumps(task.labels) if task.labels else None,
-    )
-
-
 def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask:
     task = _to_document(Task, task_id, body)
     return VersionedTask(task, Version(version, offer_entry(task)))
-
-
-def _to_json(document: Document, *path: str) -> str:
-    """Return a document as JSON.
-
-    Raises:
-        InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
-    """
-    body = document.to_stored_json()
-    require_document_fits(path, _MAX_EXPANSION * len(body), document.to_stored)
-    return body
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

@@ -16,6 +16,7 @@ from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
+from cloudsched.domain.documents.labels import Labels
 
 MAX_EARLIER_MESSAGE = 300
 """How many bytes of an attempt's error message are kept once another attempt has followed."""
@@ -44,6 +45,10 @@ class ExecutionStatus(StrEnum):
 
 
 _OPEN = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED})
+
+
+FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+"""The statuses of executions that ended because the handler failed: lists have them first."""
 
 
 class Trigger(StrEnum):
@@ -219,6 +224,12 @@ class Execution(Document):
     """Derived from the occurrence's instant, so that it is the same on every retry."""
     task_id: str
     owner: str
+    title: str | None = None
+    """Its task's title, as it was then."""
+    handler: str | None = None
+    """Its task's handler, as it was then."""
+    labels: Labels = ()
+    """Its task's labels, as they were then."""
     scheduled_for: Instant
     started_at: Instant | None = None
     """When the first attempt started; None if nothing was run."""
@@ -236,6 +247,10 @@ class Execution(Document):
     """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
     """When the next attempt of a RETRYING execution starts."""
+    lease_until: Instant | None = None
+    """When the attempt that is running loses its lease, unless it is renewed."""
+    worker: str | None = None
+    """The worker that is running it; None if an executor is."""
     progress: tuple[ProgressNote, ...] = ()
     queries: int = Field(default=0, ge=0)
     """Queries that the handler reported."""

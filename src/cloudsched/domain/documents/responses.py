@@ -60,7 +60,7 @@ class TaskPage(Page, Generic[T]):
 
 
 class ExecutionPage(Page):
-    """Some of a task's executions."""
+    """Some of a list of executions."""
 
     executions: tuple[Execution, ...]
 

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.execution import (
+    FAILURE_STATUSES,
     Attempt,
     ExecutionError,
     ExecutionStatus,
@@ -66,7 +67,6 @@ UNSTARTED_GRACE = timedelta(seconds=30)
 """A run that is released within this time of its claim counts as not started: the worker was stopping, or may not run
 it."""
 
-FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """The final statuses of an occurrence that was attempted and did not succeed."""
 
 

@@ -26,8 +26,12 @@ def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
 def execution_record(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
-    """Return the record of a run with this status; the record of a call is kept as long as its task."""
+    """Return the record of a run with this status; the record of a call is kept as long as its task.
+
+    It carries what lists across tasks find it by. Those of deliveries do not: they are in no such list.
+    """
     retention = task.execution_retention if task.parent is None else None
+    found_by = {} if task.delivery else {"title": task.title, "handler": task.handler, "labels": task.labels}
     return Execution(
         id=run.execution_id,
         task_id=task.id,
@@ -43,5 +47,5 @@ def execution_record(
         trigger=run.trigger,
         calls_made=run.calls_made,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **{"error": run.attempts[-1].error if run.attempts else None, **more},
+        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **more},
     )

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import Page, VersionedTask
+    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)

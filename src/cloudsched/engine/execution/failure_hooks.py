@@ -6,8 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.transitions.finish import FAILURE_STATUSES
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.engine.durable.async_functions import call_function
 from cloudsched.engine.durable.exits import is_handler_failure
 

@@ -6,7 +6,7 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.errors import InvalidInput
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.inbox import InboxStore
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.version import Version
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,6 @@ class TaskQuery:
     def is_sorted_by_due_time(self) -> bool:
         """Whether the soonest come first, rather than the newest."""
         return self.due_from is not None or self.due_until is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list, and the token of the next; no token means that this is the last page."""
-
-    items: Sequence[T]
-    next_page_token: str | None = None
-    unreadable: int = 0
-    """How many documents of this page were skipped because they are damaged or of a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +181,11 @@ class Store(Protocol):
     @property
     def inbox(self) -> InboxStore:
         """What becomes of messages after they were delivered."""
+        ...
+
+    @property
+    def search(self) -> SearchStore:
+        """Lists across tasks of what ran and what runs."""
         ...
 
     def load(self, task_id: str) -> VersionedTask | None:

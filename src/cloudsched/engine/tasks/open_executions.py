@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.transitions.records import execution_record
-from cloudsched.engine.ports.store import Page
+from cloudsched.engine.ports.pages import Page
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
@@ -39,12 +39,15 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
 
 
 def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:
-    """Return a running or suspended run as an execution, with the steps of its journal."""
+    """Return an open run as an execution, with the steps of its journal."""
     steps = tuple(entry.to_record() for entry in journal)
     if run.suspension is not None:
         message = f"It {run.suspension.reason.rstrip('.')}."
         return execution_record(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=message, steps=steps)
-    return execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
+    if run.lease is None:
+        return execution_record(task, run, ExecutionStatus.RETRYING, task.updated_at, next_attempt_at=run.due_at)
+    record = execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
+    return record.model_copy(update={"lease_until": run.lease.until, "worker": run.lease.worker})
 
 
 def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:

@@ -117,6 +117,26 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
 
 @operation(
     "GET",
+    "/v1/executions",
+    "Executions",
+    query=bodies.ExecutionListQuery,
+    response_schema="ExecutionPage",
+)
+def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response:
+    """List executions of all tasks: those that failed first, then those that run, then all others.
+
+    All given filters must match; a `handler` and a `label` cannot be combined. Each part has the latest first. Results
+    and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long as the
+    response has a `nextPageToken`, repeat the request with it and the same filters; a page may be shorter or, by the
+    open runs of one task, longer than `pageSize`.
+    """
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    page = call.app.find_executions(query.to_execution_query(owner), **query.to_arguments())
+    return page_response(responses.ExecutionPage, page, (execution.to_wire() for execution in page.items))
+
+
+@operation(
+    "GET",
     "/v1/tasks/{taskId}/executions/{executionId}",
     "Executions",
     response_schema="Execution",

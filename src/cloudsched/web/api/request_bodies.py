@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
@@ -19,6 +20,7 @@ from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers.context import MAX_NOTICES
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.errors import InvalidInput
@@ -115,6 +117,27 @@ class TaskListQuery(PageQuery):
             due_from=due_from,
             due_until=self.due_until,
         )
+
+
+class ExecutionListQuery(PageQuery):
+    """Which executions to list, and which page of the list to return."""
+
+    owner: str | None = None
+    """Only executions of this owner's tasks."""
+    status: ExecutionStatus | None = None
+    """Only executions with this status."""
+    handler: str | None = None
+    """Only executions of this handler. Not together with ``label``."""
+    label: Label | None = None
+    """Only executions whose task had this label. Not together with ``handler``."""
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Only executions that are scheduled for this instant or later."""
+    until: InputInstant | None = None
+    """Only executions that are scheduled for an earlier instant than this."""
+
+    def to_execution_query(self, owner: str | None) -> ExecutionQuery:
+        """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
+        return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until)
 
 
 class Count(WireModel):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
-    from cloudsched.engine.ports.store import Page
+    from cloudsched.engine.ports.pages import Page
 
 Json = dict[str, Any]
 

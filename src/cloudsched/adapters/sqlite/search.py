@@ -1,0 +1,125 @@
+"""Lists across tasks in SQLite: each reads an index of failures or of all others, in its order.
+
+Of owner and handler the index of the first is read, and its rows are filtered by the other and by the status.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cloudsched.adapters.sqlite.queries import BODY, from_microseconds, to_microseconds
+from cloudsched.adapters.sqlite.task_rows import to_json
+from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
+from cloudsched.domain.documents.open_runs import is_listed
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.search import identify_open_list
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.sqlite.database import Database, Row
+    from cloudsched.domain.documents.execution import ExecutionStatus
+    from cloudsched.engine.ports.search import ExecutionQuery
+
+_COLUMNS = ("scheduled_for", "owner", "handler", "status", "is_failure", "labels", "body")
+PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
+    VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})
+    ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}"""  # noqa: S608 - no input
+_LEFT_OUT = "'$.steps', '$.content'"
+_SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
+"""A record without its result and steps; as it is if it is damaged."""
+
+
+def to_execution_row(task_id: str, execution: Execution) -> Row:
+    """Return the values that store a record."""
+    return (
+        task_id,
+        execution.id,
+        to_microseconds(execution.scheduled_for),
+        execution.owner,
+        execution.handler,
+        execution.status,
+        is_among_failures(execution) if is_listed(execution) else None,
+        json.dumps(execution.labels) if execution.labels else None,
+        to_json(execution, "tasks", task_id, "executions", execution.id),
+    )
+
+
+class SqliteSearch:
+    """A `SearchStore` in the database of a `SqliteStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list_finished(
+        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
+    ) -> Page[Execution]:
+        """Return a page of the matching final records, without their results and steps."""
+        key = ("finished", query, is_failure)
+        table, conditions, values = "executions", ["executions.is_failure = ?"], list[object]([is_failure])
+        order = "executions.scheduled_for, executions.task_id, executions.id"
+        if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
+            table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
+            order = "found.scheduled_for, found.task_id, found.id"
+            conditions, values = ["found.label = ?", "found.is_failure = ?"], [query.label, is_failure]
+        is_led = query.label is not None
+        for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
+            if value is not None:
+                # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
+                conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
+                values.append(value)
+                is_led = True
+        for comparison, at in ((">=", query.since), ("<", query.until)):
+            if at is not None:
+                conditions.append(f"{order.partition(',')[0]} {comparison} ?")
+                values.append(to_microseconds(at))
+        if page_token:
+            at, position = read_token(key, page_token)
+            task_id, _, execution_id = position.partition(".")
+            conditions.append(f"({order}) < (?, ?, ?)")
+            values += [to_microseconds(at), task_id, execution_id]
+        statement = (
+            f"SELECT {order}, {_SUMMARY} FROM {table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
+            f"ORDER BY {order.replace(',', ' DESC,')} DESC LIMIT ?"
+        )
+        rows = self._database.read(statement, [*values, limit + 1])
+        documents = [(row[2], partial(Execution.from_stored_json, row[2], row[3])) for row in rows[:limit]]
+        items = skip_unreadable(documents)
+        unreadable = len(documents) - len(items)
+        if len(rows) <= limit:
+            return Page(items, unreadable=unreadable)
+        ticks, task_id, execution_id, _ = rows[limit - 1]
+        return Page(items, make_token(key, from_microseconds(ticks), f"{task_id}.{execution_id}"), unreadable)
+
+    def list_open(
+        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks whose most active open run has this status."""
+        key = identify_open_list(query, status)
+        conditions, values = ["open_status = ?"], list[object]([status])
+        for column, value in (("owner", query.owner), ("handler", query.handler)):
+            if value is not None:
+                conditions.append(f"+{column} = ?")
+                values.append(value)
+        if query.label is not None:
+            conditions.append("? IN (SELECT value FROM json_each(tasks.labels))")
+            values.append(query.label)
+        if page_token:
+            at, task_id = read_token(key, page_token)
+            conditions.append("(open_since, id) < (?, ?)")
+            values += [to_microseconds(at), task_id]
+        statement = (
+            f"SELECT open_since, id, {BODY} FROM tasks WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
+            "ORDER BY open_since DESC, id DESC LIMIT ?"
+        )
+        rows = self._database.read(statement, [*values, limit + 1])
+        documents = [(row[1], partial(Task.from_stored_json, row[1], row[2])) for row in rows[:limit]]
+        items = skip_unreadable(documents)
+        unreadable = len(documents) - len(items)
+        if len(rows) <= limit:
+            return Page(items, unreadable=unreadable)
+        ticks, task_id, _ = rows[limit - 1]
+        return Page(items, make_token(key, from_microseconds(ticks), task_id), unreadable)

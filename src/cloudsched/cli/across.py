@@ -1,0 +1,56 @@
+"""``cloudsched tasks executions``: what ran and what runs, of all tasks."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudsched.cli.instants import parse_instant
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from cloudsched.client.client import Client
+
+
+@click.command()
+@click.option("--owner")
+@click.option("--status", type=click.Choice([*ExecutionStatus], case_sensitive=False), help="List only these.")
+@click.option("--handler", help="List only executions of this handler; not together with --label.")
+@click.option("--label", metavar="KEY=VALUE", help="List only executions whose task had this label.")
+@click.option("--from", "since", metavar="INSTANT", help="List only those scheduled for then or later.")
+@click.option("--until", metavar="INSTANT", help="List only those scheduled for earlier than that.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from and --until, if they have no offset.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most executions to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def executions(
+    client: Client,
+    /,
+    *,
+    since: str | None,
+    until: str | None,
+    timezone: str | None,
+    limit: int,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """List executions of all tasks: those that failed first, then those that run, then all others."""
+    found = client.find_executions(
+        **filters,
+        since=None if since is None else parse_instant(since, timezone, "--from"),
+        until=None if until is None else parse_instant(until, timezone, "--until"),
+    )
+    is_empty = True
+    for each in islice(found, limit):
+        is_empty = False
+        if as_json:
+            click.echo(to_json_line(each.to_wire()))
+            continue
+        reason = each.message or "" if each.error is None else f"{each.error.type}: {each.error.message}"
+        shown = f"{each.scheduled_for:%Y-%m-%d %H:%M:%S}", each.status, each.task_id, each.title or "", reason
+        click.echo("  ".join(filter(None, map(to_printable, shown))))
+    if is_empty and not as_json:
+        click.echo("No executions.")

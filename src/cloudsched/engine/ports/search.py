@@ -1,0 +1,82 @@
+"""The port for lists across tasks that only people ask for: what ran, and what runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.pages import Page
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionQuery:
+    """Which executions to list. An execution must match every filter that is set.
+
+    Raises:
+        InvalidInput: There is a handler and a label: no index has both.
+    """
+
+    owner: str | None = None
+    status: ExecutionStatus | None = None
+    handler: str | None = None
+    label: str | None = None
+    """One of the labels that its task had, whole."""
+    since: datetime | None = None
+    """Scheduled not before this instant."""
+    until: datetime | None = None
+    """Scheduled before this instant, exclusively."""
+
+    def __post_init__(self) -> None:
+        if self.handler is not None and self.label is not None:
+            hint = (
+                "There are indexes for handler and for label, each with or without owner, status, from and until: "
+                "leave one of the two out."
+            )
+            raise InvalidInput("label", "cannot be combined with handler: no index has both", hint)
+
+
+def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object:
+    """Return what its page tokens belong to: the filters that `SearchStore.list_open` looks at."""
+    return "open", str(status), query.owner, query.handler, query.label
+
+
+class SearchStore(Protocol):
+    """Lists executions of all tasks.
+
+    * Lists use an index: their cost grows with the page, not with the collection.
+    * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
+    * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
+    """
+
+    def list_finished(
+        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
+    ) -> Page[Execution]:
+        """Return a page of the matching final records: those that failed or timed out, or else all others.
+
+        The latest come first (scheduledFor, then the task's id, then its own, all descending). Results and steps are
+        left out.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...
+
+    def list_open(
+        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
+        """Return a page of the tasks whose most active open run has this status, and which match the query.
+
+        The last to get it come first (`find_open_position`, then id, both descending). The query's status and times,
+        which are those of single runs, are not looked at.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...

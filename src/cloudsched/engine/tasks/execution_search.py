@@ -1,0 +1,107 @@
+"""List executions across tasks: what failed first, then what is open, then all others."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.open_runs import OPEN_STATUSES, find_open_position, get_open_status
+from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.search import identify_open_list
+from cloudsched.engine.tasks.open_executions import open_run_as_execution
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
+
+_TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)
+MAX_TASKS_READ = 1000
+"""How many tasks with open runs one page reads at most; if few of them match, it is shorter than asked."""
+
+
+class _Finished(Enum):
+    """The parts of the list that are records."""
+
+    FAILURES = "failures"
+    OTHERS = "others"
+
+
+def find_executions(
+    search: SearchStore, query: ExecutionQuery, limit: int, page_token: str | None = None
+) -> Page[Execution]:
+    """Return a page of the executions that match: first what failed, then what is open, then all others.
+
+    Those of one task that are open come together: a page is longer than `limit` if one task alone has more of them. It
+    is shorter if many tasks with open runs had to be read to find few.
+
+    Raises:
+        InvalidInput: The page token was made up, or belongs to another query.
+    """
+    parts = _choose_parts(query.status)
+    number, token = _read_token(page_token, len(parts))
+    items: list[Execution] = []
+    unreadable, budget = 0, MAX_TASKS_READ
+    while number < len(parts) and len(items) < limit and budget > 0:
+        part, missing = parts[number], limit - len(items)
+        if isinstance(part, ExecutionStatus):
+            budget -= missing
+            tasks = search.list_open(query, part, limit=missing, page_token=token)
+            unreadable += tasks.unreadable
+            for task in tasks.items:
+                found = [one for one in list_open_executions(task) if _matches(one, query)]
+                if items and len(items) + len(found) > limit:
+                    return Page(items, f"{number}.{token or ''}", unreadable)
+                items += found
+                token = _make_open_token(query, part, task)
+            token = tasks.next_page_token
+        else:
+            page = search.list_finished(query, is_failure=part is _Finished.FAILURES, limit=missing, page_token=token)
+            items += page.items
+            unreadable += page.unreadable
+            token = page.next_page_token
+        number += token is None
+    return Page(items, f"{number}.{token or ''}" if number < len(parts) else None, unreadable)
+
+
+def list_open_executions(task: Task) -> list[Execution]:
+    """Return a task's open executions, the latest first."""
+    found = [open_run_as_execution(task, run) for run in task.runs if get_open_status(run)]
+    return sorted(found, key=lambda one: (one.scheduled_for, one.id), reverse=True)
+
+
+def _choose_parts(status: ExecutionStatus | None) -> tuple[ExecutionStatus | _Finished, ...]:
+    """Return the parts of the list in their order. A task is listed by its most active run, and may have others."""
+    if status is None:
+        return (_Finished.FAILURES, *OPEN_STATUSES, _Finished.OTHERS)
+    if status.is_final:
+        return (_Finished.FAILURES if status in FAILURE_STATUSES else _Finished.OTHERS,)
+    return OPEN_STATUSES[: OPEN_STATUSES.index(status) + 1]
+
+
+def _matches(execution: Execution, query: ExecutionQuery) -> bool:
+    at = execution.scheduled_for
+    return (
+        query.status in {None, execution.status}
+        and (query.since is None or at >= query.since)
+        and (query.until is None or at < query.until)
+    )
+
+
+def _make_open_token(query: ExecutionQuery, status: ExecutionStatus, task: Task) -> str | None:
+    position = find_open_position(task)
+    return None if position is None else make_token(identify_open_list(query, status), position[1], task.id)
+
+
+def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
+    if not token:
+        return 0, None
+    matched = _TOKEN.fullmatch(token)
+    if matched is None or int(matched[1]) >= parts:
+        hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
+        raise InvalidInput("pageToken", "is not a page token", hint)
+    return int(matched[1]), matched[2] or None

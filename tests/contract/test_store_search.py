@@ -1,0 +1,207 @@
+"""What every store promises about lists across tasks: filters, order, pages, and what is in none of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, Suspension
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.tasks.execution_search import find_executions
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+FAILURES = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
+OPEN = [ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED]
+FINAL = [status for status in ExecutionStatus if status.is_final]
+MakeExecution = "Callable[..., Execution]"
+
+_INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
+"""So few that many share one."""
+_RECORDS = st.lists(
+    st.fixed_dictionaries({"status": st.sampled_from(FINAL), "at": _INSTANTS}),
+    max_size=3,
+)
+_RUNS = st.lists(st.fixed_dictionaries({"status": st.sampled_from(OPEN), "at": _INSTANTS}), max_size=3)
+_TASKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "owner": st.sampled_from(["ada", "bob"]),
+            "handler": st.sampled_from(["greet", "check"]),
+            "labels": st.sampled_from([(), ("a=1",), ("a=2", "b=1")]),
+            "records": _RECORDS,
+            "runs": _RUNS,
+        }
+    ),
+    max_size=5,
+)
+_COMMON: dict[str, Any] = {
+    "owner": st.none() | st.sampled_from(["ada", "eve"]),
+    "status": st.none() | st.sampled_from(list(ExecutionStatus)),
+    "since": st.none() | _INSTANTS,
+    "until": st.none() | _INSTANTS,
+}
+_QUERIES = st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")) | st.builds(
+    ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])
+)
+
+
+def make_run(number: int, status: ExecutionStatus, at: datetime) -> Run:
+    """Return a run that is open in this way."""
+    fields: dict[str, Any] = {"execution_id": f"open{number}", "scheduled_for": at, "due_at": at, "started_at": at}
+    if status is ExecutionStatus.RUNNING:
+        fields["lease"] = Lease(token_hash="", started_at=at, until=at + timedelta(minutes=5), worker="box")
+    if status is ExecutionStatus.SUSPENDED:
+        fields["suspension"] = Suspension(at=at, reason="waits for an event")
+    return Run(**fields)
+
+
+def find_all(store: Store, query: ExecutionQuery, limit: int) -> list[Execution]:
+    """Read a list to its end."""
+    items: list[Execution] = []
+    token = None
+    for _ in range(200):
+        page = find_executions(store.search, query, limit, token)
+        items += page.items
+        token = page.next_page_token
+        if token is None:
+            return items
+    pytest.fail("the list has no end")
+
+
+def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: ExecutionQuery) -> bool:
+    """The port's promise, in plain Python."""
+    return (
+        query.owner in {None, task["owner"]}
+        and query.handler in {None, task["handler"]}
+        and (query.label is None or query.label in task["labels"])
+        and query.status in {None, status}
+        and (query.since is None or at >= query.since)
+        and (query.until is None or at < query.until)
+    )
+
+
+def store_tasks(store: Store, made: list[tuple[Task, list[Execution]]]) -> None:
+    for task, records in made:
+        store.commit(task, None, records)
+
+
+@settings(max_examples=30, deadline=None)
+@given(fields=_TASKS, queries=st.lists(_QUERIES, min_size=3, max_size=3), limit=st.integers(1, 4))
+def test_every_filter_in_every_combination(
+    open_store: OpenStore,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    fields: list[dict[str, Any]],
+    queries: list[ExecutionQuery],
+    limit: int,
+) -> None:
+    """Each matching execution is listed once, on whatever page: failures, then open ones, then all others."""
+    with open_store() as store:
+        expected: list[tuple[dict[str, Any], str, ExecutionStatus, datetime]] = []
+        for number, each in enumerate(fields):
+            runs = tuple(make_run(n, run["status"], run["at"]) for n, run in enumerate(each["runs"]))
+            found_by = {name: each[name] for name in ("handler", "labels")}
+            task = make_task(id=f"t{number}", owner=each["owner"], runs=runs, **found_by)
+            records = [
+                make_execution(task, f"e{n}", status=record["status"], scheduled_for=record["at"], **found_by)
+                for n, record in enumerate(each["records"])
+            ]
+            store.commit(task, None, records)
+            expected += [(each, f"{task.id}/{one.id}", one.status, one.scheduled_for) for one in records]
+            expected += [(each, f"{task.id}/open{n}", run["status"], run["at"]) for n, run in enumerate(each["runs"])]
+        for query in queries:
+            found = find_all(store, query, limit)
+            names = [f"{one.task_id}/{one.id}" for one in found]
+            wanted = [(name, status, at) for task, name, status, at in expected if fits(task, status, at, query)]
+            assert sorted(names) == sorted(name for name, _, _ in wanted)
+            finished = [one for one in found if one.status.is_final]
+            order = [(one.status in FAILURES, one.scheduled_for, one.task_id, one.id) for one in finished]
+            assert order == sorted(order, reverse=True)
+            parts = [0 if one.status in FAILURES else 1 if one.status in OPEN else 2 for one in found]
+            assert parts == sorted(parts)
+
+
+def test_a_record_is_listed_by_what_it_became(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """A failure that is retried leaves the list while it is open, and comes back as what it ended as."""
+    task = make_task(id="t", labels=("a=1",))
+
+    def record(status: ExecutionStatus, label: str) -> Execution:
+        return make_execution(task, "e", status=status, handler="greet", labels=(label,))
+
+    def find(**filters: Any) -> list[ExecutionStatus]:
+        return [one.status for one in find_all(store, ExecutionQuery(**filters), 5)]
+
+    version = store.commit(task, None, [record(ExecutionStatus.FAILED, "a=1")])
+    assert find() == find(label="a=1") == find(owner="ada", handler="greet") == [ExecutionStatus.FAILED]
+    version = store.commit(task, version, [record(ExecutionStatus.RETRYING, "a=1")])
+    assert find() == find(label="a=1") == []
+    version = store.commit(task, version, [record(ExecutionStatus.SUCCEEDED, "a=2")])
+    assert find() == find(label="a=2") == [ExecutionStatus.SUCCEEDED]
+    assert find(label="a=1") == find(status=ExecutionStatus.FAILED) == []
+    store.commit(task.model_copy(update={"deleted_at": NOW}), version)
+    store.purge("t")
+    assert find() == find(label="a=2") == []
+
+
+def test_lists_leave_out_what_may_be_large(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """A page of 500 results could need more memory than a server has."""
+    task = make_task(id="t")
+    store.commit(task, None, [make_execution(task, "e", handler="greet", title="Greet", content={"x": "y" * 1000})])
+    (found,) = find_executions(store.search, ExecutionQuery(), 5).items
+    assert (found.content, found.title) == (None, "Greet")
+    stored = store.load_execution("t", "e")
+    assert stored is not None
+    assert stored.content == {"x": "y" * 1000}
+
+
+def test_records_without_a_handler_are_not_listed(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """Those of deliveries have none."""
+    task = make_task(id="t")
+    store.commit(task, None, [make_execution(task, "e")])
+    assert find_all(store, ExecutionQuery(), 5) == []
+
+
+@pytest.mark.parametrize("token", ["x", "9.", "0.x", "1", "/", "4.eyJ", "0." + "A" * 3000])
+def test_a_made_up_token_is_refused(store: Store, token: str) -> None:
+    with pytest.raises(InvalidInput, match="pageToken"):
+        find_executions(store.search, ExecutionQuery(), 5, token)
+
+
+def test_a_token_belongs_to_one_query(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """Another owner's list is not continued by it."""
+    tasks = [make_task(id=f"t{number}", owner="ada", runs=(make_run(0, OPEN[0], NOW),)) for number in range(2)]
+    for task in tasks:
+        store.commit(task, None, [make_execution(task, f"e{n}", handler="greet") for n in range(2)])
+    page = partial(find_executions, store.search)
+    token = None
+    for _ in range(5):
+        token = page(ExecutionQuery(owner="ada"), 1, token).next_page_token
+        if token is None or token.endswith("."):
+            continue
+        for other in (ExecutionQuery(owner="bob"), ExecutionQuery()):
+            with pytest.raises(InvalidInput, match="pageToken"):
+                page(other, 1, token)

@@ -1,0 +1,156 @@
+"""Executions of all tasks over HTTP: failures first, whose they are, and what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+PAST = "2026-12-31T00:00:00Z"
+LATER = {"rrule": "FREQ=YEARLY", "dtstart": "2027-06-01T09:00:00"}
+
+
+@pytest.fixture
+def app() -> App:
+    """An app with a handler that works, one that fails and one that waits."""
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> dict[str, str]:
+        return {"secret": "result"}
+
+    @app.handler("fail", access="users", retry=0)
+    def fail() -> None:
+        raise KeyError("x")
+
+    @app.handler("try", access="users", retry=RetryPolicy(base=timedelta(days=1), cap=timedelta(days=1)))
+    def try_again() -> None:
+        raise KeyError("x")
+
+    @app.handler("wait", access="users")
+    def wait(ctx: Context) -> None:
+        ctx.wait_for("word", timeout=timedelta(days=9))
+
+    return app
+
+
+def run(call: Call, sim: Simulation, *handlers: str, **more: Any) -> None:
+    """Run a task of each handler, one a minute."""
+    for number, handler in enumerate(handlers):
+        body = {"owner": "ada", "title": f"A {handler}", "handler": handler, "id": f"{handler}{number}", **more}
+        assert call("POST", "/v1/tasks", body).status_code in {200, 201}
+        call("POST", f"/v1/tasks/{body['id']}/trigger")
+        sim.advance(timedelta(seconds=61))
+
+
+def find(call: Call, query: str = "") -> list[tuple[str, str]]:
+    """Return task and status of what is listed."""
+    answer = call("GET", f"/v1/executions?{query}")
+    assert answer.status_code == 200, answer.text
+    return [(one["taskId"], one["status"]) for one in answer.get_json()["executions"]]
+
+
+def test_failures_come_first_then_what_is_open(call: Call, sim: Simulation) -> None:
+    """However late the others ran; a filter by a status has only these."""
+    run(call, sim, "fail", "work", "try", "wait", "work", schedule=LATER)
+    found = find(call)
+    assert found[0] == ("fail0", "FAILED")
+    assert set(found[1:3]) == {("try2", "RETRYING"), ("wait3", "SUSPENDED")}
+    assert found[3:] == [("work4", "SUCCEEDED"), ("work1", "SUCCEEDED")]
+    assert find(call, "status=SUSPENDED") == [("wait3", "SUSPENDED")]
+    assert find(call, "status=SUCCEEDED&handler=work&owner=ada&pageSize=1") == [("work4", "SUCCEEDED")]
+    assert find(call, f"until={PAST}") == find(call, "from=2030-01-01T00:00:00Z") == []
+    (failed,) = call("GET", "/v1/executions?status=FAILED").get_json()["executions"]
+    assert (failed["title"], failed["handler"], failed["error"]["type"]) == ("A fail", "fail", "KeyError")
+
+
+def test_pages_have_everything_once(call: Call, sim: Simulation) -> None:
+    """Also across the parts of the list."""
+    run(call, sim, *["fail", "wait", "work"] * 3, schedule=LATER)
+    found, token = list[str](), ""
+    while token is not None:
+        page = call("GET", f"/v1/executions?pageSize=2{token and '&pageToken='}{token}").get_json()
+        found += [one["taskId"] for one in page["executions"]]
+        token = page.get("nextPageToken")
+    assert len(found) == 9
+    assert len(set(found)) == 9
+
+
+def test_a_label_finds_executions(call: Call, sim: Simulation) -> None:
+    """By what the task had when it ran."""
+    run(call, sim, "work", labels=["team=a"])
+    assert find(call, "label=team=a") == [("work0", "SUCCEEDED")]
+    assert find(call, "label=team=b") == []
+
+
+def test_no_results_are_listed(call: Call, sim: Simulation) -> None:
+    """They may be large, and there may be 500 of them."""
+    run(call, sim, "work")
+    assert "secret" not in call("GET", "/v1/executions").text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("handler=work&label=team=a", "There are indexes for handler and for label"),
+        ("status=ACTIVE", "status"),
+        ("label=team", "label"),
+        ("from=yesterday", "from"),
+        ("since=2027-01-01T00:00:00Z", "There are: from, handler, label, owner"),
+        ("pageSize=501", "pageSize"),
+        ("pageToken=0.x", "pageToken"),
+        ("pageToken=7.", "pageToken"),
+    ],
+)
+def test_what_no_index_serves_is_refused(call: Call, query: str, says: str) -> None:
+    """The answer says what there is."""
+    answer = call("GET", f"/v1/executions?{query}")
+    assert answer.status_code == 400
+    assert says in answer.text
+
+
+def test_users_see_only_their_own(simulate: Callable[..., Simulation]) -> None:
+    """Another owner is refused, another's page token too; a worker's key lists nothing."""
+    keys, kept = {}, []
+    for name, role, owner in (
+        ("admin", Role.ADMIN, None),
+        ("ada", Role.USER, "ada"),
+        ("bob", Role.READER, "bob"),
+        ("worker", Role.WORKER, None),
+    ):
+        keys[name], entry = create_key(name, role, owner)
+        kept.append(str(entry))
+    sim = simulate(access=Access(api_keys=tuple(kept)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def ask(who: str, path: str, **more: Any) -> Any:  # noqa: ANN401 - a response
+        return client.open(path, headers={"X-Api-Key": keys[who]}, **more)
+
+    for owner in ("ada", "ada", "bob"):
+        body = {"owner": owner, "title": "T", "handler": "fail"}
+        assert ask("admin", "/v1/tasks", method="POST", data=json.dumps(body)).status_code == 201
+    sim.advance(timedelta(minutes=10))
+    for who, owners in (("admin", ["ada", "ada", "bob"]), ("ada", ["ada", "ada"]), ("bob", ["bob"])):
+        found = ask(who, "/v1/executions").get_json()["executions"]
+        assert sorted(one["owner"] for one in found) == owners
+    assert ask("bob", "/v1/executions?owner=ada").status_code == 403
+    assert ask("worker", "/v1/executions").status_code == 403
+    token = ask("ada", "/v1/executions?pageSize=1").get_json()["nextPageToken"]
+    assert ask("bob", f"/v1/executions?pageToken={token}").status_code == 400

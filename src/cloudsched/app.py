@@ -166,9 +166,9 @@ class App(ReplaceableParts):
         """Return what brings the stored tasks in line with declared schedules; see `DeclaredTasks`."""
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
-            return TaskDraft.from_wire(
-                with_schedule(content, now=now, default_time=self.container.settings.default_time)
-            )
+            settings = self.container.settings
+            at, calendar = settings.default_time, settings.default_calendar
+            return TaskDraft.from_wire(with_schedule(content, now=now, default_time=at, default_calendar=calendar))
 
         return DeclaredTasks(self._scheduler, self.container.store, self.container.clock, read, name, source)
 
@@ -283,8 +283,9 @@ class App(ReplaceableParts):
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         if not has_schedule_text(content):
             return content  # do not read the clock: it may be in another process
-        at = self.container.settings.default_time
-        return with_schedule(content, now=self.container.clock.now(), default_time=at, current=current)
+        at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
+        now = self.container.clock.now()
+        return with_schedule(content, now=now, default_time=at, default_calendar=calendar, current=current)
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Pause a task until it is resumed."""

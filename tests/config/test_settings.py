@@ -31,6 +31,11 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_TIME_LIMIT_SECONDS", "-1", "is '-1'; it must not be negative."),
         ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "-1", "is '-1'; it must not be negative."),
         ("CLOUDSCHED_DEFAULT_TIME", "24:00", "is '24:00'; it must be a time of day from 00:00 to 23:59."),
+        (
+            "CLOUDSCHED_DEFAULT_CALENDAR",
+            "fr holidays",
+            "is 'fr holidays'; it must be the id of a calendar: letters, digits, hyphens and underscores.",
+        ),
         ("CLOUDSCHED_DEFAULT_TIME", "9", "is '9'; it must be a time of day from 00:00 to 23:59."),
         ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "nan", "is 'nan'; it must be a number of seconds."),
         ("CLOUDSCHED_RETENTION_DAYS", "-1", "is '-1'; it must be a number of days above 0, or never."),

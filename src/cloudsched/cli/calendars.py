@@ -1,46 +1,157 @@
-"""The option ``--calendar``: what days do to a schedule, without a store."""
+"""``cloudsched calendars``: shows and changes through the API the calendars that schedules respect."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.calendars.calendar_rule import CalendarRule, On
-from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.calendars.ics_days import read_ics_days
-from cloudsched.errors import InvalidInput, InvalidSchedule
+import click
+
+from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Iterable
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.client.client import Client
+    from cloudsched.client.views import CalendarView
 
-
-def add_calendars(schedule: Schedule, options: Sequence[str], now: datetime) -> Schedule:
-    """Return a schedule with the calendars of some options, each ``weekends`` or a file, with ``=before`` or the like.
-
-    Raises:
-        InvalidInput: A file cannot be read, or is no calendar.
-    """
-    if not options:
-        return schedule
-    if schedule.is_one_time:
-        raise InvalidSchedule("calendar", "has no meaning for a single instant", "omit it")
-    rules = tuple(_read_rule(option, now) for option in options)
-    return schedule.model_copy(update={"calendars": rules})
+_SYNONYMS = {"get": "show", "put": "set", "create": "set", "edit": "set", "update": "set", "rm": "delete"}
+_SYNONYMS |= {"remove": "delete", "ls": "list"}
+_YEARS = "YEAR[-YEAR]"
 
 
-def _read_rule(option: str, now: datetime) -> CalendarRule:
-    place, _, on = option.rpartition("=")
-    if on not in get_args(On) or not place:
-        place, on = option, "skip"
-    if place == WEEKENDS:
-        return CalendarRule.model_validate({"id": WEEKENDS, "on": on}).with_content(WEEKENDS_CONTENT)
+@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@api_options
+def calendars() -> None:
+    """Show and change calendars: holidays and other days that schedules respect."""
+
+
+_id_argument = click.argument("calendar_id", metavar="ID")
+_owner_option = click.option("--owner", help="Whose calendar it is. Default: for admins everybody's, else your own.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@calendars.command("set")
+@_id_argument
+@_owner_option
+@click.option("--title", default="", help="What it is, for people.")
+@click.option("--day", "days", multiple=True, metavar="DATE[/DATE][=NAME]", help="A day, or several; repeatable.")
+@click.option("--weekdays", metavar="A,B", help="Days of the week that are always on it, such as SA,SU.")
+@click.option("--ics", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="An iCalendar file.")
+@click.option("--from-url", metavar="URL", help="The address of one, which is fetched again every day.")
+@click.option("--holidays", metavar="COUNTRY[-PART]", help="A country's holidays, such as FR or DE-BY.")
+@click.option("--years", metavar=_YEARS, help="With --holidays: the years. Default: the last one and ten to come.")
+@click.option("--language", metavar="CODE", help="With --holidays: the language of their names.")
+@_json_option
+@click.pass_obj
+def set_(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) -> None:
+    """Create or replace a calendar. Tasks that name it are planned again within a minute or two."""
+    calendar = client.put_calendar(
+        calendar_id,
+        owner=options["owner"],
+        title=options["title"],
+        weekdays=[each.upper() for each in (options["weekdays"] or "").split(",") if each],
+        days=[_parse_day(text) for text in options["days"]],
+        ics=None if options["ics"] is None else _read_file(options["ics"]),
+        url=options["from_url"],
+        holidays=_parse_holidays(options["holidays"], options["years"], options["language"]),
+    )
+    _print_calendar(calendar, as_json=as_json)
+
+
+@calendars.command()
+@_id_argument
+@_owner_option
+@_json_option
+@click.pass_obj
+def show(client: Client, calendar_id: str, owner: str | None, *, as_json: bool) -> None:
+    """Show a calendar with its days."""
+    _print_calendar(client.calendar(calendar_id, owner), as_json=as_json)
+
+
+@calendars.command("list")
+@_owner_option
+@_json_option
+@click.pass_obj
+def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
+    """List the calendars for everybody, and the owner's own."""
+    for calendar in client.calendars(owner):
+        if as_json:
+            click.echo(to_json_line(_to_json(calendar, with_days=False)))
+        else:
+            click.echo(f"{to_printable(calendar.id)}  {to_printable(calendar.title)}".rstrip())
+
+
+@calendars.command()
+@_id_argument
+@_owner_option
+@click.pass_obj
+def delete(client: Client, calendar_id: str, owner: str | None) -> None:
+    """Delete a calendar; tasks that name it keep the days that it had."""
+    client.delete_calendar(calendar_id, owner)
+    click.echo(f"deleted {to_printable(calendar_id)}")
+
+
+def _read_file(path: Path) -> str:
     try:
-        text = Path(place).read_text("utf-8-sig")
+        return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("calendar", f"{place!r} cannot be read", "Give weekends, or an .ics file.") from error
-    name = "".join(each if each.isascii() and (each.isalnum() or each in "_-") else "-" for each in Path(place).stem)
-    rule = CalendarRule.model_validate({"id": name[:64] or "calendar", "on": on})
-    return rule.with_content(format_days((), read_ics_days(text, now.date())))
+        raise click.UsageError(f"--ics {path}: it cannot be read as text.") from error
+
+
+def _parse_day(text: str) -> dict[str, str]:
+    days, _, name = text.partition("=")
+    first, _, last = days.partition("/")
+    try:
+        parsed = {"date": date.fromisoformat(first).isoformat()}
+        if last:
+            parsed["until"] = date.fromisoformat(last).isoformat()
+    except ValueError:
+        raise click.UsageError(f"--day {text}: write 2027-08-02, or 2027-08-02/2027-08-20=Summer.") from None
+    return {**parsed, "name": name}
+
+
+def _parse_holidays(place: str | None, years: str | None, language: str | None) -> dict[str, Any] | None:
+    if place is None:
+        if years is not None or language is not None:
+            raise click.UsageError("--years and --language are about holidays: give --holidays as well.")
+        return None
+    country, _, part = place.partition("-")
+    fields: dict[str, Any] = {"country": country.upper()}
+    if part:
+        fields["subdivision"] = part.upper()
+    if language is not None:
+        fields["language"] = language
+    if years is not None:
+        first, _, last = years.partition("-")
+        if not all(each.isascii() and each.isdigit() for each in (first, last or first)):
+            raise click.UsageError(f"--years {years}: write 2027, or 2027-2030.")
+        fields |= {"firstYear": int(first), "lastYear": int(last or first)}
+    return fields
+
+
+def _print_calendar(calendar: CalendarView, *, as_json: bool) -> None:
+    content = _to_json(calendar, with_days=True)
+    if as_json:
+        click.echo(to_json_line(content))
+        return
+    for name, value in content.items():
+        if name not in {"days", "weekdays"} and value not in ("", None):
+            click.echo(f"{name:<12} {to_printable(value if isinstance(value, str) else to_json_line(value))}")
+    for line in _describe_days(content):
+        click.echo(to_printable(line))
+
+
+def _describe_days(content: dict[str, Any]) -> Iterable[str]:
+    if content["weekdays"]:
+        yield f"{'every':<12} {', '.join(content['weekdays'])}"
+    for day in content["days"]:
+        days = day["date"] + (f"/{day['until']}" if "until" in day else "")
+        yield f"{days:<21}  {day.get('name', '')}".rstrip()
+
+
+def _to_json(calendar: CalendarView, *, with_days: bool) -> dict[str, Any]:
+    left_out = set() if with_days else {"days"}
+    return calendar.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
+    "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
@@ -93,6 +94,8 @@ _SYNONYMS = {
     "key": "keys",
     "preview": "next",
     "person": "people",
+    "calendar": "calendars",
+    "holidays": "calendars",
 }
 """What people type without the group that it belongs to, or by another name."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.calendars import add_calendars
+from cloudsched.cli.calendar_option import add_calendars, find_default, read_calendars
 from cloudsched.cli.instants import parse_instant
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
@@ -85,8 +85,10 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     try:
         start = parse_instant(after, timezone, "--after") if after else now
-        read = _read(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
-        parsed = add_calendars(read.schedule, calendars, now)
+        rules = read_calendars(calendars, now)
+        set_policies = {name: value for name, value in policies.items() if value}
+        read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules))
+        parsed = add_calendars(read.schedule, rules)
         previews = preview(parsed, start, count)
     except InvalidInput as error:
         raise click.UsageError(str(error)) from error
@@ -99,12 +101,16 @@ def next_command(  # noqa: PLR0913 - one argument for each option
         _print(parsed, previews)
 
 
-def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> ScheduleText:
+def _read(
+    text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str], calendar: str | None
+) -> ScheduleText:
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
         read = ScheduleText(Schedule.parse(text, timezone=timezone))
     else:
-        at = Settings.from_environment().default_time
-        read = read_schedule(text, now=now, timezone=timezone, default_time=at)
+        settings = Settings.from_environment()
+        default = calendar or settings.default_calendar
+        at = settings.default_time
+        read = read_schedule(text, now=now, timezone=timezone, default_time=at, default_calendar=default)
     schedule = read.schedule
     if not dtstart and not policies:
         return read

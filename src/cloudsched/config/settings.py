@@ -14,6 +14,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
+    CALENDAR_ID,
     DAYS,
     PATH,
     POSITIVE_SECONDS,
@@ -176,6 +177,12 @@ class Settings:
         'Monday"), as `08:30`',
         TIME_OF_DAY,
         default=time(9),
+    )
+    default_calendar: str | None = setting(
+        "CLOUDSCHED_DEFAULT_CALENDAR",
+        "the id of the [calendar](calendars.md) that plain words mean by holidays and business days",
+        CALENDAR_ID,
+        default=None,
     )
     fallback: bool = setting(
         "CLOUDSCHED_FALLBACK",

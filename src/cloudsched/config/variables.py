@@ -179,6 +179,12 @@ def _parse_time(text: str) -> time:
     return time(int(match.group(1)), int(match.group(2)))
 
 
+def _parse_calendar_id(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text) is None:
+        raise _refuse(text, "be the id of a calendar: letters, digits, hyphens and underscores")
+    return text
+
+
 def _parse_networks(text: str) -> tuple[str, ...]:
     for network in text.split():
         try:
@@ -200,5 +206,6 @@ SECONDS: Kind[timedelta] = Kind(_parse_seconds, _format_seconds)
 POSITIVE_SECONDS: Kind[timedelta] = Kind(_parse_positive_seconds, _format_seconds)
 DAYS: Kind[timedelta] = Kind(_parse_days, lambda value: f"{value / _DAY:g}", none="never")
 TIME_OF_DAY: Kind[time] = Kind(_parse_time, lambda value: f"{value:%H:%M}")
+CALENDAR_ID: Kind[str] = Kind(_parse_calendar_id)
 WORDS: Kind[tuple[str, ...]] = Kind(lambda text: tuple(text.split()), " ".join)
 NETWORKS: Kind[tuple[str, ...]] = Kind(_parse_networks, " ".join)

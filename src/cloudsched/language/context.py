@@ -40,6 +40,7 @@ class Context:
         timezone: The IANA time zone of all local times.
         default: The time of day to use if the phrase gives none.
         choices: The decisions made so far.
+        calendar: The id of the default calendar, which says what holidays are; None if there is none.
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
     """
 
@@ -47,6 +48,7 @@ class Context:
     timezone: str
     default: TimeOfDay = field(default_factory=lambda: TimeOfDay(9))
     choices: Choices = field(default_factory=Choices)
+    calendar: str | None = None
     clock24: bool = False
 
     @property

@@ -11,6 +11,7 @@ from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.language.builder import BEGINNING, Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
+from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.refusals import Refused
 from cloudsched.language.rules import Draft
 
@@ -79,7 +80,11 @@ class Edit:
             if first is not None:
                 kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
             builder.kept = kept.isoformat()
-        return builder.build(self.exdates)
+        built = builder.build(self.exdates)
+        unchanged = {name: getattr(self.current, name) for name in ("gap", "fold", "sub_daily", "calendars")}
+        if not any(group.days for group in plan.groups):
+            unchanged["business_day"] = self.current.business_day
+        return add_calendars(built.model_copy(update=unchanged), plan, context)
 
 
 def find_start(plan: Plan, context: Context) -> date:

@@ -94,6 +94,14 @@ ENGLISH = Language(
             1: "weekends",
             2: "weekend days",
         },
+        "business": {
+            1: "workday|workdays|work day|work days|working day|working days|business day|business days",
+        },
+        "on-or": {-1: "on or before|no later than", 1: "on or after|no earlier than"},
+        "days-of": {1: "days of"},
+        "moved": {-1: "moved before", 1: "moved after"},
+        "moved-to": {1: "moved to"},
+        "not-on": {1: "that is not on"},
         "month": {
             1: "january|jan",
             2: "february|feb",
@@ -137,7 +145,8 @@ ENGLISH = Language(
             3: "easter monday",
         },
         "holiday": {
-            1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays|thanksgiving|ramadan|diwali"
+            1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays",
+            2: "thanksgiving|ramadan|diwali",
         },
         "vague": {
             1: "sometime|some time|anytime|soon|later today|sometimes|often|regularly|occasionally|now and then"

@@ -9,8 +9,10 @@ linearly with the length of the phrase.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cloudsched.language import grammar_calendars as calendars
 from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
@@ -46,17 +48,7 @@ def _parse_days(c: Cursor) -> Days | None:
     result = parse_days(c)
     if result is None or not on:
         return result
-    return Days(
-        result.picks,
-        result.period,
-        result.dates,
-        result.weeks,
-        result.marked,
-        on,
-        result.loose,
-        result.plural,
-        c.span(start),
-    )
+    return replace(result, on=on, span=c.span(start))
 
 
 def _parse_months(c: Cursor) -> Months | None:
@@ -69,7 +61,9 @@ def _parse_months(c: Cursor) -> Months | None:
 
 
 _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
+    _as_list_rule(calendars.parse_named_calendars),
     clauses.parse_except,
+    _as_list_rule(calendars.parse_moved_days),
     clauses.parse_each,
     clauses.parse_adverb,
     _as_list_rule(points.parse_relative),

@@ -72,7 +72,8 @@ def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
         return [part]
     at = c.matches[start + 1]
     chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
-    return [Days(tuple(Pick(0, day) for day in chosen), marked=True, span=c.span(start)), part]
+    picks = tuple(Pick(0, day) for day in chosen)
+    return [Days(picks, marked=True, business="business" in at, span=c.span(start)), part]
 
 
 def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
@@ -135,7 +136,7 @@ def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> l
             return None
     else:
         result = Days((Pick(0, 5), Pick(0, 6)), marked=True, on=True, span=c.span(start))
-    on = Days(result.picks, result.period, weeks=result.weeks, marked=True, on=True, span=result.span)
+    on = replace(result, dates=(), marked=True, on=True, loose=False, plural=False)
     return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
 
 
@@ -282,25 +283,39 @@ def parse_except(c: Cursor) -> list[Clause] | None:
     if c.take("except") is None:
         return None
     points: list[Point] = []
+    holidays = False
     while len(points) < MOST_ITEMS:
         before = c.at
-        if points:
+        if points or holidays:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("except")
         c.take("on", "for", "in", "start")
-        if c.sees("holiday"):
-            c.take("holiday")
-            raise Refused("holidays", c.span(start))
+        if not holidays and _take_holidays(c, start):
+            holidays = True
+            continue
         result = c.attempt(_parse_excepted)
         if result is None:
             c.at = before
             break
         points += result
-    if not points:
+    if not points and not holidays:
         return None
     c.take("close")
-    return [Except(tuple(points), c.span(start))]
+    return [Except(tuple(points), c.span(start), holidays=holidays)]
+
+
+def _take_holidays(c: Cursor, start: int) -> bool:
+    """Consume "public holidays"; a calendar has all of a country's, so that a single movable one is refused."""
+    before = c.at
+    c.take("article")
+    found = c.take("holiday")
+    if found is None:
+        c.at = before
+        return False
+    if found.value != 1:
+        raise Refused("holidays", c.span(start), "give its date, for example: except 2026-11-26")
+    return True
 
 
 def _parse_excepted(c: Cursor) -> list[Point] | None:

@@ -33,6 +33,7 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
         marked=each or plural or (period is not None and period.each),
         loose=each and period is None and any(pick.nth > 1 and pick.what < DAY for pick in picks),
         plural=plural,
+        business=any("business" in matches for matches in c.matches[start : c.at]),
         span=c.span(start),
     )
 

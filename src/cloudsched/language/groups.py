@@ -15,6 +15,7 @@ from cloudsched.language.nodes import (
     Grid,
     Mark,
     Months,
+    NamedCalendars,
     Part,
     Place,
     Relative,
@@ -64,6 +65,7 @@ class Plan:
     start: Start | None = None
     ends: list[End] = field(default_factory=list)
     exceptions: list[Except] = field(default_factory=list)
+    calendars: list[NamedCalendars] = field(default_factory=list)
     place: Place | None = None
     year: Year | None = None
     marks: set[str] = field(default_factory=set)
@@ -106,6 +108,8 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
             plan.ends.append(clause)
         case Except():
             plan.exceptions.append(clause)
+        case NamedCalendars():
+            plan.calendars.append(clause)
         case Place():
             _require_unset(plan.place, clause.span)
             plan.place = clause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.language.groups import Plan, build_plan
-from cloudsched.language.nodes import DAY, Clock, Days
+from cloudsched.language.nodes import DAY, Clock, Days, Period
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.refusals import Option, Refused
@@ -34,6 +34,11 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
         if any(group.relatives for group in plan.groups):
             raise Refused("contradiction", plan.groups[0].relatives[0].span if plan.groups[0].relatives else None)
         return build_recurring(plan, context)
+    if plan.calendars or any(exception.holidays for exception in plan.exceptions):
+        raise Refused("no-recurrence")
+    counted = next((days for group in plan.groups for days in group.days if days.business), None)
+    if counted is not None and context.calendar is not None:
+        raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
     return build_once(plan, context)
 
 
@@ -67,7 +72,7 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
     all_days = [days for group in plan.groups for days in group.days]
     if not all_days:
         return False
-    bounded = bool(plan.ends or plan.exceptions or plan.start)
+    bounded = bool(plan.ends or plan.exceptions or plan.calendars or plan.start)
     decided = [_is_repeated(days, context, bounded=bounded) for days in all_days]
     if all(decided) and not any(group.relatives for group in plan.groups):
         return True
@@ -81,6 +86,9 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
     period = days.period
     if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
         return False
+    if days.business and context.calendar is not None and any(pick.nth for pick in days.picks):
+        context.choices.assume(f"It is in every {(period or Period()).unit.name.lower()}.")
+        return True
     several = len(days.picks) > 1
     if period is not None and period.months:
         return several or len(period.months) > 1 or days.plural

@@ -170,6 +170,8 @@ class Days:
         on: A preposition introduces them.
         loose: The ordinal may also mean an interval.
         plural: Several days are named.
+        business: They are named as business days or the like, which a calendar of holidays may change.
+        moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
     picks: tuple[Pick, ...] = ()
@@ -180,6 +182,8 @@ class Days:
     on: bool = False
     loose: bool = False
     plural: bool = False
+    business: bool = False
+    moved: str = ""
     span: Span = NOWHERE
 
 
@@ -270,9 +274,24 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """Exceptions."""
+    """Exceptions; with ``holidays``, also the days of the default calendar."""
 
     points: tuple[Point, ...]
+    span: Span = NOWHERE
+    holidays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCalendars:
+    """Calendars by their ids, and what happens on their days: ``skip``, ``before`` or ``after``.
+
+    Attributes:
+        business_day: The occurrences move to that free day of their month; None if they do not.
+    """
+
+    ids: tuple[str, ...]
+    on: str = "skip"
+    business_day: int | None = None
     span: Span = NOWHERE
 
 
@@ -293,7 +312,22 @@ class Mark:
 
 
 Clause = (
-    Repeat | Days | Date | Relative | Times | Part | Window | Grid | Months | Year | Start | End | Except | Place | Mark
+    Repeat
+    | Days
+    | Date
+    | Relative
+    | Times
+    | Part
+    | Window
+    | Grid
+    | Months
+    | Year
+    | Start
+    | End
+    | Except
+    | NamedCalendars
+    | Place
+    | Mark
 )
 
 

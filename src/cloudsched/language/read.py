@@ -40,6 +40,7 @@ def read(
     locale: str = "en",
     current: Schedule | None = None,
     default_time: tuple[int, int] = (9, 0),
+    default_calendar: str | None = None,
 ) -> Reading:
     """Return what a phrase means: a schedule, a question or a refusal. What is assumed is always reported.
 
@@ -50,6 +51,7 @@ def read(
         locale: The language, such as ``en``, ``en-US`` or ``de``. A region decides the order of day and month.
         current: The schedule to change; the phrase is then an update such as "make it 10 instead".
         default_time: Hour and minute to use if the phrase gives no time.
+        default_calendar: The id of the calendar that "except holidays" and "business days" mean; None if there is none.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
@@ -62,7 +64,8 @@ def read(
         return _refuse(Refused("too-long", (MAX_LENGTH, len(text))), text)
     if not text.strip():
         return _refuse(Refused("empty", (0, len(text))), text)
-    return _Reader(text, now, timezone, find_language(locale), TimeOfDay(*default_time), current).read()
+    context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
+    return _Reader(text, context, find_language(locale), current).read()
 
 
 def find_language(locale: str) -> Language:
@@ -95,11 +98,8 @@ def apply_region(language: Language, region: str) -> Language:
 class _Reader:
     """Reads one phrase; a question interprets it once for each answer."""
 
-    def __init__(
-        self, text: str, now: datetime, timezone: str, language: Language, default: TimeOfDay, current: Schedule | None
-    ) -> None:
-        self._text, self._now, self._timezone = text, now, timezone
-        self._language, self._default, self._current = language, default, current
+    def __init__(self, text: str, context: Context, language: Language, current: Schedule | None) -> None:
+        self._text, self._context, self._language, self._current = text, context, language, current
 
     def read(self) -> Reading:
         tokens = tokenise(self._text, ordinal_dot=self._language.ordinal_dot, splits=self._language.splits)
@@ -123,7 +123,7 @@ class _Reader:
             return None
 
         def build(choices: Choices) -> Schedule:
-            return change(current, Context(self._now, current.timezone, self._default, choices))
+            return change(current, replace(self._context, timezone=current.timezone, choices=choices))
 
         return self._build_reading(build, None)
 
@@ -174,8 +174,7 @@ class _Reader:
 
     def _make_builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            context = Context(self._now, self._timezone, self._default, choices)
-            return build_schedule(phrase.clauses, context)
+            return build_schedule(phrase.clauses, replace(self._context, choices=choices))
 
         return build
 

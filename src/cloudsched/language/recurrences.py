@@ -10,6 +10,7 @@ from cloudsched.language.builder import Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import apply_exceptions
+from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.nodes import DAY, Clock, Date, Days, Pick, Relative, Repeat, Unit, Window
 from cloudsched.language.rates import resolve_bi, resolve_rate
 from cloudsched.language.refusals import Option, Refused
@@ -47,7 +48,8 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
         until = date(year, 12, 31)
     bounded = plan.start is not None or plan.year is not None
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
-    return Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+    schedule = Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+    return add_calendars(schedule, plan, context)
 
 
 def _check_times(plan: Plan) -> None:

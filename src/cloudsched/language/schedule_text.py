@@ -44,6 +44,7 @@ def read_schedule(
     current: Schedule | None = None,
     locale: str = "en",
     default_time: time = DEFAULT_TIME,
+    default_calendar: str | None = None,
 ) -> ScheduleText:
     """Return the schedule that a text means, whether it is a notation (see `Schedule.parse`) or plain words.
 
@@ -54,6 +55,7 @@ def read_schedule(
         current: The schedule that words such as "make it 10 instead" change.
         locale: The language of the words, such as ``en-US``.
         default_time: The time of day of words that name a day and no time.
+        default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
 
     Raises:
         AmbiguousSchedule: The words have several meanings; `readings` lists them.
@@ -65,7 +67,15 @@ def read_schedule(
     from cloudsched.language.read import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute
-    reading = read(text, now=now, timezone=timezone, current=current, locale=locale, default_time=at)
+    reading = read(
+        text,
+        now=now,
+        timezone=timezone,
+        current=current,
+        locale=locale,
+        default_time=at,
+        default_calendar=default_calendar,
+    )
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions)
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

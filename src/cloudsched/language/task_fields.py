@@ -22,7 +22,12 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
 
 
 def read_schedule_field(
-    fields: dict[str, Any], *, now: datetime, default_time: time, current: Schedule | None = None
+    fields: dict[str, Any],
+    *,
+    now: datetime,
+    default_time: time,
+    default_calendar: str | None = None,
+    current: Schedule | None = None,
 ) -> ScheduleText:
     """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
 
@@ -46,7 +51,14 @@ def read_schedule_field(
     from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
 
     try:
-        return read_schedule(text, now=now, timezone=timezone, current=current, default_time=default_time)
+        return read_schedule(
+            text,
+            now=now,
+            timezone=timezone,
+            current=current,
+            default_time=default_time,
+            default_calendar=default_calendar,
+        )
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
@@ -57,7 +69,12 @@ def read_schedule_field(
 
 
 def with_schedule(
-    fields: dict[str, Any], *, now: datetime, default_time: time, current: Schedule | None = None
+    fields: dict[str, Any],
+    *,
+    now: datetime,
+    default_time: time,
+    default_calendar: str | None = None,
+    current: Schedule | None = None,
 ) -> dict[str, Any]:
     """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
 
@@ -65,6 +82,7 @@ def with_schedule(
         fields: A new task, or a merge patch of one, in camelCase.
         now: The current time; relative times count from it.
         default_time: The time of day of words that name a day and no time.
+        default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
         current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
 
     Raises:
@@ -73,7 +91,9 @@ def with_schedule(
     """
     if not has_schedule_text(fields):
         return fields
-    read = read_schedule_field(fields, now=now, default_time=default_time, current=current)
+    read = read_schedule_field(
+        fields, now=now, default_time=default_time, default_calendar=default_calendar, current=current
+    )
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name != "timezone"}

@@ -187,7 +187,8 @@ def _exclude_next(current: Schedule, context: Context) -> Schedule:
         raise Refused("no-update", hint="there is no next occurrence to skip")
     local = following.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
     edit = take_apart(current, context)
-    day = local.date()
+    day = current.moved_from(following) or local.date()
+    local = datetime.combine(day, local.time())
     several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
     return _add_exdates(edit, [local.isoformat() if several else day.isoformat()], context)
 

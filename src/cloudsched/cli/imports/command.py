@@ -163,7 +163,8 @@ def _require_only_time(app: App, job: Job) -> None:
 
     if isinstance(job.schedule, str):
         now, zone = app.container.clock.now(), job.timezone or "UTC"
-        read = read_schedule(job.schedule, now=now, timezone=zone, default_time=app.container.settings.default_time)
+        at, calendar = app.container.settings.default_time, app.container.settings.default_calendar
+        read = read_schedule(job.schedule, now=now, timezone=zone, default_time=at, default_calendar=calendar)
         if read.title:
             raise Refusal(f"its schedule {job.schedule[:60]!r} has words that are no time: {read.title[:60]!r}")
 

@@ -31,9 +31,9 @@ def describe_calendars(rules: Sequence[CalendarRule], business_day: int | None) 
     if not rules:
         return ""
     if business_day is not None:
-        names = " and ".join(rule.id for rule in rules)
+        names = " and ".join(f'"{rule.id}"' for rule in rules)
         return f", moved to the {_ordinal(business_day)} day of the month that is not on {names}"
-    return "".join(f", {_EFFECTS[rule.on]} days of {rule.id}" for rule in rules)
+    return "".join(f', {_EFFECTS[rule.on]} days of "{rule.id}"' for rule in rules)
 
 
 def _describe_taken(taken: Taken) -> str:
@@ -45,4 +45,4 @@ def _ordinal(number: int) -> str:
     suffix = "th" if size in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(size % 10, "th")
     if number > 0:
         return f"{size}{suffix}"
-    return "last" if size == 1 else f"{size}{suffix} to last"
+    return "last" if size == 1 else f"{size}{suffix} last"

@@ -24,7 +24,7 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -43,6 +43,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
+from cloudsched.domain.calendars.days import to_date
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, reject_number, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
 from cloudsched.domain.recurrence.rrule import parse_rule
@@ -330,6 +331,12 @@ class Schedule(BaseModel):
         recurrence = self._recurrence if self.calendars else None
         seconds = utc_seconds(occurrence)
         return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
+
+    def moved_from(self, occurrence: datetime) -> date | None:
+        """Return the day from which a calendar moved an occurrence; None if it did not."""
+        recurrence = self._recurrence if self.calendars else None
+        move = recurrence.explain(utc_seconds(occurrence)) if isinstance(recurrence, CalendarRecurrence) else None
+        return None if move is None else to_date(move.day)
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         occurrence = self.after(instant)

@@ -36,7 +36,9 @@ def preview_schedule(call: ApiCall) -> Response:
     now = call.app.container.clock.now()
     read = None
     if has_schedule_text(content):
-        read = read_schedule_field(content, now=now, default_time=call.app.container.settings.default_time)
+        settings = call.app.container.settings
+        at, calendar = settings.default_time, settings.default_calendar
+        read = read_schedule_field(content, now=now, default_time=at, default_calendar=calendar)
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         content.pop("timezone", None)
     body = validate(bodies.PreviewRequest, content)

@@ -1,0 +1,121 @@
+"""``cloudsched calendars``, and ``cloudsched next --calendar``, on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import CommandResult
+
+    Calendars = Callable[..., CommandResult]
+
+ICS = """BEGIN:VCALENDAR
+BEGIN:VEVENT
+DTSTART;VALUE=DATE:20270714
+SUMMARY:Bastille Day
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+@pytest.fixture
+def ics(tmp_path: Path) -> str:
+    path = tmp_path / "fr-holidays.ics"
+    path.write_text(ICS)
+    return str(path)
+
+
+def test_a_calendar_is_set_shown_listed_and_deleted(calendars: Calendars) -> None:
+    """What was set is shown; after its deletion it is not found."""
+    days = ("--day", "2027-08-02/2027-08-20=Summer", "--day", "2027-12-24", "--weekdays", "sa,su")
+    made = calendars("set", "closed", "--title", "Closed", *days, "--json")
+    assert made.code == 0, made.err
+    shown = json.loads(calendars("show", "closed", "--json").out)
+    assert shown == json.loads(made.out)
+    assert shown["days"] == [
+        {"date": "2027-08-02", "until": "2027-08-20", "name": "Summer"},
+        {"date": "2027-12-24", "name": ""},
+    ]
+    assert shown["weekdays"] == ["SA", "SU"]
+    assert "2027-08-02/2027-08-20  Summer\n" in calendars("show", "closed").out
+    assert calendars("list").out == "closed  Closed\n"
+    assert calendars("delete", "closed").out == "deleted closed\n"
+    assert calendars("show", "closed").code == 2
+
+
+def test_days_come_from_a_file_or_a_country(calendars: Calendars, ics: str) -> None:
+    """From an iCalendar file, and from the package of holidays."""
+    assert "2027-07-14             Bastille Day" in calendars("set", "fr", "--ics", ics).out
+    bavaria = calendars("set", "by", "--holidays", "de-by", "--years", "2027", "--language", "en_US")
+    assert "2027-01-06             Epiphany" in bavaria.out, bavaria.err
+    assert "2028-" not in bavaria.out.partition("days")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--day", "tomorrow"), "--day tomorrow: write 2027-08-02"),
+        (("--years", "2027"), "give --holidays as well"),
+        (("--holidays", "FR", "--years", "27a"), "write 2027, or 2027-2030"),
+        (("--holidays", "QQ"), "QQ"),
+        (("--holidays", "FR", "--day", "2027-01-01"), "Give one source of days"),
+        (("--ics", "nowhere.ics"), "nowhere.ics"),
+        (("--weekdays", "XX"), "weekdays.0"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(
+    calendars: Calendars, options: tuple[str, ...], problem: str
+) -> None:
+    """With what to write instead; nothing is stored."""
+    said = calendars("set", "wrong", *options)
+    assert said.code == 2
+    assert problem in said.err
+    assert calendars("list").out == ""
+
+
+def upcoming(run_command: Callable[..., CommandResult], *words: str) -> list[str]:
+    """Return the first days that ``cloudsched next`` prints."""
+    said = run_command("next", *words, "--after", "2027-07-12T12:00:00Z", "-n", "3", "--json")
+    assert said.code == 0, said.err
+    return [each["local"][:10] for each in json.loads(said.out)["occurrences"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "days"),
+    [
+        ("every day at 9:30", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
+        ("every day at 9:30 except holidays", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
+        ("on business days at 9:30", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
+        ("every Wednesday at 9:30", "{}=before", ["2027-07-13", "2027-07-21", "2027-07-28"]),
+        ("every Saturday at 9:30", "weekends=after", ["2027-07-19", "2027-07-26", "2027-08-02"]),
+        ("the last business day before the 15th at 9:30", "{}", ["2027-07-13", "2027-08-13", "2027-09-14"]),
+    ],
+)
+def test_next_respects_calendars(
+    run_command: Callable[..., CommandResult], ics: str, words: str, option: str, days: list[str]
+) -> None:
+    """A file's days are left out, or moved; words that mean a default calendar mean the first file."""
+    assert upcoming(run_command, words, "--calendar", option.format(ics)) == days
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "problem"),
+    [
+        ('every day at 9:30 except on days of "other"', (), "Give its file: --calendar other.ics."),
+        ("every day at 9:30", ("--calendar", "nowhere.ics"), "cannot be read"),
+        ("PT5M", ("--calendar", "weekends"), "no meaning for a single instant"),
+    ],
+)
+def test_next_says_which_days_it_does_not_know(
+    run_command: Callable[..., CommandResult], words: str, options: tuple[str, ...], problem: str
+) -> None:
+    """A calendar that is not given is no reason to print occurrences that do not respect it."""
+    said = run_command("next", words, *options)
+    assert said.code == 2
+    assert problem in said.err

@@ -1,0 +1,199 @@
+"""Plain words about calendars: "except holidays", "business days", and business days by number."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.language import read
+
+NOW = datetime(2026, 12, 20, 9, 17, tzinfo=UTC)
+HOLIDAYS = {date(2026, 12, 25), date(2026, 12, 24), date(2027, 1, 1), date(2027, 1, 6), date(2027, 2, 1)}
+CONTENTS = {"hd": format_days((), [(day, day, "Feast") for day in HOLIDAYS]), WEEKENDS: WEEKENDS_CONTENT}
+YEAR = [date(2026, 12, 20) + timedelta(days) for days in range(365)]
+
+
+def is_business_day(day: date) -> bool:
+    return day.weekday() < 5 and day not in HOLIDAYS
+
+
+def find_days(phrase: str, locale: str = "en") -> list[date]:
+    """Return the days of the next year on which a phrase runs, with `HOLIDAYS` as the default calendar."""
+    reading = read(phrase, now=NOW, timezone="UTC", locale=locale, default_calendar="hd")
+    assert reading.schedule is not None, reading.explain()
+    assert reading.title is None
+    known = with_days(reading.schedule)
+    return [each.date() for each in known.between(NOW, datetime(2027, 12, 20, tzinfo=UTC))]
+
+
+def with_days(schedule: Schedule) -> Schedule:
+    rules = tuple(rule.with_content(CONTENTS[rule.id]) for rule in schedule.calendars)
+    return schedule.model_copy(update={"calendars": rules})
+
+
+def of_each_month(number: int) -> list[date]:
+    """Return the business day of each month by number, by a plain walk."""
+    found = []
+    for month in [(2026, 12), *((2027, month) for month in range(1, 13))]:
+        days = [date(*month, 1) + timedelta(each) for each in range(31)]
+        business = [day for day in days if (day.year, day.month) == month and is_business_day(day)]
+        found.append(business[number - 1 if number > 0 else number])
+    return [day for day in found if day in YEAR]
+
+
+def before_or_on(number: int) -> list[date]:
+    """Return the last business day of each month up to a day of the month, by a plain walk."""
+    found = []
+    for month in [(2026, 12), *((2027, month) for month in range(1, 13))]:
+        day = date(*month, number)
+        while not is_business_day(day):
+            day -= timedelta(1)
+        found.append(day)
+    return [day for day in found if day in YEAR]
+
+
+@pytest.mark.parametrize(
+    ("locale", "phrase"),
+    [
+        ("en", "every day at 9:30 except holidays"),
+        ("en", "every day at 9:30, but not on public holidays"),
+        ("de", "jeden Tag um 9:30 außer an Feiertagen"),
+    ],
+)
+def test_except_holidays(locale: str, phrase: str) -> None:
+    """Every day but those of the default calendar."""
+    assert find_days(phrase, locale) == [day for day in YEAR if day not in HOLIDAYS]
+
+
+@pytest.mark.parametrize(
+    ("locale", "phrase"),
+    [
+        ("en", "on business days at 9:30"),
+        ("en", "every working day at 9:30"),
+        ("en", "every weekday at 9:30 except bank holidays"),
+        ("de", "an jedem Arbeitstag um 9:30"),
+        ("de", "werktags um 9:30"),
+    ],
+)
+def test_on_business_days(locale: str, phrase: str) -> None:
+    """Monday to Friday, but not on days of the default calendar."""
+    assert find_days(phrase, locale) == [day for day in YEAR if is_business_day(day)]
+
+
+@pytest.mark.parametrize(
+    ("locale", "phrase", "number"),
+    [
+        ("en", "third working day of the month at 9:30", 3),
+        ("en", "on the last business day of each month at 9:30", -1),
+        ("en", "every month on the 1st business day at 9:30", 1),
+        ("de", "am dritten Arbeitstag des Monats um 9:30", 3),
+        ("de", "am letzten Werktag jeden Monats um 9:30", -1),
+    ],
+)
+def test_a_business_day_by_number(locale: str, phrase: str, number: int) -> None:
+    """It is counted in each month with the default calendar."""
+    assert find_days(phrase, locale) == of_each_month(number)
+
+
+@pytest.mark.parametrize(
+    ("locale", "phrase", "day"),
+    [
+        ("en", "the last business day before the 25th at 9:30", 24),
+        ("en", "on the last working day on or before the 25th of each month at 9:30", 25),
+        ("de", "am letzten Arbeitstag vor dem 25. um 9:30", 24),
+    ],
+)
+def test_the_last_business_day_before_a_day(locale: str, phrase: str, day: int) -> None:
+    """A plain walk back from the day finds it."""
+    assert find_days(phrase, locale) == before_or_on(day)
+
+
+@pytest.mark.parametrize("calendar", [None, "hd"])
+def test_weekdays_are_monday_to_friday_with_and_without_holidays(calendar: str | None) -> None:
+    """A default calendar changes nothing for those who say "weekdays"."""
+    reading = read("every weekday at 9:30", now=NOW, timezone="UTC", default_calendar=calendar)
+    assert reading.schedule is not None
+    assert reading.schedule.calendars == ()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "code"),
+    [
+        ("every business day at 9:30 and Sundays at 10:30", "inexpressible"),
+        ("the first and last business day of the month at 9:30", "inexpressible"),
+        ("every day at 9:30 except thanksgiving", "holidays"),
+        ("tomorrow at 9:30 except holidays", "no-recurrence"),
+        ("on the third business day of next month at 9:30", "inexpressible"),
+        ("the first business day after the 30th at 9:30", "inexpressible"),
+        ('every day at 9:30 except on days of "a b"', "not-understood"),
+    ],
+)
+def test_what_calendars_cannot_express_is_refused(phrase: str, code: str) -> None:
+    """No calendar is dropped, and none is applied to days that it is not meant for."""
+    reading = read(phrase, now=NOW, timezone="UTC", default_calendar="hd")
+    assert reading.kind == "refusal", reading
+    assert reading.problems[0].code == code
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "every day at 9:30 except holidays",
+        "on business days at 9:30 until June",
+        "third working day of the month at 9:30",
+        "last business day of each quarter at 9:30",
+        "the last business day before the 25th at 9:30",
+        "first business day on or after the 10th of each month at 9:30",
+        "every 15 minutes from 9:00 to 17:00 on business days",
+        'every Monday at 9:30 except on days of "hd" and "weekends"',
+        'every Monday at 9:30, moved after days of "hd", except 2027-01-04',
+        'every Monday at 9:30, moved to the 2nd last day of the month that is not on "hd", starting 2027-01-04',
+    ],
+)
+def test_a_description_reads_back_without_the_default(phrase: str) -> None:
+    """The description names the calendars, so that it means the same instants wherever it is read."""
+    schedule = read(phrase, now=NOW, timezone="Europe/Paris", default_calendar="hd").schedule
+    assert schedule is not None
+    assert schedule.calendars
+    again = read(schedule.describe(), now=NOW, timezone="Pacific/Apia")
+    assert again.schedule is not None, again.explain()
+    assert again.title is None
+    assert again.schedule.describe() == schedule.describe()
+    assert with_days(again.schedule).upcoming(NOW, 50) == with_days(schedule).upcoming(NOW, 50)
+
+
+def change(schedule: Schedule, words: str) -> Schedule:
+    reading = read(words, now=NOW, timezone="UTC", current=schedule, default_calendar="hd")
+    assert reading.schedule is not None, reading.explain()
+    return reading.schedule
+
+
+def test_a_change_keeps_the_calendars_and_policies() -> None:
+    """Words that change the time leave everything else as it was."""
+    rules = [{"id": "hd", "on": "after"}]
+    fields = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2026-12-01T09:00:00", "gap": "skip", "calendars": rules}
+    before = with_days(Schedule.model_validate(fields))
+    after = change(before, "make it 10:30 instead")
+    assert (after.calendars, after.gap) == (before.calendars, "skip")
+    assert [each.hour for each in after.upcoming(NOW, 2)] == [10, 10]
+
+
+def test_a_change_can_add_holidays() -> None:
+    """The words "not on holidays" add the default calendar."""
+    before = read("every day at 9:30", now=NOW, timezone="UTC").schedule
+    assert before is not None
+    after = with_days(change(before, "not on holidays"))
+    assert date(2026, 12, 25) not in [each.date() for each in after.upcoming(NOW, 10)]
+
+
+def test_skipping_the_next_one_skips_one_that_a_calendar_moved() -> None:
+    """The occurrence that is next is the one left out, on whatever day it was before."""
+    rules = [{"id": "hd", "on": "after"}]
+    fields = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9", "dtstart": "2026-12-01T09:00:00", "calendars": rules}
+    before = with_days(Schedule.model_validate(fields))
+    moved, following = before.upcoming(NOW, 2)
+    assert moved.date() == date(2026, 12, 26)
+    assert change(before, "skip the next one").after(NOW) == following

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
@@ -261,6 +261,12 @@ class CountingRecords:
         self._records.delete(kind, record_id, expected_version)
         self._counts.add(commits=1, deletes=1)
 
+    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
+        """Pass on; a read for each record, and one if there is none."""
+        found = self._records.list_all(kind, limit=limit)
+        self._counts.add(reads=max(1, len(found)))
+        return found
+
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Pass on; a read for each record, and one if there is none."""
         found = self._records.list(kind, owner, limit=limit, after=after)
@@ -290,6 +296,26 @@ class CountingSearch:
         page = self._search.list_open(query, status, limit=limit, page_token=page_token)
         self._counts.add(reads=max(1, len(page.items)))
         return page
+
+    def list_queue_keys(
+        self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
+    ) -> Sequence[str]:
+        """Pass on; a read for each key, and one for finding no further one."""
+        keys = self._search.list_queue_keys(owner, limit=limit, prefix=prefix, after=after)
+        self._counts.add(reads=len(keys) + (len(keys) < limit))
+        return keys
+
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
+        """Pass on; a read for each 1,000 that were counted."""
+        count = self._search.count_offers(queue_key, owner, up_to)
+        self._counts.add(reads=count // 1000 + 1)
+        return count
+
+    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
+        """Pass on; a read for each lock, and one if there is none."""
+        locks = self._search.list_locks(limit=limit, begin=begin, end=end, after=after)
+        self._counts.add(reads=max(1, len(locks)))
+        return locks
 
 
 class CountingDispatcher:

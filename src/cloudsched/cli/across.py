@@ -1,4 +1,4 @@
-"""``cloudsched tasks executions``: what ran and what runs, of all tasks."""
+"""``cloudsched tasks executions`` and ``occurrences``: what ran, runs and is going to run, of all tasks."""
 
 from __future__ import annotations
 
@@ -54,3 +54,38 @@ def executions(
         click.echo("  ".join(filter(None, map(to_printable, shown))))
     if is_empty and not as_json:
         click.echo("No executions.")
+
+
+@click.command()
+@click.argument("until")
+@click.option("--from", "since", metavar="INSTANT", help="List only those at that instant or later.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of UNTIL and --from, if they have no offset.")
+@click.option("--owner")
+@click.option("--handler")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most occurrences to list.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def occurrences(
+    client: Client,
+    until: str,
+    /,
+    *,
+    since: str | None,
+    timezone: str | None,
+    limit: int,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
+    """List what is going to run before UNTIL, of all tasks, the soonest first."""
+    start = None if since is None else parse_instant(since, timezone, "--from")
+    found = client.occurrences(parse_instant(until, timezone, "UNTIL"), since=start, **filters)
+    is_empty = True
+    for each in islice(found, limit):
+        is_empty = False
+        if as_json:
+            click.echo(to_json_line(each.to_wire()))
+        else:
+            shown = f"{each.local:%a %Y-%m-%d %H:%M:%S %z}", each.task_id, each.title
+            click.echo("  ".join(map(to_printable, shown)))
+    if is_empty and not as_json:
+        click.echo("Nothing runs until then.")

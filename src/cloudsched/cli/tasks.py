@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.across import executions
+from cloudsched.cli.across import executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
@@ -61,7 +61,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (tree, send, backfill, executions, upcoming, why):
+for _command in (tree, send, backfill, executions, occurrences, upcoming, why):
     tasks.add_command(_command)
 
 

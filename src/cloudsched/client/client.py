@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from cloudsched.client.calendar_operations import CalendarOperations
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
 from cloudsched.client.flow import Pause
+from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client(TaskOperations, PeopleOperations, CalendarOperations, WorkerOperations):
+class Client(TaskOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -89,7 +90,7 @@ class Client(TaskOperations, PeopleOperations, CalendarOperations, WorkerOperati
         return step.result
 
 
-class AsyncClient(TaskOperations, PeopleOperations, CalendarOperations, WorkerOperations):
+class AsyncClient(TaskOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:

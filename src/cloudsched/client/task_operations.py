@@ -200,20 +200,6 @@ class TaskOperations:
         """Yield a task's executions, the latest first, page by page."""
         return Listing(f"{_task_path(task_id)}/executions", "executions", {}, Execution.model_validate)
 
-    @listing
-    def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
-        """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
-
-        Filters: `owner`, `status`, `handler` or `label`, `since`, `until`. Results and steps are left out.
-        """
-        names = {"since": "from"}
-        query = {
-            names.get(key, key): value.isoformat() if isinstance(value, datetime) else value
-            for key, value in filters.items()
-            if value is not None
-        }
-        return Listing("/v1/executions", "executions", query, Execution.model_validate)
-
     @operation
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
         """Return one execution."""

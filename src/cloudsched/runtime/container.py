@@ -29,6 +29,7 @@ from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import WorkQueue
+from cloudsched.engine.pull.presence import PresenceNotes
 from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
@@ -362,6 +363,11 @@ class Container:
         stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
         monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
         return WorkerClaims(self.engine, WorkQueue(self.engine, monotonic), self._runs)
+
+    @lazy_property
+    def presence(self) -> PresenceNotes:
+        """Notes which workers listen."""
+        return PresenceNotes(self.store, self.clock)
 
     @lazy_property
     def listener(self) -> Listener | None:

@@ -56,6 +56,7 @@ class StoreSource:
         try:
             with clock_errors_as_unavailable():
                 self._require_synchronized_clock()
+                self._app.container.presence.note(self.worker_filter)
                 claims = self._app.container.worker_claims.claim(self.worker_filter, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):

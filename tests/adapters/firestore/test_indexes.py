@@ -37,6 +37,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
@@ -69,6 +70,7 @@ RECORDS = (
     Calendar,
     CalendarLink,
     CalendarChange,
+    WorkerPresence,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
@@ -143,7 +145,14 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
 
 def search_everything(search: SearchStore) -> None:
     """Make each list across tasks with every combination of its filters, for the first page and for a later one."""
-    assert methods(SearchStore) == {"list_finished", "list_open"}
+    others = {"list_queue_keys", "count_offers", "list_locks"}
+    assert methods(SearchStore) == {"list_finished", "list_open", *others}
+    for owner in (None, "ada"):
+        search.list_queue_keys(owner, limit=5)
+        search.list_queue_keys(owner, limit=5, after="gpu")
+        search.count_offers("gpu", owner, 5)
+    for end, after in itertools.product((None, "b"), ("", "a")):
+        search.list_locks(limit=5, begin="a", end=end, after=after)
     values: dict[str, tuple[Any, ...]] = {
         "owner": (None, "ada"),
         "status": (None, ExecutionStatus.FAILED),
@@ -180,6 +189,7 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
         store.inbox.remove_some("ada")
         for kind in RECORDS:
             store.records.list(kind, "ada", limit=5)
+            store.records.list_all(kind, limit=5)
         search_everything(store.search)
     with closing(FirestoreTaskCounter(**DATABASE)) as counter:
         assert methods(TaskCounter) == {"count_unfinished", "count_created_since"}
@@ -287,7 +297,7 @@ def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRu
             for query in every_parameter_set(names):
                 response = client.get(path.replace("{", "").replace("}", ""), query_string=query, headers=headers)
                 assert response.status_code < 500, (path, query, response.text)
-        lists = ("/v1/tasks", "/v1/executions")
+        lists = ("/v1/tasks", "/v1/executions", "/v1/occurrences")
         listed = {each["name"] for path in lists for each in paths[path]["get"]["parameters"]}
         assert listed == set(PARAMETERS)
         body = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}

@@ -128,15 +128,44 @@ def build_name_query(collection: str, limit: int, after: str | None = None) -> M
     return query
 
 
-def build_owner_query(collection: str, owner: str, limit: int, after: str | None = None) -> Message:
-    """Return the query for an owner's documents of a collection, by id, those after a full name."""
+def build_owner_query(collection: str, owner: str | None, limit: int, after: str | None = None) -> Message:
+    """Return the query for the documents of a collection, of an owner or of all, by id, those after a full name."""
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
-    condition = query.where.field_filter
-    condition.field.field_path, condition.op = "owner", _Operator.EQUAL
-    condition.value.CopyFrom(encode(owner))
+    if owner is not None:
+        condition = query.where.field_filter
+        condition.field.field_path, condition.op = "owner", _Operator.EQUAL
+        condition.value.CopyFrom(encode(owner))
     if after is not None:
         query.start_at.values.append(Value(reference_value=after))
+    return query
+
+
+def build_queue_key_query(owner: str | None, after: str) -> Message:
+    """Return the query for an offer with the first queue key after another one."""
+    query = build_owner_query("offers", owner, 1)
+    del query.order_by[:]
+    query.select.fields.add(field_path="queueKey")
+    for field in ("queueKey", "order", _NAME):
+        query.order_by.add(field={"field_path": field}, direction=_Direction.ASCENDING)
+    if after:
+        query.start_at.values.append(encode(after))
+    return query
+
+
+def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
+    """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
+    query = _Query(from_=[{"collection_id": "locks"}], limit={"value": limit})
+    query.where.composite_filter.op = 1  # AND
+    bounds = [(_Operator.GREATER_THAN_OR_EQUAL, begin)] + ([] if end is None else [(_Operator.LESS_THAN, end)])
+    for operator, value in bounds:
+        condition = query.where.composite_filter.filters.add().field_filter
+        condition.field.field_path, condition.op = "key", operator
+        condition.value.CopyFrom(encode(value))
+    for field in ("key", _NAME):
+        query.order_by.add(field={"field_path": field}, direction=_Direction.ASCENDING)
+    if after:
+        query.start_at.values.append(encode(after))
     return query
 
 
@@ -233,6 +262,8 @@ INDEXED_TEXTS = {
     "executions": (("owner",), ("handler",)),
     "offers": (("owner",), ("queueKey",), ("order",)),
     "waiters": (("taskId",), ("workerGroup",)),
+    "locks": (("key",),),
+    "workers": (("owner",),),
     "feeds": (("owner",),),
     "people": (("owner",),),
     "contactSecrets": (("owner",),),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import LISTED, OPEN, SHARD
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES
-from cloudsched.adapters.firestore.pages import fetch_page
-from cloudsched.adapters.firestore.queries import Listing
+from cloudsched.adapters.firestore.pages import fetch_page, to_document
+from cloudsched.adapters.firestore.queries import (
+    Listing,
+    build_lock_query,
+    build_offer_listing,
+    build_queue_key_query,
+)
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.locks import Lock
+from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.search import identify_open_list
 
 if TYPE_CHECKING:
@@ -70,6 +78,33 @@ class FirestoreSearch:
         key = identify_open_list(query, status)
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Task, parent, listing, key, limit, page_token)
+
+    def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
+        """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""
+        keys, last = list[str](), max(after, prefix)
+        while len(keys) < limit:
+            found = self._rpc.query(self._documents, build_queue_key_query(owner, last))
+            if not found or not (last := found[0].fields["queueKey"].string_value).startswith(prefix):
+                break
+            keys.append(last)
+        return keys
+
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
+        """Return how many offers there are under a queue key, at most `up_to`."""
+        listing = build_offer_listing((queue_key,), owner)
+        return self._rpc.count(self._documents, listing.to_query(up_to, self._documents))
+
+    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
+        """Return the first locks by their keys."""
+        found, last = list[Lock](), after
+        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(found)
+            part = self._rpc.query(self._documents, build_lock_query(missing, begin, end, last))
+            found += skip_unreadable((each.name, partial(to_document, Lock, each)) for each in part)
+            if len(part) < missing:
+                break
+            last = part[-1].fields["key"].string_value
+        return found
 
 
 def _choose_leader(query: ExecutionQuery, place: str) -> Mapping[str, str | int]:

@@ -15,6 +15,7 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
 from cloudsched.domain.documents.open_runs import is_listed
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import identify_open_list
@@ -123,3 +124,36 @@ class SqliteSearch:
             return Page(items, unreadable=unreadable)
         ticks, task_id, _ = rows[limit - 1]
         return Page(items, make_token(key, from_microseconds(ticks), task_id), unreadable)
+
+    def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
+        """Return the first queue keys that have offers, each found by one look into the index."""
+        mine = "" if owner is None else " AND owner = ?"
+        statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"  # noqa: S608 - no input
+        keys, last = list[str](), max(after, prefix)
+        while len(keys) < limit:
+            rows = self._database.read(statement, (last, *(() if owner is None else (owner,))))
+            if not rows or not rows[0][0].startswith(prefix):
+                break
+            last = rows[0][0]
+            keys.append(last)
+        return keys
+
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
+        """Return how many offers there are under a queue key, at most `up_to`."""
+        mine = "" if owner is None else " AND owner = ?"
+        statement = f"SELECT count(*) FROM (SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?)"  # noqa: S608 - no input
+        return int(self._database.read(statement, (queue_key, *(() if owner is None else (owner,)), up_to))[0][0])
+
+    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
+        """Return the first locks by their keys."""
+        found, last = list[Lock](), after
+        until = "" if end is None else " AND key < ?"
+        statement = f"SELECT key, {BODY} FROM locks WHERE key > ? AND key >= ?{until} ORDER BY key LIMIT ?"  # noqa: S608 - no input
+        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(found)
+            rows = self._database.read(statement, (last, begin, *(() if end is None else (end,)), missing))
+            found += skip_unreadable((key, partial(Lock.from_stored_json, key, body)) for key, body in rows)
+            if len(rows) < missing:
+                break
+            last = rows[-1][0]
+        return found

@@ -38,3 +38,21 @@ def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
 def quota_lock_key(owner: str, number: int) -> str:
     """Return the key of one of the locks that creations for an owner with a quota pass through."""
     return f"{_QUOTA_PREFIX}{number}:{owner}"
+
+
+def is_quota_lock_key(key: str) -> bool:
+    """Return whether a key is one of those locks, which are nobody's business."""
+    return key.startswith(_QUOTA_PREFIX)
+
+
+def owner_lock_keys(owner: str) -> tuple[str, str]:
+    """Return the range of the keys of an owner's own locks: the first, and the one after the last."""
+    return f"{_OWNER_PREFIX}{owner}/", f"{_OWNER_PREFIX}{owner}0"
+
+
+def describe_lock_key(key: str) -> tuple[str, LockScope, str | None]:
+    """Return what a task says of a lock that is stored under a key: its key, its scope, and its owner if it has one."""
+    if key.startswith(_OWNER_PREFIX):
+        owner, _, own = key.removeprefix(_OWNER_PREFIX).partition("/")
+        return own, LockScope.OWNER, owner
+    return key.removeprefix(_GLOBAL_PREFIX), LockScope.GLOBAL, None

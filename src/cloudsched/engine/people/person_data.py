@@ -28,6 +28,7 @@ from cloudsched.domain.documents.person_job import (
     part_id,
 )
 from cloudsched.domain.documents.task import PublicTask
+from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import NotFound
@@ -48,6 +49,7 @@ OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
     HeldBatch,
     MailLimit,
     ExportPart,
+    WorkerPresence,
     ContactSecrets,
     Person,
 )

@@ -1,4 +1,4 @@
-"""The port for lists across tasks that only people ask for: what ran, and what runs."""
+"""The port for lists that only people ask for: what ran and what runs of all tasks, what waits in queues and locks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.locks import Lock
     from cloudsched.engine.ports.pages import Page
 
 
@@ -48,7 +50,7 @@ def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object
 
 
 class SearchStore(Protocol):
-    """Lists executions of all tasks.
+    """Lists executions of all tasks, queues and locks.
 
     * Lists use an index: their cost grows with the page, not with the collection.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
@@ -78,5 +80,22 @@ class SearchStore(Protocol):
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...
+
+    def list_queue_keys(
+        self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
+    ) -> Sequence[str]:
+        """Return the first queue keys that have offers (of an owner), in their order. Reads one offer for each."""
+        ...
+
+    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
+        """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
+        ...
+
+    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
+        """Return the first locks by their keys, from `begin` to before `end`, those after `after`.
+
+        Without the waiters that are documents of their own. Reads only those.
         """
         ...

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents import responses
+from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks.occurrences import OccurrenceQuery
+from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
-from cloudsched.web.api.responses import json_response, make_occurrence, page_response, task_response
+from cloudsched.web.api.responses import (
+    json_response,
+    make_occurrence,
+    make_task_occurrence,
+    page_response,
+    task_response,
+)
 from cloudsched.web.api.task_operations import CHANGE
 from cloudsched.web.auth.roles import Right
 
@@ -113,6 +121,30 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     """
     page = call.app.executions(call.task_id, **query.to_arguments())
     return page_response(responses.ExecutionPage, page, (execution.to_wire() for execution in page.items))
+
+
+@operation(
+    "GET",
+    "/v1/occurrences",
+    "Executions",
+    query=bodies.OccurrenceListQuery,
+    response_schema="OccurrencePage",
+)
+def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
+    """List what is going to run: the occurrences to come of all tasks, the soonest first.
+
+    Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
+    at most 1000 for each request: if there are more, `completeUntil` says from when on some are missing. As long as the
+    response has a `nextPageToken`, repeat the request with it and the same filters.
+    """
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler)
+    found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
+    shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
+    page = overview_responses.OccurrencePage(
+        occurrences=shown, next_page_token=found.next_page_token, complete_until=found.complete_until
+    )
+    return json_response(page.to_wire())
 
 
 @operation(

@@ -228,6 +228,73 @@ _RESPONSES: Final[dict[str, Json]] = {
     "TaskPage": {"tasks": [_TASK], "nextPageToken": "eyJhIjoxfQ"},
     "BatchResults": {"results": [{"status": 201, "task": _TASK}]},
     "Execution": _EXECUTION,
+    "OccurrencePage": {
+        "occurrences": [
+            {
+                "utc": "2027-01-04T08:00:00Z",
+                "local": "2027-01-04T09:00:00+01:00",
+                "taskId": "0f9b7a52c1d34e6f8a90b1c2d3e4f506",
+                "owner": "ada",
+                "title": "Weekday report",
+                "handler": "report",
+                "timezone": "Europe/Paris",
+            }
+        ],
+        "nextPageToken": "WyIxZjQwZmMyYzA0Il0",
+    },
+    "Queues": {
+        "queues": [{"queue": "gpu", "skill": "cuda", "waiting": 3, "firstSince": "2027-01-04T08:00:00Z", "workers": 1}]
+    },
+    "QueuedTaskPage": {
+        "tasks": [
+            {
+                "taskId": "render-1",
+                "owner": "ada",
+                "handler": "render",
+                "title": "Render a film",
+                "skill": "cuda",
+                "priority": "NORMAL",
+                "offeredAt": "2027-01-04T08:00:00Z",
+            }
+        ]
+    },
+    "Workers": {
+        "workers": [
+            {
+                "worker": "box-1",
+                "queue": "gpu",
+                "skills": ["cuda"],
+                "claimedBy": "key:gpu",
+                "seenAt": "2027-01-04T08:00:00Z",
+                "isListening": True,
+            }
+        ]
+    },
+    "LockPage": {
+        "locks": [
+            {
+                "key": "printer",
+                "scope": "global",
+                "holders": [
+                    {
+                        "taskId": "print-1",
+                        "executionId": "20270104T080000Z",
+                        "title": "Print",
+                        "until": "2027-01-04T08:05:00Z",
+                    }
+                ],
+                "waiters": [
+                    {
+                        "taskId": "print-2",
+                        "executionId": "20270104T080100Z",
+                        "title": "Print more",
+                        "dueAt": "2027-01-04T08:01:00Z",
+                    }
+                ],
+                "hasMoreWaiters": False,
+            }
+        ]
+    },
     "ExecutionPage": {"executions": [_EXECUTION]},
     "Tree": {"task": _TASK, "children": [], "omittedChildren": 0},
     "Claims": {

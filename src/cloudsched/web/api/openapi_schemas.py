@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from cloudsched.domain.documents import responses
+from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.explanation.findings import Explanation
@@ -51,6 +51,8 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
     *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
+    *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
+    *(overview_responses.Workers, overview_responses.LockPage),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.Health, responses.Problem),

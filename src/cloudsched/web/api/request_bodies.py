@@ -140,6 +140,33 @@ class ExecutionListQuery(PageQuery):
         return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until)
 
 
+class OccurrenceListQuery(PageQuery):
+    """Which occurrences to list, and which page of the list to return."""
+
+    until: InputInstant
+    """Only occurrences before this instant."""
+    since: InputInstant | None = Field(default=None, alias="from")
+    """Only occurrences at this instant or later; all that are to come if omitted."""
+    owner: str | None = None
+    """Only occurrences of this owner's tasks."""
+    handler: str | None = None
+    """Only occurrences of this handler's tasks."""
+
+
+class AnyOwnerQuery(WireModel):
+    """Whose things to list."""
+
+    owner: str | None = None
+    """Only what is this owner's."""
+
+
+class OwnerPageQuery(PageQuery):
+    """Whose things to list, and which page of the list to return."""
+
+    owner: str | None = None
+    """Only what is this owner's."""
+
+
 class Count(WireModel):
     """How many occurrences to return."""
 

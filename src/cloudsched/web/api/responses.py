@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents import responses
+from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.web.api import response_models
 from cloudsched.web.api.etags import compute_quoted_etag
@@ -60,6 +60,19 @@ def _make_tree(tree: Tree) -> responses.Tree[Json]:
 def make_occurrence(at: datetime, timezone: str) -> responses.Occurrence:
     """Return an instant in UTC and in the local time of a zone."""
     return responses.Occurrence(utc=at, local=at.astimezone(zones.load_tzinfo(timezone)))
+
+
+def make_task_occurrence(at: datetime, task: Task) -> overview_responses.TaskOccurrence:
+    """Return an occurrence of a task, in UTC and in the task's zone."""
+    return overview_responses.TaskOccurrence(
+        utc=at,
+        local=at.astimezone(zones.load_tzinfo(task.timezone)),
+        task_id=task.id,
+        owner=task.owner,
+        title=task.title,
+        handler=task.handler,
+        timezone=task.timezone,
+    )
 
 
 def page_response(model: type[responses.Page], page: Page[Any], items: Iterable[Json]) -> Response:

@@ -1,0 +1,127 @@
+"""The API's responses about many tasks at once: what is going to run, what waits, and who works."""
+
+from __future__ import annotations
+
+from pydantic import AwareDatetime, Field
+
+from cloudsched.domain.documents.lock_scope import LockScope  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.policy import Priority  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.responses import ApiResponse, Occurrence, Page
+
+
+class TaskOccurrence(Occurrence):
+    """An instant at which a task is going to run."""
+
+    task_id: str
+    owner: str
+    title: str
+    handler: str
+    timezone: str
+    """The zone of `local`."""
+
+
+class OccurrencePage(ApiResponse):
+    """Some of what is going to run, the soonest first."""
+
+    occurrences: tuple[TaskOccurrence, ...]
+    next_page_token: str | None = None
+    """Fetches the next page."""
+    complete_until: AwareDatetime | None = None
+    """From this instant on, occurrences of further tasks are missing: too many tasks are due before it."""
+
+
+class Queue(ApiResponse):
+    """What waits in a queue: all of it, or what requires one skill."""
+
+    queue: str
+    skill: str | None = None
+    """The skill that what waits requires."""
+    waiting: int = Field(ge=0, le=1000)
+    """How many runs wait. At most 1000 are counted."""
+    first_since: AwareDatetime | None = None
+    """Since when the first in the queue has been waiting."""
+    workers: int = Field(ge=0)
+    """How many workers have asked for it in the last three minutes."""
+
+
+class Queues(ApiResponse):
+    """The queues in which something waits or workers listen."""
+
+    queues: tuple[Queue, ...]
+
+
+class QueuedTask(ApiResponse):
+    """A task that waits in a queue."""
+
+    task_id: str
+    owner: str
+    handler: str
+    title: str | None = None
+    """None if the task has left the queue meanwhile."""
+    skill: str | None = None
+    """The skill that it requires."""
+    priority: Priority
+    offered_at: AwareDatetime
+    """Since when it has been waiting."""
+
+
+class QueuedTaskPage(Page):
+    """Some of what waits in a queue, in its order."""
+
+    tasks: tuple[QueuedTask, ...]
+
+
+class WorkerNote(ApiResponse):
+    """A worker at a queue."""
+
+    worker: str
+    queue: str
+    skills: tuple[str, ...] = ()
+    owner: str | None = None
+    """The only owner whose tasks it runs."""
+    claimed_by: str | None = None
+    """The API caller that claims for it; None for a worker at the store."""
+    seen_at: AwareDatetime
+    """When it last asked for work; noted at most once a minute."""
+    is_listening: bool
+    """Whether that was in the last three minutes."""
+
+
+class Workers(ApiResponse):
+    """The workers that were there in the last day."""
+
+    workers: tuple[WorkerNote, ...]
+
+
+class LockParty(ApiResponse):
+    """A run that holds a lock, or waits for it."""
+
+    task_id: str
+    execution_id: str
+    title: str | None = None
+    """None if the task is gone."""
+    until: AwareDatetime | None = None
+    """When its hold ends, unless it is renewed; only of a holder."""
+    due_at: AwareDatetime | None = None
+    """When it came due; only of one that waits: the earliest is first."""
+    notified_at: AwareDatetime | None = None
+    """When it was given its turn; only of one that waits."""
+
+
+class LockDetails(ApiResponse):
+    """A lock, who holds it, and who waits for it, in order."""
+
+    key: str
+    scope: LockScope
+    owner: str | None = None
+    """Whose tasks it is for, if it is not for those of all."""
+    holders: tuple[LockParty, ...]
+    waiters: tuple[LockParty, ...]
+    """The first ten."""
+    has_more_waiters: bool
+
+
+class LockPage(Page):
+    """Some of the locks that are held or waited for, by their keys."""
+
+    locks: tuple[LockDetails, ...]

@@ -1,0 +1,85 @@
+"""Note which workers listen, at most once a minute for each, so that people see whether anybody does."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.worker_presence import WorkerPresence
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.pull.offers import WorkerFilter
+
+log = logging.getLogger(__name__)
+
+INTERVAL = timedelta(minutes=1)
+"""How often a worker is noted at most."""
+LISTENING = 3 * INTERVAL
+"""A worker that has not asked for so long does not listen any more."""
+KEPT = timedelta(days=1)
+"""How long a note is kept."""
+MAX_NAMES_OF_USER = 16
+"""How many workers of one user are told apart at a queue: each is a document that anybody could make."""
+_MAX_REMEMBERED = 10_000
+
+
+class PresenceNotes:
+    """Notes which workers ask for work."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._seen: dict[str, datetime] = {}
+
+    def note(self, worker_filter: WorkerFilter) -> None:
+        """Note that a worker asks for work, unless it was noted in the last minute, by whichever process.
+
+        One read and one write a minute; between them nothing. A failure is logged, and never keeps a worker from work.
+        """
+        key, now = _make_key(worker_filter), self._clock.now()
+        if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:
+            return
+        if len(self._seen) >= _MAX_REMEMBERED:
+            self._seen.clear()
+        self._seen[key] = now
+        try:
+            self._write(key, worker_filter, now)
+        except CloudschedError as error:
+            log.debug("worker not noted: %s", error, extra={"action": "presence_failed"})
+
+    def _write(self, key: str, worker_filter: WorkerFilter, now: datetime) -> None:
+        stored = self._store.records.load(WorkerPresence, key)
+        if stored is not None and now - INTERVAL < stored.record.seen_at <= now:
+            self._seen[key] = stored.record.seen_at
+            return
+        presence = WorkerPresence(
+            id=key,
+            owner=worker_filter.owner or SYSTEM_OWNER,
+            created_at=now if stored is None else stored.record.created_at,
+            updated_at=now,
+            expire_at=now + KEPT,
+            worker=worker_filter.worker,
+            queue=worker_filter.queue,
+            skills=tuple(sorted(set(worker_filter.skills))),
+            serves=worker_filter.owner,
+            claimed_by=worker_filter.claimed_by,
+            seen_at=now,
+        )
+        self._store.records.write(presence, None if stored is None else stored.version)
+
+
+def _make_key(worker_filter: WorkerFilter) -> str:
+    """Return the id of a worker's note. The names that users give are sorted into few ids."""
+    name = worker_filter.worker
+    if not worker_filter.includes_code_calls:
+        name = str(int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER)
+    parts = (worker_filter.claimed_by or "", worker_filter.owner or "", worker_filter.queue, name)
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,134 @@
+"""List what will run: the occurrences to come of all tasks, merged by time."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
+from cloudsched.engine.ports.page_tokens import make_token, read_token
+from cloudsched.engine.ports.store import TaskQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+
+MAX_TASKS = 1000
+"""How many tasks one request reads at most."""
+MAX_STEPS = 10_000
+"""How many occurrences of one task with `max_runs` are walked over at most: they have to be counted."""
+_PART = 100
+"""How many tasks are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceQuery:
+    """Which occurrences to list."""
+
+    until: datetime
+    """Before this instant, exclusively."""
+    since: datetime | None = None
+    """Not before this instant."""
+    owner: str | None = None
+    handler: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrencePage:
+    """Some occurrences, each with its task, the soonest first."""
+
+    items: Sequence[tuple[datetime, Task]]
+    next_page_token: str | None = None
+    complete_until: datetime | None = None
+    """From this instant on, tasks are missing: more than `MAX_TASKS` are due before `until`. None if none is."""
+
+
+def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_token: str | None = None) -> OccurrencePage:
+    """Return a page of the occurrences of all matching tasks, the soonest first (time, then the task's id).
+
+    Those that have not been claimed yet, without jitter. Only tasks whose next occurrence is before `until` are read,
+    and only as many as the page needs: one read each.
+
+    Raises:
+        InvalidInput: The page token was made up, or belongs to another query.
+    """
+    position = read_token(query, page_token) if page_token else None
+    start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
+    reader = _TaskReader(store, query)
+    heads: list[tuple[datetime, str, Task, Iterator[datetime]]] = []
+
+    def push(task: Task, times: Iterator[datetime]) -> None:
+        at = next(times, None)
+        if at is not None and at < query.until:
+            heapq.heappush(heads, (at, task.id, task, times))
+
+    found: list[tuple[datetime, Task]] = []
+    while len(found) <= limit:
+        while (task := reader.peek()) is not None and (not heads or _due(task) <= heads[0][0]):
+            reader.skip()
+            push(task, _iter_occurrences(task, start))
+        if not heads:
+            break
+        at, key, task, times = heapq.heappop(heads)
+        if position is None or (at, key) > position:
+            found.append((at, task))
+        push(task, times)
+    page = found[:limit]
+    token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
+    return OccurrencePage(page, token, reader.complete_until)
+
+
+class _TaskReader:
+    """Reads the tasks that are due before the end, the soonest first, when they are needed."""
+
+    def __init__(self, store: Store, query: OccurrenceQuery) -> None:
+        self._store = store
+        self._query = TaskQuery(owner=query.owner, handler=query.handler, due_until=query.until)
+        self._tasks: list[Task] = []
+        self._token: str | None = None
+        self._count = 0
+        self._has_more = True
+        self.complete_until: datetime | None = None
+
+    def peek(self) -> Task | None:
+        """Return the next task, or None if there is none, or none may be read."""
+        while not self._tasks and self._has_more:
+            page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
+            self._tasks = list(reversed(page.items))
+            self._token = page.next_page_token
+            self._count += _PART
+            self._has_more = self._token is not None and self._count < MAX_TASKS
+            if self._token is not None and not self._has_more and self._tasks:
+                self.complete_until = _due(self._tasks[0])
+        return self._tasks[-1] if self._tasks else None
+
+    def skip(self) -> None:
+        """Go on to the task after the next one."""
+        self._tasks.pop()
+
+
+def _due(task: Task) -> datetime:
+    assert task.next_execution_time is not None  # noqa: S101 - the list has only tasks that have one
+    return task.next_execution_time
+
+
+def _iter_occurrences(task: Task, start: datetime | None) -> Iterator[datetime]:
+    """Yield a task's unclaimed occurrences from an instant on."""
+    at: datetime | None = _due(task)
+    if task.max_runs is None:
+        if start is not None and start > _due(task):
+            at = occurrence_from(task, start)
+        while at is not None:
+            yield at
+            at = occurrence_after(task, at)
+        return
+    for _ in range(min(MAX_STEPS, task.max_runs - task.run_count)):
+        if at is None:
+            return
+        if start is None or at >= start:
+            yield at
+        at = occurrence_after(task, at)

@@ -1,0 +1,148 @@
+"""The operations that show what waits and who works, without claiming or changing anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents import overview_responses as responses
+from cloudsched.domain.documents.lock_scope import describe_lock_key
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.pull import Pull
+from cloudsched.engine.pull import overview
+from cloudsched.errors import InvalidInput
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import validate
+from cloudsched.web.api.responses import json_response
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
+    from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.web.api.call import ApiCall
+
+
+@operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="Queues")
+def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
+    """List the queues in which something waits or workers listen.
+
+    One entry for each queue and, if what waits requires one, each skill. Users see what is their own.
+    """
+    container = call.app.container
+    states = overview.list_queues(container.store, _choose_owner(call, query.owner), container.clock.now())
+    shown = tuple(
+        responses.Queue(
+            queue=one.queue, skill=one.skill, waiting=one.waiting, first_since=one.first_since, workers=one.workers
+        )
+        for one in states
+    )
+    return json_response(responses.Queues(queues=shown).to_wire())
+
+
+@operation("GET", "/v1/queues/{queue}/tasks", "Workers", query=bodies.OwnerPageQuery, response_schema="QueuedTaskPage")
+def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
+    """List what waits in a queue, in the order in which workers get it. Nothing is claimed.
+
+    As long as the response has a `nextPageToken`, repeat the request with it.
+    """
+    queue = validate(Pull, {"queue": call.path["queue"]}).queue
+    owner = _choose_owner(call, query.owner)
+    found = overview.list_queued_tasks(
+        call.app.container.store, queue, owner, query.page_size, query.page_token or None
+    )
+    shown = tuple(_make_queued_task(offer, task) for offer, task in found.items)
+    return json_response(responses.QueuedTaskPage(tasks=shown, next_page_token=found.next_page_token).to_wire())
+
+
+@operation("GET", "/v1/workers", "Workers", query=bodies.AnyOwnerQuery, response_schema="Workers")
+def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
+    """List the workers that have asked for work in the last day.
+
+    With an owner, only workers that run nobody else's tasks; users see these of their own.
+    """
+    container = call.app.container
+    now = container.clock.now()
+    shown = tuple(
+        responses.WorkerNote(
+            worker=one.worker,
+            queue=one.queue,
+            skills=one.skills,
+            owner=one.serves,
+            claimed_by=one.claimed_by,
+            seen_at=one.seen_at,
+            is_listening=overview.is_listening(one, now),
+        )
+        for one in overview.list_workers(container.store, _choose_owner(call, query.owner))
+    )
+    return json_response(responses.Workers(workers=shown).to_wire())
+
+
+@operation("GET", "/v1/locks", "Workers", query=bodies.OwnerPageQuery, response_schema="LockPage")
+def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
+    """List the locks that are held or waited for: who holds them, and who waits, in order.
+
+    With an owner, the locks that only this owner's tasks share (`lockScope: owner`); users see these of their own. As
+    long as the response has a `nextPageToken`, repeat the request with it.
+    """
+    owner = _choose_owner(call, query.owner)
+    after = _decode_key(query.page_token)
+    states, last = overview.list_locks(call.app.container.store, owner, query.page_size, after)
+    page = responses.LockPage(
+        locks=tuple(map(_make_lock, states)), next_page_token=None if last is None else last.encode().hex()
+    )
+    return json_response(page.to_wire())
+
+
+def _choose_owner(call: ApiCall, owner: str | None) -> str | None:
+    """Return the owner whose things to show; None for those of all. Raises Forbidden."""
+    return owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(owner))
+
+
+def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedTask:
+    rank = int(offer.order.partition(" ")[0])
+    return responses.QueuedTask(
+        task_id=offer.task_id,
+        owner=offer.owner,
+        handler=offer.handler,
+        title=None if task is None else task.title,
+        skill=offer.queue_key.partition("/")[2] or None,
+        priority=tuple(Priority)[rank],
+        offered_at=overview.get_offered_since(offer),
+    )
+
+
+def _make_lock(state: overview.LockState) -> responses.LockDetails:
+    key, scope, owner = describe_lock_key(state.lock.key)
+
+    def find_title(task_id: str) -> str | None:
+        task = state.tasks.get(task_id)
+        return None if task is None else task.title
+
+    holders = tuple(
+        responses.LockParty(
+            task_id=one.task_id, execution_id=one.execution_id, title=find_title(one.task_id), until=one.until
+        )
+        for one in state.lock.holders
+    )
+    waiters = tuple(
+        responses.LockParty(
+            task_id=one.task_id,
+            execution_id=one.execution_id,
+            title=find_title(one.task_id),
+            due_at=one.due_at,
+            notified_at=one.notified_at,
+        )
+        for one in state.waiters
+    )
+    return responses.LockDetails(
+        key=key, scope=scope, owner=owner, holders=holders, waiters=waiters, has_more_waiters=state.has_more
+    )
+
+
+def _decode_key(token: str | None) -> str:
+    try:
+        return bytes.fromhex(token or "").decode()
+    except ValueError as error:
+        hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
+        raise InvalidInput("pageToken", "is not a page token", hint) from error

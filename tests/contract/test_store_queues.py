@@ -1,0 +1,60 @@
+"""What every store promises about lists of queues and locks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.transitions.locks import Holder, Lock
+from cloudsched.engine.ports.store import VersionedLock
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> None:
+    """In their order, after one, with a prefix, of an owner; and what waits is counted up to a bound."""
+    for number, (key, owner) in enumerate(
+        [
+            ("gpu", "ada"),
+            ("gpu", "bob"),
+            ("gpu", "ada"),
+            ("gpu-2", "bob"),
+            ("gpu/a", "ada"),
+            ("gpu/b", "bob"),
+            ("h", "ada"),
+        ]
+    ):
+        offer = Offer(queue_key=key, order=f"2 2027-01-01T09:00:0{number}.000000+00:00")
+        store.commit(make_task(id=f"t{number}", owner=owner, offer=offer), None)
+    keys = store.search.list_queue_keys
+    assert list(keys(limit=9)) == ["gpu", "gpu-2", "gpu/a", "gpu/b", "h"]
+    assert list(keys(limit=2)) == ["gpu", "gpu-2"]
+    assert list(keys(limit=9, after="gpu/a")) == ["gpu/b", "h"]
+    assert list(keys(limit=9, prefix="gpu/")) == ["gpu/a", "gpu/b"]
+    assert list(keys("bob", limit=9)) == ["gpu", "gpu-2", "gpu/b"]
+    assert list(keys("eve", limit=9)) == []
+    count = store.search.count_offers
+    assert (count("gpu", None, 9), count("gpu", None, 2), count("gpu", "bob", 9), count("x", None, 9)) == (3, 2, 1, 0)
+
+
+def test_locks_are_listed_by_key(store: Store) -> None:
+    """A range of keys, page by page; a lock that nobody holds is in no list."""
+    holder = Holder(task_id="t", execution_id="e", until=NOW)
+    for key in ("b", "owner:ada/x", "owner:ada/é", "owner:adam/x", "a"):
+        store.commit_lock(VersionedLock(Lock(key=key, holders=(holder,)), None))
+
+    def names(**which: Any) -> list[str]:
+        return [each.key for each in store.search.list_locks(**which)]
+
+    assert names(limit=9) == ["a", "b", "owner:ada/x", "owner:ada/é", "owner:adam/x"]
+    assert names(limit=2, after="a") == ["b", "owner:ada/x"]
+    assert names(limit=9, begin="owner:ada/", end="owner:ada0") == ["owner:ada/x", "owner:ada/é"]
+    assert names(limit=9, begin="owner:ada/", end="owner:ada0", after="owner:ada/x") == ["owner:ada/é"]
+    store.commit_lock(VersionedLock(Lock(key="a"), store.load_lock("a").version))
+    assert names(limit=1) == ["b"]

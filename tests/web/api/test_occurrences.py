@@ -1,0 +1,127 @@
+"""What is going to run, over HTTP: merged by time, paged, bounded, and each caller's own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks import occurrences
+from cloudsched.engine.tasks.occurrences import OccurrenceQuery, list_occurrences
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+    from tests.web.conftest import Call
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+_TASKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "every": st.integers(1, 9),
+            "first": st.integers(0, 20),
+            "max_runs": st.none() | st.integers(1, 4),
+            "owner": st.sampled_from(["ada", "bob"]),
+        }
+    ),
+    max_size=6,
+)
+
+
+def make_repeating(make_task: MakeTask, number: int, each: dict[str, Any]) -> Any:  # noqa: ANN401 - a task
+    """Return a task that repeats every so many minutes."""
+    first = NOW + timedelta(minutes=each["first"])
+    schedule = Schedule.every(timedelta(minutes=each["every"]), start=first)
+    return make_task(
+        id=f"t{number}",
+        owner=each["owner"],
+        schedule=schedule,
+        is_one_time=False,
+        next_execution_time=first,
+        max_runs=each["max_runs"],
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    tasks=_TASKS,
+    since=st.none() | st.integers(-5, 30),
+    until=st.integers(0, 40),
+    owner=st.none() | st.just("ada"),
+    limit=st.integers(1, 7),
+)
+def test_the_list_is_what_the_tasks_say_one_by_one(
+    make_task: MakeTask, tasks: list[dict[str, Any]], since: int | None, until: int, owner: str | None, limit: int
+) -> None:
+    """On whatever pages, in order of time, then of the task's id; each occurrence once."""
+    store = SqliteStore()
+    start = None if since is None else NOW + timedelta(minutes=since)
+    end = NOW + timedelta(minutes=until)
+    expected = []
+    for number, each in enumerate(tasks):
+        task = make_repeating(make_task, number, each)
+        store.commit(task, None)
+        if owner in {None, task.owner}:
+            times = upcoming_occurrences(task, 50)
+            expected += [(at, task.id) for at in times if at < end and (start is None or at >= start)]
+    found, token = [], None
+    for _ in range(400):
+        page = list_occurrences(store, OccurrenceQuery(end, start, owner), limit, token)
+        found += [(at, task.id) for at, task in page.items]
+        assert page.complete_until is None
+        token = page.next_page_token
+        if token is None:
+            break
+        assert len(page.items) == limit
+    assert found == sorted(expected)
+
+
+def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One read each, however many others there are; and no more than the bound, which is said."""
+    counts = Counts()
+    store = CountingStore(SqliteStore(), counts)
+    for number in range(30):
+        at = NOW + timedelta(hours=number)
+        store.commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at), None)
+    before = counts.copy()
+    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(hours=5)), 50)
+    assert (len(page.items), counts.since(before).reads) == (5, 5)
+    monkeypatch.setattr(occurrences, "_PART", 10)
+    before = counts.copy()
+    assert len(list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9)), 3).items) == 3
+    assert counts.since(before).reads == 10
+    monkeypatch.setattr(occurrences, "MAX_TASKS", 20)
+    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9)), 50)
+    assert (len(page.items), page.complete_until) == (20, NOW + timedelta(hours=19))
+
+
+def test_the_api_shows_both_clocks(call: Call, greeting: dict[str, Any]) -> None:
+    """The instant in UTC and in the task's zone, on both sides of a clock change; paused tasks are left out."""
+    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
+    call("POST", "/v1/tasks", {**greeting, "id": "a", "schedule": schedule})
+    call("POST", "/v1/tasks", {**greeting, "id": "b", "schedule": schedule})
+    call("POST", "/v1/tasks/b/pause")
+    shown = call("GET", "/v1/occurrences?from=2027-03-27T00:00:00Z&until=2027-03-29T00:00:00Z").get_json()
+    assert [(one["utc"], one["local"]) for one in shown["occurrences"]] == [
+        ("2027-03-27T08:00:00Z", "2027-03-27T09:00:00+01:00"),
+        ("2027-03-28T07:00:00Z", "2027-03-28T09:00:00+02:00"),
+    ]
+    assert {one["taskId"] for one in shown["occurrences"]} == {"a"}
+    first = call("GET", "/v1/occurrences?until=2027-04-09T00:00:00Z&pageSize=1").get_json()
+    token = first["nextPageToken"]
+    assert call("GET", f"/v1/occurrences?until=2027-05-09T00:00:00Z&pageToken={token}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "says"), [("", "until"), ("until=soon", "until"), ("until=2027-05-09T00:00:00Z&label=a=1", "label")]
+)
+def test_what_cannot_be_listed_is_refused(call: Call, query: str, says: str) -> None:
+    answer = call("GET", f"/v1/occurrences?{query}")
+    assert answer.status_code == 400
+    assert says in answer.text

@@ -1,0 +1,198 @@
+"""What waits and who works, over HTTP: nothing is claimed, nobody sees what is another's, and little is written."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.sqlite.records import SqliteRecords
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.worker_presence import WorkerPresence
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes
+from cloudsched.errors import StoreUnavailable
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+
+@pytest.fixture
+def app() -> App:
+    """An app with a handler for workers."""
+    app = App(Settings())
+
+    @app.handler("render", access="users")
+    def render() -> None: ...
+
+    return app
+
+
+def queue_up(call: Call, sim: Simulation, *tasks: dict[str, Any]) -> None:
+    """Create tasks of workers, and let them come due a minute apart."""
+    for task in tasks:
+        body = {"owner": "ada", "title": "Render", "handler": "render", "pull": "gpu", **task}
+        assert call("POST", "/v1/tasks", body).status_code == 201
+        sim.advance(timedelta(minutes=1))
+    sim.advance(timedelta(minutes=5))
+
+
+def test_queues_say_what_waits_and_who_listens(call: Call, sim: Simulation) -> None:
+    """One entry for each skill; looking at it claims nothing, and workers get it in the order that was shown."""
+    cuda = {"queue": "gpu", "skill": "cuda"}
+    queue_up(
+        call, sim, {"id": "a"}, {"id": "b", "pull": cuda}, {"id": "c", "priority": "HIGH"}, {"id": "d", "pull": "gpu-2"}
+    )
+    shown = call("GET", "/v1/queues").get_json()["queues"]
+    assert [(one["queue"], one.get("skill"), one["waiting"], one["workers"]) for one in shown] == [
+        ("gpu", None, 2, 0),
+        ("gpu-2", None, 1, 0),
+        ("gpu", "cuda", 1, 0),
+    ]
+    tasks = call("GET", "/v1/queues/gpu/tasks").get_json()["tasks"]
+    assert [(one["taskId"], one.get("skill"), one["priority"]) for one in tasks] == [
+        ("c", None, "HIGH"),
+        ("a", None, "NORMAL"),
+        ("b", "cuda", "NORMAL"),
+    ]
+    first = call("GET", "/v1/queues/gpu/tasks?pageSize=2").get_json()
+    rest = call("GET", f"/v1/queues/gpu/tasks?pageSize=2&pageToken={first['nextPageToken']}").get_json()
+    assert [one["taskId"] for one in (*first["tasks"], *rest["tasks"])] == ["c", "a", "b"]
+    assert call("GET", f"/v1/queues/gpu-2/tasks?pageToken={first['nextPageToken']}").status_code == 400
+    order = [
+        claim["task"]["id"]
+        for _ in range(3)
+        for claim in call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]}).get_json()["claims"]
+    ]
+    assert order == ["c", "a", "b"]
+    (queue,) = [one for one in call("GET", "/v1/queues").get_json()["queues"] if one["queue"] == "gpu"]
+    assert (queue["waiting"], queue["workers"]) == (0, 1)
+
+
+def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
+    """However often it asks; after three minutes it does not listen, after a day it is forgotten."""
+    for _ in range(3):
+        call("POST", "/v1/queues/gpu/claim", {"worker": "box", "skills": ["cuda"]})
+        sim.advance(timedelta(seconds=10))
+    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    assert (worker["worker"], worker["queue"], worker["skills"], worker["isListening"]) == (
+        "box",
+        "gpu",
+        ["cuda"],
+        True,
+    )
+    assert worker["seenAt"] == "2027-01-01T00:00:00Z"
+    sim.advance(timedelta(minutes=3))
+    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    assert not worker["isListening"]
+    call("POST", "/v1/queues/gpu/claim", {"worker": "box"})
+    (worker,) = call("GET", "/v1/workers").get_json()["workers"]
+    assert worker["isListening"]
+
+
+def test_two_processes_note_a_worker_once(sim: Simulation) -> None:
+    """The second one reads what the first has written; between them nothing is read."""
+    counts = Counts()
+    store = CountingStore(sim.app.container.store, counts)
+    notes = [PresenceNotes(store, sim.app.container.clock) for _ in range(2)]
+    for each in (*notes, *notes):
+        each.note(WorkerFilter("gpu", worker="box"))
+    assert (counts.reads, counts.commits) == (2, 1)
+
+
+def test_a_user_s_names_make_few_documents(sim: Simulation) -> None:
+    """A user could send any number of names: they are sorted into a few notes."""
+    notes = PresenceNotes(sim.app.container.store, sim.app.container.clock)
+    for number in range(200):
+        notes.note(
+            WorkerFilter("gpu", owner="eve", worker=f"w{number}", claimed_by="user:eve", includes_code_calls=False)
+        )
+    assert len(sim.app.container.store.records.list(WorkerPresence, "eve", limit=500)) <= MAX_NAMES_OF_USER
+
+
+def test_a_store_that_fails_keeps_no_worker_from_work(
+    call: Call, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note is left out."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreUnavailable("x", "y")
+
+    queue_up(call, sim, {"id": "a"})
+    monkeypatch.setattr(SqliteRecords, "write", fail)
+    claims = call("POST", "/v1/queues/gpu/claim", {}).get_json()["claims"]
+    assert [claim["task"]["id"] for claim in claims] == ["a"]
+
+
+def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> None:
+    """In the order in which they get it; by key, paged."""
+    for number in range(4):
+        queue_up(call, sim, {"id": f"h{number}", "title": f"H{number}", "lockKey": "printer"})
+    queue_up(call, sim, {"id": "own", "lockKey": "a/b", "lockScope": "owner"})
+    call("POST", "/v1/queues/gpu/claim", {"limit": 9})
+    locks = call("GET", "/v1/locks").get_json()["locks"]
+    shown = [(one["key"], one["scope"], one.get("owner")) for one in locks]
+    assert shown == [("a/b", "owner", "ada"), ("printer", "global", None)]
+    (printer,) = [one for one in locks if one["key"] == "printer"]
+    assert [(one["taskId"], one["title"]) for one in printer["holders"]] == [("h0", "H0")]
+    assert [one["taskId"] for one in printer["waiters"]] == ["h1", "h2", "h3"]
+    first = call("GET", "/v1/locks?pageSize=1").get_json()
+    second = call("GET", f"/v1/locks?pageSize=1&pageToken={first['nextPageToken']}").get_json()
+    assert [one["key"] for page in (first, second) for one in page["locks"]] == ["a/b", "printer"]
+    assert "nextPageToken" not in second
+    assert call("GET", "/v1/locks?pageToken=x").status_code == 400
+
+
+def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
+    """A user sees no queue, task, worker or lock of another; a worker's key sees nothing of it all."""
+    keys, kept = {}, []
+    people = {
+        "admin": (Role.ADMIN, None),
+        "ada": (Role.USER, "ada"),
+        "bob": (Role.READER, "bob"),
+        "w": (Role.WORKER, None),
+    }
+    for name, (role, owner) in people.items():
+        keys[name], entry = create_key(name, role, owner)
+        kept.append(str(entry))
+    sim = simulate(access=Access(api_keys=tuple(kept)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def ask(who: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - a response
+        more: dict[str, Any] = {} if body is None else {"method": "POST", "json": body}
+        return client.open(path, headers={"X-Api-Key": keys[who]}, **more)
+
+    for owner in ("ada", "bob"):
+        work = {"owner": owner, "title": "T", "handler": "render", "pull": f"q-{owner}"}
+        hold = {**work, "pull": f"lock-{owner}", "lockKey": "k", "lockScope": "owner"}
+        assert [ask("admin", "/v1/tasks", body).status_code for body in (work, hold)] == [201, 201]
+    sim.advance(timedelta(minutes=7))
+    ask("ada", "/v1/queues/q-ada/claim", {"worker": "mine", "handlers": ["none"]})
+    for owner in ("ada", "bob"):
+        assert ask("admin", f"/v1/queues/lock-{owner}/claim", {"worker": "server"}).get_json()["claims"]
+    ask("w", "/v1/queues/q-ada/claim", {"worker": "box", "handlers": ["none"]})
+    for path, name, seen in (
+        ("queues", "queue", {"admin": ["lock-ada", "lock-bob", "q-ada", "q-bob"], "ada": ["q-ada"], "bob": ["q-bob"]}),
+        ("queues/q-ada/tasks", "owner", {"admin": ["ada"], "ada": ["ada"], "bob": []}),
+        ("workers", "worker", {"admin": ["box", "mine", "server", "server"], "ada": ["mine"], "bob": []}),
+        ("locks", "owner", {"admin": ["ada", "bob"], "ada": ["ada"], "bob": ["bob"]}),
+    ):
+        for who, expected in seen.items():
+            (found,) = [each for each in ask(who, f"/v1/{path}").get_json().values() if isinstance(each, list)]
+            assert sorted(one[name] for one in found) == expected, (path, who)
+        assert ask("bob", f"/v1/{path}?owner=ada").status_code == 403
+        assert ask("w", f"/v1/{path}").status_code == 403
+    (queue,) = ask("ada", "/v1/queues").get_json()["queues"]
+    assert queue["workers"] == 2

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.engine.ports.store import VersionedLock
 from cloudsched.engine.state.locks import Locks
-from cloudsched.errors import StoreUnavailable
+from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask
@@ -167,6 +167,50 @@ def test_a_run_that_waits_while_another_wait_is_withdrawn_gets_the_lock_at_once(
     let_enter_before_commit(store, monkeypatch, waiter("late"))
     locks.cancel_wait(KEY, "gone", "e", NOW)
     assert outbox.notified == ["late"]
+
+
+def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_from_the_repetition(
+    store: Store, locks: Locks, outbox: Outbox
+) -> None:
+    """Whoever ended the last holder does not know that it did; its dispatch comes again, and finds the run ended."""
+    put(store, holders=("a",))
+    released, _ = locks.release("a", leased_run(), NOW)
+    enter(store, waiter("late"))
+    assert released
+    store.commit_lock(released)
+    locks.cancel_wait(KEY, "a", "e", NOW)
+    assert outbox.notified == ["late"]
+
+
+def test_a_run_that_waits_while_the_answer_to_a_withdrawal_is_lost_gets_the_lock_at_once(
+    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store's client repeats the commit, which conflicts with itself, and then finds nothing to change."""
+    put(store, waiters=(waiter("gone", is_notified=True),))
+    real = store.commit_lock
+
+    def commit_lock(lock: VersionedLock) -> None:
+        monkeypatch.setattr(store, "commit_lock", real)
+        enter(store, waiter("late"))
+        real(lock)
+        raise VersionConflict("the lock")
+
+    monkeypatch.setattr(store, "commit_lock", commit_lock)
+    locks.cancel_wait(KEY, "gone", "e", NOW)
+    assert outbox.notified == ["late"]
+
+
+def test_a_grant_is_sent_again_if_the_answer_to_the_release_was_lost(
+    store: Store, locks: Locks, outbox: Outbox
+) -> None:
+    """As long as its turn lasts; after that, and for those behind it, its place is free."""
+    put(store, holders=("a",))
+    enter(store, waiter("next"))
+    released, _ = locks.release("a", leased_run(), NOW)
+    assert released
+    store.commit_lock(released)
+    locks.cancel_wait(KEY, "a", "e", NOW)
+    assert outbox.notified == ["next"]
 
 
 def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(

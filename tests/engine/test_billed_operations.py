@@ -91,6 +91,14 @@ def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation
     assert len(sim.queue.deliveries) == known + 1
 
 
+def test_a_duplicate_delivery_with_a_lock_key_costs_two_reads_more(sim: Simulation) -> None:
+    """The lock, and whether anybody waits for it: the first delivery may have died before it notified them."""
+    make(sim, lock_key="door")
+    sent, before = sim.queue.deliveries[-1], sim.counts.copy()
+    assert sim.app.deliver(sent.body, sim.sign(sent.body)).action == "dropped"
+    assert sim.counts.since(before) == Counts(reads=3, commits=0, writes=0, dispatches=1)
+
+
 def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
     """However many tasks there are."""
     for _ in range(20):

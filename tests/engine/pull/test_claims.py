@@ -112,6 +112,26 @@ def test_a_claim_survives_a_lost_reply_of_the_store(app: App, error: Exception) 
     store.close()
 
 
+def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_lost(app: App) -> None:
+    """The report took effect, but its worker could not notify the next run; no sweep is needed."""
+    store = CommitReplyLostStore()
+    with Simulation(app, store=store) as sim:
+        offer(sim, "first", lock_key="k", expectedDuration=3600)
+        sim.advance(2 * SECOND)
+        first = require_claim(sim)
+        app.handler("next")(lambda: "done")
+        app.create(id="next", owner="ada", title="N", handler="next", schedule=Schedule.once(sim.now), lock_key="k")
+        sim.queue.deliver_due()
+        store.error = StoreUnavailable("The store", "no reply came")
+        with pytest.raises(StoreUnavailable):
+            app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+        assert statuses(sim, "next") == []
+        app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+        sim.queue.deliver_due()
+        assert statuses(sim, "next") == ["SUCCEEDED"]
+    store.close()
+
+
 def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that asked for more gets those that were committed before the outage."""
     for number in range(3):
@@ -307,3 +327,15 @@ def test_the_sweep_sends_dispatches_that_the_queue_refused(sim: Simulation) -> N
     sim.advance(HOUR)
     assert not sim.app.get("a").deferred
     assert require_claim(sim).run.scheduled_for == found.run.scheduled_for + HOUR
+
+
+def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
+    """With the token alone, code in this process is nobody's caller: only who claimed it, or an admin, may end it."""
+    offer(sim, "a")
+    sim.advance(2 * SECOND)
+    found = claim(sim, claimed_by="ada")
+    assert found
+    with pytest.raises(LeaseLost):
+        app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    app.container.worker_claims.for_caller(ClaimCaller("ada")).finish_by_token(*claim_keys(found), DONE)
+    assert statuses(sim, "a") == ["SUCCEEDED"]

@@ -171,6 +171,8 @@ class Locks:
 
         A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
         between makes this commit conflict.
+
+        If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
         """
 
         def is_running() -> bool:
@@ -184,6 +186,7 @@ class Locks:
             lambda lock: release(lock, task_id, execution_id, now),
             now,
             is_running,
+            if_unchanged=_repeat_grants,
         )
 
     def cancel_stale_wait(self, dispatch: Dispatch, now: datetime) -> None:
@@ -241,10 +244,13 @@ class Locks:
         change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
         now: datetime,
         should_abort: Callable[[], bool] = lambda: False,
+        if_unchanged: Callable[[Lock], Grants] = lambda _: Grants(),
     ) -> None:
         def commit(stored: VersionedLock) -> Grants:
             lock, granted = change(stored.lock)
-            if lock == stored.lock or should_abort():
+            if lock == stored.lock:
+                return if_unchanged(lock)
+            if should_abort():
                 return Grants()
             changed = _with_lock(stored, lock)
             self._store.commit_lock(changed)
@@ -344,6 +350,12 @@ class Locks:
 def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
     """Return a lock that was read with its new content, to commit."""
     return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
+
+
+def _repeat_grants(lock: Lock) -> Grants:
+    """Return what the commit that made the lock as it is may have left unsent; to send it twice changes nothing."""
+    notified = tuple(one for one in lock.waiters if one.notified_at is not None)
+    return Grants(lock.key, notified, has_drained=not lock.queued_limit)
 
 
 def _require_lock_key(run: Run) -> str:

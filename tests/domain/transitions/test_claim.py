@@ -5,19 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
+from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.outcome import Retry
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import Claim, Drop, Hop, on_dispatch
+from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
+from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.transitions.lifecycle import Transition
 
 HOUR = timedelta(hours=1)
 LEASE = timedelta(minutes=5)
@@ -160,16 +167,22 @@ def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> 
     for other in (taken.transition.task, task.model_copy(update={"runs": ()})):
         assert on_outcome(other, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE, CHANCE) is None
         assert on_heartbeat(other, dispatch.execution_id, "mine", (), AT_ONE) is None
+        assert on_journal_append(other, dispatch.execution_id, "mine", (), 0, AT_ONE) is None
     assert on_outcome(task, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE + 9 * LEASE, CHANCE)
 
 
 def test_a_lease_is_renewed_from_now_while_it_lasts() -> None:
-    """Each time by the expected duration, and not once it has ended."""
+    """Each time by the expected duration, and not once it has ended, by a heartbeat or by an entry of the journal."""
     task, dispatch = claim_run()
-    step = on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE / 2)
-    assert step
-    assert step.task.wake_at == AT_ONE + 1.5 * LEASE
-    assert on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE) is None
+
+    def renew(now: datetime) -> list[Transition | None]:
+        run = dispatch.execution_id, "mine"
+        return [on_heartbeat(task, *run, (), now), on_journal_append(task, *run, (), 0, now)]
+
+    for step in renew(AT_ONE + LEASE / 2):
+        assert step
+        assert step.task.wake_at == AT_ONE + 1.5 * LEASE
+    assert renew(AT_ONE + LEASE) == [None, None]
 
 
 def test_a_finished_occurrence_is_not_run_again() -> None:
@@ -207,3 +220,28 @@ def test_the_number_of_open_runs_is_limited() -> None:
     decision = on_dispatch(full, later, now, "mine")
     assert isinstance(decision, Hop)
     assert decision.until > now
+
+
+@pytest.mark.parametrize(
+    ("waiting_for", "is_in_turn", "late", "is_missed"),
+    [
+        (WaitingFor.WORKER, False, HOUR, True),
+        (WaitingFor.WORKER, False, timedelta(0), False),  # the dispatch of the occurrence itself
+        (WaitingFor.WORKER, True, HOUR, False),
+        (None, False, HOUR, False),
+    ],
+)
+def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
+    waiting_for: WaitingFor | None, late: timedelta, *, is_in_turn: bool, is_missed: bool
+) -> None:
+    """The dispatch at the end of the turn finds the run still waiting for a worker, and its turn over."""
+    _, dispatch = plan_task()
+    turn_until = AT_ONE + HOUR if is_in_turn else None
+    run = Run(
+        execution_id=dispatch.execution_id,
+        scheduled_for=AT_ONE,
+        due_at=AT_ONE,
+        waiting_for=waiting_for,
+        lock_turn_until=turn_until,
+    )
+    assert missed_lock_turn(run, replace(dispatch, due_at=AT_ONE + late)) is is_missed

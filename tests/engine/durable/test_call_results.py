@@ -74,6 +74,32 @@ def test_a_cancelled_call_fails_despite_a_manual_run(app: App, sim: Simulation, 
     assert execution.content == ["CANCELLED", "Cancelled by its owner."]
 
 
+def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    """Its task has run, and so has a last execution, but no outcome."""
+    app.handler("c")(lambda: "by hand")
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
+        try:
+            return ctx.call("c", {}, jitter=DAY).result()
+        except CallFailed as failure:
+            return [failure.status, failure.message]
+
+    register_work_handler(app, call)
+    parent = create()
+    sim.advance(MINUTE)
+    child = call_id(app, parent)
+    app.trigger(child)
+    sim.advance(MINUTE)
+    assert [each.status for each in sim.executions(child)] == ["SUCCEEDED"]
+    app.cancel(child)
+    assert app.get(child).outcome is None
+    sim.run_until_idle()
+    (execution,) = sim.executions(parent.id)
+    assert execution.content == ["CANCELLED", "Cancelled by its owner."]
+
+
 def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """The retry of the call's own run continues under the same id; a manual run beside it changes nothing."""
     fails = [True, True]

@@ -46,6 +46,30 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
     assert [each.at - first.at for each in sim.pending()] == [timedelta(hours=1)]
 
 
+def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor of the call takes its lease for lost, and tells the parent all the same; no sweep is needed."""
+    commit = SqliteStore.commit
+
+    def commit_and_conflict(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> object:
+        result = commit(store, task, *arguments, **named)
+        if task.parent is not None and task.has_ended:
+            raise VersionConflict("the task")
+        return result
+
+    monkeypatch.setattr(SqliteStore, "commit", commit_and_conflict)
+    app.handler("work")(lambda: "done")
+
+    @app.handler("parent")
+    def parent(ctx: Context) -> object:
+        return ctx.call("work").result()
+
+    app.create(id="t", owner="ada", title="T", handler="parent", schedule=Schedule.once(sim.now))
+    sim.queue.deliver_due()
+    assert [(each.status, each.content) for each in sim.executions("t")] == [("SUCCEEDED", "done")]
+
+
 def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim: Simulation) -> None:
     """A late duplicate dispatch may have enqueued the run after its end; only the executor removes it at once."""
     wait_lists: list[list[str]] = []

@@ -255,3 +255,21 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Fail("no")))
     sim.app.retry("c")
     assert require_claim(sim).run.attempt == 2
+
+
+def test_only_calls_of_code_are_kept_from_users(sim: Simulation, app: App) -> None:
+    """Whoever may not run what a handler's code calls gets all the other work of the queue."""
+
+    @app.handler("calls")
+    def calls(ctx: Context) -> object:
+        return ctx.call("work").result()
+
+    offer(sim, "caller", handler="calls")
+    sim.advance(2 * SECOND)
+    assert claim(sim, includes_code_calls=False) is None
+    offer(sim, "own")
+    sim.advance(2 * SECOND)
+    own = claim(sim, includes_code_calls=False)
+    assert own is not None
+    assert own.stored.task.id == "own"
+    assert require_claim(sim).stored.task.is_made_by_code

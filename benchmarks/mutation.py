@@ -27,7 +27,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.mutation_operators import apply_mutation, count_mutations
+from benchmarks.mutation_operators import apply_mutation, count_mutations, list_mutations
 from rich.console import Console
 from rich.table import Table
 
@@ -36,7 +36,11 @@ PACKAGE = Path("src") / "cloudsched"
 ROOMS = ("engine", "domain")
 SURVIVED_NEAR = "survived near"
 NEAR_SECONDS, ALL_SECONDS = 600.0, 1800.0
-ALL_TESTS = ("tests/engine", "tests/domain", "tests/contract", "tests/worker", "tests/testing", "tests/simulation")
+ALL_TESTS = (
+    *(f"tests/{each}" for each in ("engine", "domain", "contract", "worker", "testing")),
+    *(f"tests/web/{each}" for each in ("auth", "api")),
+    "tests/simulation",
+)
 """What a survivor of the tests near it meets."""
 QUICK_RECURRENCE = tuple(
     f"tests/domain/recurrence/test_{each}.py"
@@ -54,6 +58,7 @@ QUICK_RECURRENCE = tuple(
 )
 THOROUGH_RECURRENCE = tuple(f"tests/domain/recurrence/test_against_{each}.py" for each in ("dateutil", "reference"))
 NEAR_TESTS = {
+    "domain/feeds": ("tests/domain/feeds", "tests/web/api"),
     "domain/documents": ("tests/domain/documents", "tests/domain/transitions", "tests/engine/tasks"),
     "domain/recurrence": (*QUICK_RECURRENCE, *THOROUGH_RECURRENCE),
     "domain/transitions/claim": ("tests/domain/transitions", "tests/engine/tasks", "tests/engine/pull"),
@@ -66,6 +71,8 @@ NEAR_TESTS = {
     "engine/dispatch": ("tests/engine/execution", "tests/engine/tasks"),
     "engine/durable": ("tests/engine/durable", "tests/contract/test_durable_workflow.py"),
     "engine/execution": ("tests/engine/execution", "tests/engine/state", "tests/engine/durable", "tests/engine/tasks"),
+    "engine/handlers/user_access": ("tests/web/auth/test_user_starts.py", "tests/engine/handlers"),
+    "engine/handlers/validation": ("tests/web/auth/test_user_locks.py", "tests/engine/handlers", "tests/engine/tasks"),
     "engine/handlers": ("tests/engine/handlers", "tests/engine/execution"),
     "engine/ports": ("tests/contract", "tests/engine/tasks"),
     "engine/pull": ("tests/engine/pull", "tests/worker"),
@@ -85,9 +92,11 @@ class Mutant:
     """Which of the file's possible mutations it is."""
     line: int
     change: str
+    text: str = ""
+    """The line as it stands in the file, by which the mutant is found again when the code around it has changed."""
     result: str = ""
     """``killed near``, ``killed by all``, ``timed out``, ``survived near``, ``survived`` or ``gone`` (the file has
-    no such mutation any more); empty until it has run."""
+    no such line any more); empty until it has run."""
     killer: str = ""
     seconds: float = 0.0
 
@@ -103,8 +112,10 @@ def draw_sample(size: int, seed: int) -> list[Mutant]:
     chosen = random.Random(seed).sample(everything, min(size, len(everything)))  # noqa: S311 - a repeatable sample
     mutants = []
     for number, (relative, index) in enumerate(chosen):
-        mutated = apply_mutation((ROOT / relative).read_text("utf-8"), index)
-        mutants.append(Mutant(number, relative, index, mutated.line, mutated.change))
+        source = (ROOT / relative).read_text("utf-8")
+        mutated = apply_mutation(source, index)
+        text = source.splitlines()[mutated.line - 1].strip()
+        mutants.append(Mutant(number, relative, index, mutated.line, mutated.change, text))
     return mutants
 
 
@@ -183,13 +194,25 @@ def save(state: Path, mutants: list[Mutant], seed: int) -> None:
     beside.replace(state)
 
 
-def is_current(mutant: Mutant) -> bool:
-    """Whether the file still has this mutation: the code may have changed since the sample was drawn."""
+def find_again(mutant: Mutant) -> bool:
+    """Whether the file still has this mutation; if it has moved since the sample was drawn, note where it is now.
+
+    The same change of an equal line is the same mutation; of several, the one nearest to the old place.
+    """
     try:
-        mutated = apply_mutation((ROOT / mutant.path).read_text("utf-8"), mutant.index)
-    except (OSError, IndexError):
+        source = (ROOT / mutant.path).read_text("utf-8")
+    except OSError:
         return False
-    return (mutated.change, mutated.line) == (mutant.change, mutant.line)
+    lines = [line.strip() for line in source.splitlines()]
+    places = [
+        (abs(line - mutant.line), abs(index - mutant.index), line, index)
+        for index, (line, change) in enumerate(list_mutations(source))
+        if (change, lines[line - 1]) == (mutant.change, mutant.text)
+    ]
+    if not places:
+        return False
+    _, _, mutant.line, mutant.index = min(places)
+    return True
 
 
 def run(state: Path, sample: int, seed: int, limit: int | None, jobs: int, again: list[int]) -> None:
@@ -205,7 +228,7 @@ def run(state: Path, sample: int, seed: int, limit: int | None, jobs: int, again
             each.result, each.killer, each.seconds = "", "", 0.0
     done = 0
     while (mutant := _next(mutants)) is not None and (limit is None or done < limit):
-        if is_current(mutant):
+        if find_again(mutant):
             bench.run(mutant)
         else:
             mutant.result = "gone"
@@ -244,6 +267,7 @@ def report(state: Path) -> None:
 def show(state: Path, number: int) -> None:
     """Print one mutant as a diff."""
     mutant = load(state)[number]
+    find_again(mutant)
     original = (ROOT / mutant.path).read_text("utf-8")
     mutated = apply_mutation(original, mutant.index).source
     sys.stdout.writelines(

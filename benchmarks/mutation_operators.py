@@ -63,6 +63,12 @@ def count_mutations(source: str) -> int:
     return len(_find_edits(source))
 
 
+def list_mutations(source: str) -> list[tuple[int, str]]:
+    """Return the line and the change of each of a file's mutations."""
+    data = source.encode()
+    return [(edit.line, _describe(data, edit)) for edit in _find_edits(source)]
+
+
 def apply_mutation(source: str, index: int) -> Mutated:
     """Return the file with one of its mutations.
 
@@ -71,11 +77,14 @@ def apply_mutation(source: str, index: int) -> Mutated:
     """
     edit = _find_edits(source)[index]
     data = source.encode()
-    before = data[edit.begin : edit.end].decode()
     mutated = (data[: edit.begin] + edit.text.encode() + data[edit.end :]).decode()
     ast.parse(mutated)
-    change = f"{' '.join(before.split())[:70]} -> {' '.join(edit.text.split())[:70]}"
-    return Mutated(mutated, edit.line, change)
+    return Mutated(mutated, edit.line, _describe(data, edit))
+
+
+def _describe(data: bytes, edit: _Edit) -> str:
+    before = data[edit.begin : edit.end].decode()
+    return f"{' '.join(before.split())[:70]} -> {' '.join(edit.text.split())[:70]}"
 
 
 def _find_edits(source: str) -> list[_Edit]:

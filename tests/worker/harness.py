@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from tests.harness import wait_until
@@ -18,7 +20,7 @@ from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cloudsched import App, Execution, Task
     from cloudsched.testing import Simulation
@@ -113,22 +115,44 @@ class Gate:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_open = threading.Event()
+        self._on_open: list[Callable[[], object]] = []
         self.inside = 0
         self.most = 0
         """How many were inside at once."""
 
     def wait(self) -> None:
         """Say that a handler is here, and wait until the gate is open."""
-        with self._lock:
-            self.inside += 1
-            self.most = max(self.most, self.inside)
+        self._enter()
         assert self._is_open.wait(30), "nobody opens the gate"
+        self._leave()
+
+    async def wait_on_loop(self) -> None:
+        """Do the same without blocking the event loop, and without a thread."""
+        opened = asyncio.Event()
         with self._lock:
-            self.inside -= 1
+            self._on_open.append(partial(asyncio.get_running_loop().call_soon_threadsafe, opened.set))
+        if self._is_open.is_set():
+            opened.set()
+        self._enter()
+        await asyncio.wait_for(opened.wait(), 30)
+        self._leave()
 
     def open(self) -> None:
         """Open the gate for all who wait, and for those who come later."""
         self._is_open.set()
+        with self._lock:
+            waiting, self._on_open = self._on_open, []
+        for notify in waiting:
+            notify()
+
+    def _enter(self) -> None:
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self.inside -= 1
 
     def wait_until_inside(self, count: int = 1) -> None:
         """Wait until so many handlers are here."""

@@ -44,13 +44,6 @@ def test_async_handlers_run_side_by_side(harness: WorkerHarness, app: App) -> No
     assert len(threads) == 1
 
 
-def test_slots_that_are_not_needed_cost_no_thread(harness: WorkerHarness) -> None:
-    """A high concurrency is free until there is work for it."""
-    worker = harness.worker(concurrency=500)
-    assert sum(each.name.startswith("worker-") for each in threading.enumerate()) < 500
-    worker.stop()
-
-
 def test_a_blocked_loop_does_not_lose_the_lease(
     harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.harness import wait_until
 from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
-from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
 from cloudsched.client import Client
 from cloudsched.client import views as client_views
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
@@ -45,15 +45,19 @@ def send_until_refused(ctx: Context, answers: list[bool]) -> None:
     wait_until(send_heartbeat, "a heartbeat is refused")
 
 
-@pytest.fixture
-def silent_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
+@pytest.fixture(params=["plain", "async"])
+def silent_task(request: pytest.FixtureRequest, harness: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says nothing until the gate is open, with a brief lease."""
 
-    @app.handler("linger", expected_duration=BRIEF)
     def linger() -> str:
         gate.wait()
         return "done"
 
+    async def linger_on_loop() -> str:
+        await gate.wait_on_loop()
+        return "done"
+
+    app.handler("linger", expected_duration=BRIEF)(linger if request.param == "plain" else linger_on_loop)
     return harness.offer("linger")
 
 
@@ -174,18 +178,25 @@ def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
     return made
 
 
+@pytest.mark.parametrize("kind", ["plain", "async"])
 def test_no_lease_is_renewed_after_the_time_limit(
-    harness: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed
+    harness: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed, kind: str
 ) -> None:
     """After the time limit nothing renews the lease, not even the handler, so that it expires."""
     answers: list[bool] = []
 
-    @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
         if ctx.attempt == 1:
             send_until_refused(ctx, answers)
             gate.wait()
 
+    async def linger_on_loop(ctx: AsyncContext) -> None:
+        if ctx.attempt == 1:
+            while await ctx.heartbeat():
+                answers.append(True)
+            await gate.wait_on_loop()
+
+    app.handler("linger", expected_duration=BRIEF)(linger if kind == "plain" else linger_on_loop)
     task = harness.offer("linger")
     with harness.run_beside(harness.worker(time_limit=NEVER)):
         wait_until(lambda: answers, "it has asked")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.harness import wait_until
 
-from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
 from cloudsched.worker import background
 
 if TYPE_CHECKING:
@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from cloudsched.worker.source import ClaimedWork
 
 
-@pytest.fixture
-def running_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
+@pytest.fixture(params=["plain", "async"])
+def running_task(request: pytest.FixtureRequest, harness: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says something and waits at the gate."""
 
-    @app.handler("wait")
     def wait(ctx: Context) -> int:
         ctx.progress(f"begun by attempt {ctx.attempt}")
         gate.wait()
         return ctx.attempt
 
+    async def wait_on_loop(ctx: AsyncContext) -> int:
+        await ctx.progress(f"begun by attempt {ctx.attempt}")
+        await gate.wait_on_loop()
+        return ctx.attempt
+
+    app.handler("wait")(wait if request.param == "plain" else wait_on_loop)
     return harness.offer("wait")
 
 

@@ -28,7 +28,7 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
-from cloudsched.worker.source import LeaseKeeper
+from cloudsched.worker.source import LeaseKeeper, has_failure_hook, is_async_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.pull.offers import WorkerFilter
 
@@ -163,12 +164,22 @@ class ApiWork:
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 
-    def call(self) -> AttemptReport:
+    @property
+    def is_async(self) -> bool:
+        """Whether its handler runs on the event loop."""
+        return is_async_handler(self._source.registry, self.task)
+
+    @property
+    def has_failure_hook(self) -> bool:
+        """Whether `finish` calls a function of the user when the handler has failed."""
+        return has_failure_hook(self._source.registry, self.task)
+
+    def plan_call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         with Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id):
-            report = call_handler(self._source.registry, self._context)
+            report = yield from call_handler(self._source.registry, self._context)
         if isinstance(report.outcome, Done) and report.outcome.then:
             return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
         return report

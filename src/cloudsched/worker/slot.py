@@ -1,44 +1,42 @@
 """One slot of a worker: runs one attempt at a time, from its start until its result is acknowledged.
 
-A slot has two threads. One calls handlers and does nothing else. The other supervises the attempt: it renews the lease
-and retries delivering the result until it is acknowledged. Both threads live on from one attempt to the next, so that
-the thread-local state of a handler's libraries survives.
+A slot is a coroutine on the loop of the worker's supervisor, so it costs no thread. It lets threads of the worker make
+what blocks: the handler's call, unless that is asynchronous, and the calls to the source, which it retries until the
+result is acknowledged; and it renews the lease meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from queue import Empty, SimpleQueue
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    sleep_using_event,
-    stop_after_delay,
-    stop_when_event_set,
-    wait_exponential,
-    wait_random,
-)
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential, wait_random
 
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.durable.async_procedure import run_on_loop
+from cloudsched.engine.durable.event_loop import Outcome, handlers_loop
+from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.worker.attempt_calls import AttemptCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from tenacity import RetryCallState
 
     from cloudsched.engine.handlers.context import Context
     from cloudsched.worker.source import ClaimedWork
+    from cloudsched.worker.threads import WorkerThreads
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +50,6 @@ RESULT_DELIVERY_TIMEOUT = timedelta(hours=1)
 """How long delivering a result is retried: no lease lasts longer."""
 UNDELIVERED = (Unavailable, QuotaExceeded, Unauthenticated, Forbidden)
 """Errors after which delivering a result is retried. A credential revoked by mistake may be restored."""
-_RELEASE = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,6 @@ class Slot:
     """Runs one piece of claimed work at a time.
 
     Args:
-        number: The slot's number within its worker.
         time_limit: How long one attempt may take; after that its lease is no longer renewed and expires.
         on_free: Called with this slot when an attempt has finished or was abandoned.
         on_attempt_finished: Called with the attempt's summary, before `on_free`.
@@ -90,7 +86,6 @@ class Slot:
 
     def __init__(
         self,
-        number: int,
         *,
         time_limit: timedelta,
         on_free: Callable[[Slot], None],
@@ -99,80 +94,76 @@ class Slot:
         self._time_limit = time_limit.total_seconds()
         self._on_free = on_free
         self._on_attempt_finished = on_attempt_finished
-        self._queue: SimpleQueue[ClaimedWork] = SimpleQueue()
-        self._calls: SimpleQueue[tuple[ClaimedWork, Context]] = SimpleQueue()
-        self._reports: SimpleQueue[object] = SimpleQueue()
-        self._release_requested = threading.Event()
-        self._threads = [
-            threading.Thread(target=target, name=f"worker-{role}-{number}", daemon=True)
-            for role, target in (("supervisor", self._supervise), ("handler", self._call))
-        ]
+        self._release_requested = asyncio.Event()
+        self._threads: WorkerThreads
+        self._supervision: Future[None]
 
-    def assign(self, work: ClaimedWork) -> None:
+    def assign(self, work: ClaimedWork, threads: WorkerThreads) -> None:
         """Start on a piece of claimed work. The slot must be free."""
-        while self._threads:  # a slot that was never needed costs no thread
-            self._threads.pop().start()
-        self._queue.put(work)
+        self._threads = threads
+        self._supervision = asyncio.run_coroutine_threadsafe(self._supervise(work), threads.supervisor.loop)
 
     def release(self) -> None:
-        """Release the running attempt at once. Its handler may go on in its thread; do not use the slot again."""
-        self._release_requested.set()
-        self._reports.put(_RELEASE)
+        """Release the running attempt at once. Its handler may go on; do not use the slot again."""
+        self._threads.supervisor.loop.call_soon_threadsafe(self._release_requested.set)
 
-    # ── The thread that calls handlers ───────────────────────────────────────────────────────────────────────────
-
-    def _call(self) -> None:
-        while True:
-            work, context = self._calls.get()
-            try:
-                report = work.call()
-            except BaseException as error:  # noqa: BLE001 - SystemExit and the like end their attempt only
-                report = _report_crash(context, error)
-            self._reports.put(report)
-
-    # ── The thread that supervises attempts ──────────────────────────────────────────────────────────────────────
-
-    def _supervise(self) -> None:
-        while True:
-            work = self._queue.get()
-            started_at = time.monotonic()
-            try:
-                ending = self._run_attempt(work)
-            except Exception as error:
-                log.exception(
-                    "the attempt is abandoned, its lease will expire", extra=_log_fields(work, "attempt_abandoned")
-                )
-                ending = _Ending("lost", _error_text(error))
-            with suppress(Exception):  # a failing callback must not stop the slot
-                seconds = time.monotonic() - started_at
-                self._on_attempt_finished(AttemptSummary(work, ending.status, ending.reason, seconds, ending.traceback))
-            self._on_free(self)
-
-    def _run_attempt(self, work: ClaimedWork) -> _Ending:
+    async def _supervise(self, work: ClaimedWork) -> None:
+        started_at = time.monotonic()
         try:
-            context = work.start()
+            ending = await self._run_attempt(work)
+        except BaseException as error:
+            log.exception(
+                "the attempt is abandoned, its lease will expire", extra=_log_fields(work, "attempt_abandoned")
+            )
+            ending = _Ending("lost", _error_text(error))
+        seconds = time.monotonic() - started_at
+        summary = AttemptSummary(work, ending.status, ending.reason, seconds, ending.traceback)
+        with suppress(BaseException):  # a failing callback must not stop the slot
+            await self._threads.source.call(partial(self._on_attempt_finished, summary))
+        self._on_free(self)
+
+    async def _run_attempt(self, work: ClaimedWork) -> _Ending:
+        try:
+            context: Context | None = await self._threads.source.call(work.start)
         except Unavailable as error:
-            return self._release(work, f"It could not start: {error}")
+            return await self._release(work, f"It could not start: {error}")
         if context is None:
             return _Ending("lost", "its lease ended before it could start")
-        deadline = time.monotonic() + self._time_limit
-        self._calls.put((work, context))
-        report = self._wait_for_report(work, context, deadline)
-        if not isinstance(report, AttemptReport):
-            return self._release(work, "Its worker was stopped.")
-        return self._deliver_result(work, context, report)
+        report = await self._wait_for_report(work, context, time.monotonic() + self._time_limit)
+        if report is None:
+            return await self._release(work, "Its worker was stopped.")
+        return await self._deliver_result(work, context, report)
 
-    def _wait_for_report(self, work: ClaimedWork, context: Context, deadline: float) -> object:
-        """Renew the lease until the handler's thread reports; return the report, or `_RELEASE`."""
+    async def _wait_for_report(self, work: ClaimedWork, context: Context, deadline: float) -> AttemptReport | None:
+        """Renew the lease until the handler has ended; return its report, or None if the attempt is to be released."""
         is_warned = False
+        report = asyncio.ensure_future(self._call_handler(work, context))
+        release = asyncio.ensure_future(self._release_requested.wait())
         while True:
             wait = self._seconds_to_next_heartbeat(work, deadline)
-            try:
-                return self._reports.get(timeout=wait)
-            except Empty:
-                self._send_heartbeat(work, context, deadline)
+            done, _ = await asyncio.wait({report, release}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            if report in done:
+                release.cancel()
+                return report.result()
+            if done:
+                return None
+            await self._send_heartbeat(work, context, deadline)
             if not is_warned:
                 is_warned = _warn_if_unwanted(work)
+
+    async def _call_handler(self, work: ClaimedWork, context: Context) -> AttemptReport:
+        """Call the handler: in a thread, or on the loop of the handlers if it is asynchronous."""
+        report: AttemptReport
+        try:
+            if not work.is_async:
+                report = await self._threads.handlers.call(lambda: run_procedure(work.plan_call()))
+            else:
+                running = _call_async_handler(work, AttemptCalls(self._threads, context))
+                future = asyncio.run_coroutine_threadsafe(running, handlers_loop().loop)
+                report = (await asyncio.wrap_future(future)).unwrap()
+        except BaseException as error:  # noqa: BLE001 - SystemExit and the like end their attempt only
+            report = _report_crash(context, error)
+        return report
 
     def _seconds_to_next_heartbeat(self, work: ClaimedWork, deadline: float) -> float | None:
         """Return the seconds until the next heartbeat; None if no more are sent."""
@@ -185,7 +176,7 @@ class Slot:
         remaining = interval - elapsed if elapsed < interval else interval / HEARTBEATS_PER_LEASE
         return max(MIN_HEARTBEAT_INTERVAL, min(remaining, deadline - now))
 
-    def _send_heartbeat(self, work: ClaimedWork, context: Context, deadline: float) -> None:
+    async def _send_heartbeat(self, work: ClaimedWork, context: Context, deadline: float) -> None:
         """Renew the lease unless the handler has just done so; after the time limit, stop renewing it."""
         keeper = work.lease_keeper
         if time.monotonic() >= deadline:
@@ -197,47 +188,65 @@ class Slot:
         if time.monotonic() - keeper.renewed_at < _heartbeat_interval(work):
             return
         try:
-            context.heartbeat()
+            await self._threads.heartbeats.call(context.heartbeat)
         except Unavailable as error:
             log.warning("the lease was not renewed: %s", error, extra=_log_fields(work, "lease_renewal_failed"))
         except Exception:
             log.exception("the lease was not renewed", extra=_log_fields(work, "lease_renewal_failed"))
 
-    def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> _Ending:
+    async def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> _Ending:
         """Report the result, retrying until it is acknowledged, and keep the lease alive meanwhile."""
+        # A hook is code of the user, which may take long.
+        runs_hook = work.has_failure_hook and isinstance(report.outcome, Retry | Fail)
+        pool = self._threads.handlers if runs_hook else self._threads.source
 
-        def before_retry(state: RetryCallState) -> None:
+        def log_first_retry(state: RetryCallState) -> None:
             if state.attempt_number == 1 and state.outcome is not None:
                 about = _log_fields(work, "result_delivery_retrying")
                 log.warning("its result was not acknowledged, will retry: %s", state.outcome.exception(), extra=about)
+
+        async def pause(seconds: float) -> None:
             keeper = work.lease_keeper
             if not keeper.is_lost and time.monotonic() - keeper.renewed_at >= _heartbeat_interval(work):
                 with suppress(Exception):
-                    context.heartbeat()
+                    await self._threads.heartbeats.call(context.heartbeat)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._release_requested.wait(), seconds)
 
-        deliver = Retrying(
+        gives_up = stop_after_delay(RESULT_DELIVERY_TIMEOUT)
+        deliver = AsyncRetrying(
             retry=retry_if_exception_type(UNDELIVERED),
             wait=wait_exponential(INITIAL_BACKOFF, MAX_BACKOFF) + wait_random(0, INITIAL_BACKOFF),
-            stop=stop_after_delay(RESULT_DELIVERY_TIMEOUT) | stop_when_event_set(self._release_requested),
-            sleep=sleep_using_event(self._release_requested),
-            before_sleep=before_retry,
+            stop=lambda state: self._release_requested.is_set() or gives_up(state),
+            sleep=pause,
+            before_sleep=log_first_retry,
             reraise=True,
         )
         try:
-            is_counted = deliver(work.finish, report)
+            is_counted: bool = await deliver(pool.call, partial(work.finish, report))
         except UNDELIVERED as error:
             return _Ending("lost", f"its result was not acknowledged: {error}")
         if not is_counted:
             return _Ending("lost", "its lease ended and another worker may run it; its result was dropped")
         return _summarize(work, report)
 
-    def _release(self, work: ClaimedWork, reason: str) -> _Ending:
-        try:
-            if work.release(reason):  # even after a lost lease: another worker may not have claimed the run yet
+    async def _release(self, work: ClaimedWork, reason: str) -> _Ending:
+        try:  # even after a lost lease: another worker may not have claimed the run yet
+            if await self._threads.source.call(partial(work.release, reason)):
                 return _Ending("released", reason)
         except (Unavailable, QuotaExceeded) as error:
             return _Ending("lost", f"it could not be released, so its lease has to expire: {error}")
         return _Ending("lost", "its lease ended before it could be released")
+
+
+async def _call_async_handler(work: ClaimedWork, calls: AttemptCalls) -> Outcome:
+    """Call an async handler on this loop, which nothing that it raises may end."""
+    outcome = Outcome()
+    try:
+        await outcome.capture(lambda: run_on_loop(work.plan_call(), calls))
+    finally:
+        calls.close()
+    return outcome
 
 
 def _warn_if_unwanted(work: ClaimedWork) -> bool:

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.pull.offers import WorkerFilter
 
 
 class ClaimedWork(Protocol):
     """One claimed run, which belongs to this worker while its lease lasts.
 
-    * The methods are called in this order: `start`, `call`, then `finish` or `release`, repeated until answered. One
-      thread calls them all except `call`, which runs in another thread while the lease is renewed.
+    * The methods are called in this order: `start`, `plan_call`, then `finish` or `release`, repeated until answered.
+      Different threads may make the calls, one after the other; the lease is renewed beside them.
     * Each of them raises `Unavailable` if the source did not answer.
     """
 
@@ -35,12 +37,22 @@ class ClaimedWork(Protocol):
     run: Run
     lease_keeper: LeaseKeeper
 
+    @property
+    def is_async(self) -> bool:
+        """Whether its handler runs on the event loop."""
+        ...
+
+    @property
+    def has_failure_hook(self) -> bool:
+        """Whether `finish` calls a function of the user when the handler has failed."""
+        ...
+
     def start(self) -> Context | None:
         """Return the handler's context; None if the lease has already ended."""
         ...
 
-    def call(self) -> AttemptReport:
-        """Call the handler and return its outcome."""
+    def plan_call(self) -> Procedure[AttemptReport]:
+        """Return the procedure that calls the handler and returns its outcome."""
         ...
 
     def finish(self, report: AttemptReport) -> bool:
@@ -122,6 +134,17 @@ class LeaseKeeper:
     def stop_renewing(self) -> None:
         """Let the lease expire: every later `renew` reports it as lost."""
         self.has_stopped_renewing = True
+
+
+def is_async_handler(registry: Registry, task: Task) -> bool:
+    """Whether the task's handler, if there is one, runs on the event loop."""
+    return task.handler in registry and registry.get(task.handler).is_async
+
+
+def has_failure_hook(registry: Registry, task: Task) -> bool:
+    """Whether a failure of the task calls a hook of its handler or of the app."""
+    own = registry.get(task.handler).on_failure if task.handler in registry else None
+    return own is not None or bool(registry.failure_hooks)
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:

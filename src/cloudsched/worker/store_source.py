@@ -12,7 +12,7 @@ from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
-from cloudsched.worker.source import LeaseKeeper
+from cloudsched.worker.source import LeaseKeeper, has_failure_hook, is_async_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.execution.attempts import StartedAttempt
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
     from cloudsched.engine.state.lease import LeaseState
@@ -130,9 +131,19 @@ class StoreWork:
         self._started_attempt = replace(started, context=context)
         return context
 
-    def call(self) -> AttemptReport:
-        """Call the handler."""
-        return self._app.container.worker_claims.invoke_handler(self._attempt)
+    @property
+    def is_async(self) -> bool:
+        """Whether its handler runs on the event loop."""
+        return is_async_handler(self._app.container.registry, self.task)
+
+    @property
+    def has_failure_hook(self) -> bool:
+        """Whether `finish` calls a function of the user when the handler has failed."""
+        return has_failure_hook(self._app.container.registry, self.task)
+
+    def plan_call(self) -> Procedure[AttemptReport]:
+        """Return the procedure that calls the handler."""
+        return self._app.container.worker_claims.plan_call(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""

@@ -27,6 +27,7 @@ from cloudsched.errors import (
 from cloudsched.worker.background import BackgroundCalls
 from cloudsched.worker.slot import Slot
 from cloudsched.worker.source import mismatch_reason
+from cloudsched.worker.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,8 +120,8 @@ class Worker:
         self._grace = grace.total_seconds()
         self._wakeups: SimpleQueue[Slot | None] = SimpleQueue()  # its `put` is safe to call from a signal handler
         self._free = [
-            Slot(n, time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=on_attempt_finished)
-            for n in range(concurrency)
+            Slot(time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=on_attempt_finished)
+            for _ in range(concurrency)
         ]
         self._busy: set[Slot] = set()
         self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls()
@@ -130,7 +131,7 @@ class Worker:
         self._has_connected = False
         self._outage_since: float | None = None
         self.leaves_handlers_running = False
-        """Whether handlers of released attempts still run: a thread cannot be ended from outside."""
+        """Whether handlers of released attempts still run: they cannot be ended from outside."""
 
     @property
     def was_stopped(self) -> bool:
@@ -161,12 +162,15 @@ class Worker:
             Unavailable: The source did not answer, and `once` is True.
         """
         with self._source.listen(lambda: self._wakeups.put(None)):
+            threads = WorkerThreads()
             try:
-                self._work(PollBackoff(self._poll, can_listen=self._source.can_listen), once=once)
+                self._work(threads, PollBackoff(self._poll, can_listen=self._source.can_listen), once=once)
             finally:
                 self._shut_down()
+                if not self._busy and not self.leaves_handlers_running:
+                    threads.close()
 
-    def _work(self, backoff: PollBackoff, *, once: bool) -> None:
+    def _work(self, threads: WorkerThreads, backoff: PollBackoff, *, once: bool) -> None:
         while not self._stops:
             free = len(self._free)
             claimed = self._poll_once(free, once=once) if free else ()
@@ -176,7 +180,7 @@ class Worker:
             for work in claimed or ():
                 slot = self._free.pop()
                 self._busy.add(slot)
-                slot.assign(work)
+                slot.assign(work, threads)
             if once and not claimed and not self._busy:
                 return
             if not self._free or (once and self._busy):

@@ -54,10 +54,10 @@ class Outage:
         return call_or_fail
 
     def _arm_during(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def call_armed(*arguments: Any) -> Any:  # noqa: ANN401 - the handler's report
+        def call_armed(*arguments: Any) -> Any:  # noqa: ANN401 - the procedure of the call
             self._is_armed = True
             try:
-                return call(*arguments)
+                return (yield from call(*arguments))
             finally:
                 self._is_armed = False
 

@@ -28,7 +28,7 @@ def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
         return run_coroutine(function)
     result = function()
     if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
-        return call_function(_returning(result))
+        return call_function(make_coroutine_function(result))
     return result
 
 
@@ -36,5 +36,6 @@ async def _await(result: Any) -> Any:  # noqa: ANN401 - the same
     return result
 
 
-def _returning(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
+def make_coroutine_function(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
+    """Return a coroutine function that returns an awaitable or an asynchronous iterator, which is then awaited."""
     return partial(_await, result)

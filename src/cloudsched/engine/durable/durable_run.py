@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.durable.step_attempt import Usage
     from cloudsched.engine.durable.suspend import Suspended
 
@@ -39,6 +40,16 @@ class DurableRun(Protocol):
         **kwargs: P.kwargs,
     ) -> T:
         """Return what an operation returns; `what` is the request as the handler writes it, such as ``ctx.gather``."""
+
+    def perform_procedure(
+        self,
+        what: str,
+        operation: Callable[Concatenate[JournalCursor, P], Procedure[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Procedure[T]:
+        """Return the procedure of an operation that calls functions of the user."""
 
     def now(self) -> datetime:
         """Return the current time, the same in every replay."""
@@ -69,7 +80,7 @@ class DurableRun(Protocol):
     # ── For the executor ──
 
     def bind_thread(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries."""
+        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
 
     def allow_event_loop(self, thread: int) -> None:
         """Let the event loop's thread request entries, too; the journal is loaded here, which would block it."""

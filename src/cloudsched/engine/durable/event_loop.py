@@ -14,10 +14,10 @@ import logging
 import os
 import threading
 from collections.abc import AsyncIterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.errors import WorkflowError
 
@@ -31,14 +31,107 @@ CLEANUP_SECONDS = 1.0
 """How long a cancelled coroutine may take to clean up before it is abandoned."""
 HAS_ENDED = "The attempt has ended: its context can no longer be used. Await all that uses it in the handler."
 _LOCAL = threading.local()
+_BLOCKING: contextvars.ContextVar[Blocking] = contextvars.ContextVar("cloudsched_blocking")
+"""The threads that make the blocking calls of the running coroutine."""
+
+
+class Blocking(Protocol):
+    """The threads that work for one attempt while its coroutine waits on the event loop.
+
+    - A function sees the context variables of the caller, who gets what it returns or raises.
+    """
+
+    async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Let a thread call a function of the engine. An attempt's requests are served one after the other.
+
+        Raises:
+            WorkflowError: The attempt has ended.
+        """
+
+    async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - the same
+        """Let a thread call a function of the user, which may take long."""
+
+
+class Outcome:
+    """What a call returned or raised, so that it can be handed from a thread or a task to another."""
+
+    def __init__(self) -> None:
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def call(self, function: Callable[[], Any]) -> None:
+        """Call a function."""
+        try:
+            self._result = function()
+        except BaseException as error:  # noqa: BLE001 - raised again by `unwrap`
+            self._error = error
+
+    async def capture(self, function: Callable[[], Any]) -> None:
+        """Call a function on the event loop, which nothing that it raises may end, and await what it returns."""
+        try:
+            self._result = await await_result(function)
+        except BaseException as error:  # noqa: BLE001 - raised again by `unwrap`
+            self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+
+    def unwrap(self) -> Any:  # noqa: ANN401 - whatever the function returned
+        """Return what the call returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+async def await_result(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+    """Call a function, await what it returns, and return that; a list of all items if it is an iterator."""
+    result = function()
+    while inspect.isawaitable(result):
+        result = await result
+    return [item async for item in result] if isinstance(result, AsyncIterator) else result
+
+
+class Request:
+    """A function that a coroutine asks a thread to call, with the coroutine's context variables."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = partial(contextvars.copy_context().run, function)
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[Outcome] = self._loop.create_future()
+
+    async def result(self) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Wait for the thread; return what the function returns, or raise what it raises."""
+        return (await self._answer).unwrap()
+
+    def serve(self) -> None:
+        """Call the function, and give its outcome to the coroutine."""
+        self.give(self.call())
+
+    def call(self) -> Outcome:
+        """Call the function."""
+        outcome = Outcome()
+        outcome.call(self._function)
+        return outcome
+
+    def give(self, outcome: Outcome) -> None:
+        """Give an outcome to the coroutine, if it still waits."""
+        with suppress(RuntimeError):  # a loop of the user's own has been closed
+            self._loop.call_soon_threadsafe(lambda: None if self._answer.done() else self._answer.set_result(outcome))
+
+    def refuse(self) -> None:
+        """Tell the coroutine that its attempt has ended."""
+        outcome = Outcome()
+        outcome.call(_refuse)
+        self.give(outcome)
+
+
+def _refuse() -> None:
+    raise WorkflowError(HAS_ENDED)
 
 
 class BlockingCalls:
-    """The blocking calls that coroutines ask the creating thread to make while it waits for them."""
+    """A `Blocking` whose calls are made by the thread that creates it, while it waits for the coroutines."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
-        self._messages: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._messages: SimpleQueue[Request | Callable[[], None]] = SimpleQueue()
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -50,12 +143,16 @@ class BlockingCalls:
         """
         if threading.get_ident() == self._thread:  # a step's function with a loop of its own
             return function()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        request = Request(function)
         with self._lock:
             if self._is_closed:
-                raise WorkflowError(HAS_ENDED)
-            self._messages.put(partial(_answer, answer, partial(contextvars.copy_context().run, function)))
-        return await answer
+                _refuse()
+            self._messages.put(request)
+        return await request.result()
+
+    async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - the same
+        """Let the waiting thread call a function of the user."""
+        return await self.request(function)
 
     def put(self, message: Callable[[], None]) -> None:
         """Let the waiting thread call a function that cannot fail. Any thread may call this."""
@@ -65,7 +162,11 @@ class BlockingCalls:
         """Make the requested calls until `is_done`, or until nothing was requested for so many seconds."""
         try:
             while not is_done():
-                self._messages.get(timeout=seconds)()
+                message = self._messages.get(timeout=seconds)
+                if isinstance(message, Request):
+                    message.serve()
+                else:
+                    message()
         except Empty:
             return
 
@@ -75,26 +176,18 @@ class BlockingCalls:
             self._is_closed = True
         while not self._messages.empty():
             message = self._messages.get()
-            if isinstance(message, partial):
-                _answer(message.args[0], _refuse)
+            if isinstance(message, Request):
+                message.refuse()
 
 
-def _refuse() -> None:
-    raise WorkflowError(HAS_ENDED)
+def set_blocking(blocking: Blocking) -> None:
+    """Set which threads make the blocking calls of what runs in the current context."""
+    _BLOCKING.set(blocking)
 
 
-def _answer(answer: asyncio.Future[Any], function: Callable[[], Any]) -> None:
-    """Call a function, and hand its result or exception to the coroutine that waits for it."""
-    try:
-        deliver = partial(answer.set_result, function())
-    except BaseException as error:  # noqa: BLE001 - raised again where the coroutine waits
-        deliver = partial(answer.set_exception, error)
-
-    def resolve() -> None:
-        if not answer.done():
-            deliver()
-
-    answer.get_loop().call_soon_threadsafe(resolve)
+def current_blocking() -> Blocking:
+    """Return the threads that make the blocking calls of the handler that calls this on the event loop."""
+    return _BLOCKING.get()
 
 
 @contextmanager
@@ -120,12 +213,11 @@ class _Job:
         self._calls = calls
         self._task: asyncio.Task[None] | None = None
         self.is_over = False
-        self.result: Any = None
-        self.error: BaseException | None = None
+        self.outcome = Outcome()
 
     def start(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context, seconds: float | None) -> None:
         """Start the coroutine, and its time limit. Called on the loop."""
-        self._task = loop.create_task(self._run(), context=context)
+        self._task = loop.create_task(self.outcome.capture(self._function), context=context)
         self._task.add_done_callback(lambda _: self._calls.put(self._end))
         if seconds is not None:
             timer = loop.call_later(seconds, partial(self._calls.put, self._end))
@@ -144,15 +236,6 @@ class _Job:
     def _end(self) -> None:
         self.is_over = True
 
-    async def _run(self) -> None:
-        try:
-            result = self._function()
-            while inspect.isawaitable(result):
-                result = await result
-            self.result = [item async for item in result] if isinstance(result, AsyncIterator) else result
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting thread; none may end the loop
-            self.error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-
 
 def run_coroutine(
     function: Callable[[], Any], timeout: timedelta | None = None, context: contextvars.Context | None = None
@@ -169,16 +252,18 @@ def run_coroutine(
         TimeoutError: It took longer than `timeout`.
         WorkflowError: The caller is itself on the event loop, which would wait for itself.
     """
-    thread = _start_loop()
+    thread = handlers_loop()
     if threading.get_ident() == thread.ident:
         raise WorkflowError(
             "Blocking code that runs coroutines was called on the event loop, which would then wait for itself. "
             "Call it through asyncio.to_thread."
         )
-    seconds = None if timeout is None else min(timeout.total_seconds(), threading.TIMEOUT_MAX)
+    seconds = None if timeout is None else limit_seconds(timeout)
+    context = context or contextvars.copy_context()
     with blocking_calls() as calls:
+        context.run(set_blocking, calls)
         job = _Job(function, calls)
-        start = partial(job.start, thread.loop, context or contextvars.copy_context(), seconds)
+        start = partial(job.start, thread.loop, context, seconds)
         thread.loop.call_soon_threadsafe(start)
         try:
             calls.serve(lambda: job.is_over, seconds)
@@ -189,43 +274,48 @@ def run_coroutine(
             thread.loop.call_soon_threadsafe(job.cancel)
             calls.serve(lambda: job.has_ended, CLEANUP_SECONDS)
             raise TimeoutError(f"The step took longer than {timeout}.")
-    if job.error is not None:
-        raise job.error
-    return job.result
+    return job.outcome.unwrap()
 
 
-class _LoopThread(threading.Thread):
-    """The thread of the event loop. It never ends: a process ends without it."""
+def limit_seconds(timeout: timedelta) -> float:
+    """Return a timeout in seconds, at most the longest that a thread can wait."""
+    return min(timeout.total_seconds(), threading.TIMEOUT_MAX)
 
-    def __init__(self) -> None:
-        super().__init__(name="cloudsched-event-loop", daemon=True)
+
+class LoopThread(threading.Thread):
+    """The thread of an event loop, which lasts until `stop`; a process ends without it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._is_stopped = False
         self.loop = asyncio.new_event_loop()
 
     def run(self) -> None:
         """Run the loop, and run it again when a task of a handler raises SystemExit or the like out of it."""
         asyncio.set_event_loop(self.loop)
-        while True:
+        while not self._is_stopped:
             try:
                 self.loop.run_forever()
             except BaseException:
                 log.exception("A task on the event loop tried to end the process", extra={"action": "loop_exit"})
+        self.loop.close()
+
+    def stop(self) -> None:
+        """End the loop and its thread. Nothing may run on it any more. Thread-safe."""
+        self._is_stopped = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
 
 
-_loop_thread: _LoopThread | None = None
+_loop_thread: LoopThread | None = None
 _starting = threading.Lock()
 
 
-def event_loop_thread() -> int:
-    """Return the identifier of the event loop's thread."""
-    return _start_loop().ident or 0
-
-
-def _start_loop() -> _LoopThread:
+def handlers_loop() -> LoopThread:
     """Return the event loop's thread, which starts when it is first needed."""
     global _loop_thread  # noqa: PLW0603 - one for the process, as clients belong to their loop
     with _starting:
         if _loop_thread is None:
-            _loop_thread = _LoopThread()
+            _loop_thread = LoopThread("cloudsched-event-loop")
             _loop_thread.start()
         return _loop_thread
 

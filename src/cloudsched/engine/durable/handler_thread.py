@@ -12,15 +12,16 @@ class HandlerThread:
     """Knows which threads may request journal entries: any until `bind` is called."""
 
     def __init__(self) -> None:
-        self._allowed = set[int]()
+        self._own: int | None = None
+        self._event_loop: int | None = None
 
     def bind(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries."""
-        self._allowed = {threading.get_ident()}
+        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
+        self._own = threading.get_ident()
 
-    def allow(self, thread: int) -> None:
-        """Let another thread request entries, too."""
-        self._allowed.add(thread)
+    def allow(self, event_loop: int) -> None:
+        """Let the thread of the event loop request entries, too."""
+        self._event_loop = event_loop
 
     def require_own(self, what: str) -> None:
         """Check that the request comes from the thread of the handler or of its step.
@@ -28,7 +29,7 @@ class HandlerThread:
         Raises:
             WorkflowError: It does not.
         """
-        if not self._allowed or threading.get_ident() in self._allowed or in_step_attempt():
+        if self._own is None or threading.get_ident() in {self._own, self._event_loop} or in_step_attempt():
             return
         raise WorkflowError(
             f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "

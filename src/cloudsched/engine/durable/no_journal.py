@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cloudsched.engine.durable.journal_cursor import JournalCursor
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.ports.clock import Clock
 
 P = ParamSpec("P")
@@ -65,6 +66,21 @@ class NoJournal:
             "of this queue at the store: `cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own "
             "settings."
         )
+
+    def perform_procedure(
+        self,
+        what: str,
+        operation: Callable[Concatenate[JournalCursor, P], Procedure[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> NoReturn:
+        """Refuse the operation.
+
+        Raises:
+            WorkflowError: Always.
+        """
+        self.perform(what, operation, *args, **kwargs)
 
     def now(self) -> datetime:
         """Return the present instant."""

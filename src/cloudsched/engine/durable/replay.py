@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.durable.suspend import Surroundings, Suspended
 
 P = ParamSpec("P")
@@ -46,6 +47,20 @@ class Replay:
         """Return what an operation returns; an outage suspends the handler, which sees no infrastructure error."""
         try:
             return operation(self._cursor, *args, **kwargs)
+        except Unavailable as error:
+            self._cursor.suspend_for_outage(f"could not continue: {error}")
+
+    def perform_procedure(
+        self,
+        what: str,  # noqa: ARG002 - the same
+        operation: Callable[Concatenate[JournalCursor, P], Procedure[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Procedure[T]:
+        """Return the procedure of an operation that calls functions of the user; an outage suspends the handler."""
+        try:
+            return (yield from operation(self._cursor, *args, **kwargs))
         except Unavailable as error:
             self._cursor.suspend_for_outage(f"could not continue: {error}")
 
@@ -94,7 +109,7 @@ class Replay:
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries."""
+        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
         self._cursor.thread.bind()
 
     def allow_event_loop(self, thread: int) -> None:

@@ -1,19 +1,26 @@
 """One attempt of one step: calls its function with a timeout, and notes the usage that it reports."""
 
+# ruff: noqa: ANN401 - a step's function may return anything
+
 from __future__ import annotations
 
 import contextvars
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.durable.async_functions import call_function, is_async
+from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
+
+    from cloudsched.engine.durable.event_loop import Blocking
 
 
 @dataclass(slots=True)
@@ -25,7 +32,7 @@ class Usage:
 
 
 class _StepAttempt:
-    """One call of a step's function that is asynchronous or has a timeout."""
+    """One call of a step's function that is asynchronous, has a timeout, or belongs to an async handler."""
 
     def __init__(self) -> None:
         self.has_timed_out = False
@@ -48,38 +55,68 @@ def require_not_timed_out() -> None:
 
 
 def in_step_attempt() -> bool:
-    """Whether the caller belongs to a step's function that is asynchronous or has a timeout."""
+    """Whether the caller belongs to a step's function that has a `_StepAttempt`."""
     return _STEP_ATTEMPT.get() is not None
 
 
-def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function and drain the iterator if it returns one; abandon it after `timeout`.
+@dataclass(frozen=True, slots=True)
+class StepCall(UserCall):
+    """One attempt of a step: a call of its function that is abandoned after `timeout`.
 
     An asynchronous function runs on the event loop, and is cancelled. Python cannot stop any other from outside: an
-    abandoned one continues in its own thread, and its result is ignored.
-    The next use of its context raises `WorkflowError` in it.
-
-    Raises:
-        TimeoutError: It took longer than `timeout`.
+    abandoned one continues in its own thread, and its result is ignored. The next use of its context raises
+    `WorkflowError` in it. Either way it raises TimeoutError.
     """
-    if is_async(function):
-        return _call_async(function, timeout)
+
+    timeout: timedelta | None
+
+    def make(self) -> Any:
+        """Call the function in this thread, or in one that can be abandoned; drain the iterator if it returns one."""
+        if not is_async(self.function):
+            return _call_plain(partial(call_function, self.function), self.timeout)
+        from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
+
+        with _step_attempt() as context:
+            return drain_iterator(run_coroutine(self.function, self.timeout, context))
+
+    async def make_on_loop(self, blocking: Blocking, context: contextvars.Context) -> Any:
+        """Call the function on the event loop; one that may block runs in a thread."""
+        from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
+
+        call = self.function if is_async(self.function) else partial(_call_plain, self.function, self.timeout)
+        with _step_attempt(context) as own:
+            result = await call_on_loop(call, blocking, own, self.timeout)
+            return await blocking.call(partial(list, result)) if isinstance(result, Iterator) else result
+
+
+@contextmanager
+def _step_attempt(context: contextvars.Context | None = None) -> Iterator[contextvars.Context]:
+    """Return context variables that belong to one attempt of a step; after the block its context is of no use."""
+    own = contextvars.copy_context() if context is None else context.copy()
+    attempt = _StepAttempt()
+    own.run(_STEP_ATTEMPT.set, attempt)
+    try:
+        yield own
+    finally:
+        attempt.has_timed_out = True
+
+
+def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
+    """Call a function and drain the iterator if it returns one; with a timeout, in a thread that can be abandoned."""
     if timeout is None:
-        return drain_iterator(call_function(function))
+        return drain_iterator(function())
     outcomes: list[tuple[Any, BaseException | None]] = []
-    context, attempt = contextvars.copy_context(), _StepAttempt()
-    context.run(_STEP_ATTEMPT.set, attempt)
+    with _step_attempt() as context:
 
-    def work() -> None:
-        try:
-            outcomes.append((context.run(lambda: drain_iterator(call_function(function))), None))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            outcomes.append((None, error))
+        def work() -> None:
+            try:
+                outcomes.append((context.run(lambda: drain_iterator(function())), None))
+            except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+                outcomes.append((None, error))
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
-    attempt.has_timed_out = True
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
     if not outcomes:
         raise TimeoutError(f"The step took longer than {timeout}.")
     result, error = outcomes[0]
@@ -88,18 +125,6 @@ def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) ->
     return result
 
 
-def _call_async(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - the same
-    """Run an asynchronous function on the event loop; it is cancelled when it takes longer than `timeout`."""
-    from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
-
-    context, attempt = contextvars.copy_context(), _StepAttempt()
-    context.run(_STEP_ATTEMPT.set, attempt)
-    try:
-        return drain_iterator(run_coroutine(function, timeout, context))
-    finally:
-        attempt.has_timed_out = True
-
-
-def drain_iterator(result: Any) -> Any:  # noqa: ANN401 - the same
+def drain_iterator(result: Any) -> Any:
     """Return the result, or a list of all items if it is a generator or another iterator."""
     return list(result) if isinstance(result, Iterator) else result

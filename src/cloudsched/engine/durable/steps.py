@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text
+from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.durable.step_attempt import Usage, call_with_timeout
+from cloudsched.engine.durable.step_attempt import StepCall, Usage
 from cloudsched.engine.durable.step_results import decode_result, encode_result
 from cloudsched.errors import StepFailed, Unavailable, WorkflowError
 
@@ -18,10 +20,36 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
+    from cloudsched.engine.durable.procedure import Procedure
 
 MAX_MESSAGE = 1000
 """How many characters of a step's error message are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """A step, as a handler requests it; see `Context.step`."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    retry: RetryPolicy | int | bool
+    timeout: timedelta | None
+
+    def plan(self, durable_run: DurableRun) -> Procedure[Any]:
+        """Return the procedure that runs the step, or answers it from the journal.
+
+        Raises:
+            InvalidInput: The function is not callable, the timeout is not a timedelta, or the retry is not a policy.
+        """
+        retry, limit = parse_retry_policy(self.retry), parse_timeout(self.timeout)
+        function = require_callable("function", self.function)
+        call = partial(function, *self.args, **self.kwargs)
+        what = f"ctx.step({self.name!r})"
+        return durable_run.perform_procedure(what, run_step, self.name, call, function, retry, limit)
 
 
 def run_step(
@@ -31,7 +59,7 @@ def run_step(
     annotated: Callable[..., Any],
     retry: RetryPolicy,
     timeout: timedelta | None,
-) -> Any:  # noqa: ANN401 - whatever the step returns
+) -> Procedure[Any]:
     """Return the recorded result of a step; without one, call its function, with retries, and record the result.
 
     Args:
@@ -54,7 +82,7 @@ def run_step(
         if entry.due_at is not None and entry.due_at > cursor.clock.now():
             cursor.suspend(f"waits to try step {name!r} again", entry.due_at)
         cursor.flush()
-        entry, cause = _try_step(cursor, entry, partial(call_with_timeout, function, timeout), annotated, retry)
+        entry, cause = yield from _try_step(cursor, entry, StepCall(function, timeout), annotated, retry)
         cursor.commit()
     if entry.status is StepStatus.SUCCEEDED:
         return decode_result(cursor.results.read(entry), annotated, by_name=bool(entry.is_by_name))
@@ -65,14 +93,14 @@ def run_step(
 def _try_step(
     cursor: JournalCursor,
     entry: JournalEntry,
-    attempt: Callable[[], Any],
+    attempt: StepCall,
     annotated: Callable[..., Any],
     retry: RetryPolicy,
-) -> tuple[JournalEntry, BaseException | None]:
+) -> Procedure[tuple[JournalEntry, BaseException | None]]:
     """Return the entry after one more attempt, and what the attempt raised."""
     with cursor.step(entry.number) as usage:
         try:
-            result = attempt()
+            result = yield attempt
         except BaseException as error:  # any failure of user code fails the step
             if not is_handler_failure(error):
                 raise

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.outcome import Done, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
+from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.follow_ups import FollowUpPlanner
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.delivery.planner import DeliveryPlanner
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
@@ -96,7 +98,7 @@ class AttemptRunner:
         attempt = self.start(claimed, run)
         if attempt is None:
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        return self.finish(attempt, self.invoke_handler(attempt))
+        return self.finish(attempt, run_procedure(self.plan_call(attempt)))
 
     def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
         """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
@@ -115,12 +117,12 @@ class AttemptRunner:
         context = Context(claimed.task, run, self._engine.clock, claimed_run.renew, durable_run)
         return StartedAttempt(claimed_run, run, context, sent)
 
-    def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
-        """Call the handler, and return a report of how the attempt ended."""
+    def plan_call(self, attempt: StartedAttempt) -> Procedure[AttemptReport]:
+        """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
         task, run = attempt.claimed_run.task, attempt.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids):
-            return call_handler(self._engine.registry, attempt.context)
+            return (yield from call_handler(self._engine.registry, attempt.context))
 
     def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
         """Return the object through which the holder of the lease changes its run."""

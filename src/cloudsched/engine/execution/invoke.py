@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +19,21 @@ from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Ret
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.async_functions import call_function
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.durable.step_attempt import drain_iterator
+from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import log_context
 from cloudsched.engine.handlers.context import MAX_TEXT
-from cloudsched.engine.handlers.dependencies import open_dependencies
+from cloudsched.engine.handlers.dependencies import Dependencies
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Handler, Registry
 
@@ -43,7 +44,10 @@ _CALLING_MODULES = frozenset(
         __name__,
         "cloudsched.engine.execution.async_handler",
         "cloudsched.engine.durable.async_functions",
+        "cloudsched.engine.durable.async_calls",
+        "cloudsched.engine.durable.async_procedure",
         "cloudsched.engine.durable.event_loop",
+        "cloudsched.engine.durable.procedure",
         "cloudsched.engine.handlers.dependencies",
     }
 )
@@ -55,16 +59,16 @@ MAX_TRACEBACK = 4_000
 """How many bytes of an error's traceback are stored."""
 
 
-def call_handler(registry: Registry, context: Context) -> AttemptReport:
+def call_handler(registry: Registry, context: Context) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
     Log lines of the call carry the ids of the attempt.
     """
     with log_context(context.task, context.execution_id, context.attempt):
-        return _call_handler(registry, context)
+        return (yield from _call_handler(registry, context))
 
 
-def _call_handler(registry: Registry, context: Context) -> AttemptReport:
+def _call_handler(registry: Registry, context: Context) -> Procedure[AttemptReport]:
     task = context.task
     try:
         handler = registry.get(task.handler)
@@ -73,8 +77,8 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        with open_dependencies(handler.name, handler.dependencies, context, registry.dependency_overrides) as values:
-            result = _call_function(handler, context, payload, values)
+        dependencies = Dependencies(handler.name, handler.dependencies, context, registry.dependency_overrides)
+        result = yield from dependencies.provide(partial(_call_function, handler, context, payload))
         outcome, result_error = _normalize_result(result, context.durable_run.clock_now())
         if result_error is None:
             context.durable_run.check_complete()
@@ -90,16 +94,18 @@ def _call_handler(registry: Registry, context: Context) -> AttemptReport:
     return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
 
 
-def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> object:
+def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> Procedure[object]:
     """Return what the handler returns: all items of an iterator, and the result of a call."""
-    result: object
     if handler.is_async:
-        from cloudsched.engine.execution.async_handler import run_async_handler  # noqa: PLC0415 - imports asyncio
+        from cloudsched.engine.execution.async_handler import prepare_async_handler  # noqa: PLC0415 - imports asyncio
 
-        result = run_async_handler(handler, context, payload, values)
+        call = prepare_async_handler(handler, context, payload, values)
     else:
-        result = call_function(partial(handler.function, *handler.build_arguments(context, payload), **values))
-    return drain_iterator(result.result() if isinstance(result, CallHandle) else result)
+        call = partial(handler.function, *handler.build_arguments(context, payload), **values)
+    result = yield UserCall(call)
+    if isinstance(result, CallHandle):
+        result = result.result()
+    return (yield UserCall(partial(list, result))) if isinstance(result, Iterator) else result
 
 
 def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception | None]:

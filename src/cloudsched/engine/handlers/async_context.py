@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, TypeVar, overload
 
@@ -12,6 +11,7 @@ from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.call_handle import CallHandle, R_co, X
 from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
+from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.typed_calls import AnyContext, C, R
 from cloudsched.errors import WorkflowError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.event_loop import BlockingCalls
+    from cloudsched.engine.durable.event_loop import Blocking
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.typed_calls import CallFields
@@ -51,10 +51,9 @@ class AsyncContext(AnyContext):
         attempt: Which attempt this is, counted from 1.
     """
 
-    def __init__(self, context: Context, calls: BlockingCalls) -> None:
+    def __init__(self, context: Context, blocking: Blocking) -> None:
         self._context = context
-        self._calls = calls
-        self._thread = threading.get_ident()
+        self._blocking = blocking
         self._current: str | None = None
         self._refused: WorkflowError | None = None
         self.task: Task = context.task
@@ -101,9 +100,8 @@ class AsyncContext(AnyContext):
         An ``async def`` function runs on the event loop and is cancelled at its `timeout`. Any other runs in the
         attempt's own thread, so it may block.
         """
-        own: dict[str, Any] = {"retry": retry, "timeout": timeout}
-        request = partial(self._context.step, name, function, *args, **own, **kwargs)
-        return await self._durable(f"ctx.step({name!r})", request)
+        step = StepRequest(name, function, args, kwargs, self.task.retry if retry is None else retry, timeout)
+        return await self._durable(f"ctx.step({name!r})", step)
 
     @overload
     async def gather(self, *calls: AsyncCallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...
@@ -260,7 +258,7 @@ class AsyncContext(AnyContext):
 
     def _require_turn(self, what: str) -> None:
         """Check that no other durable operation is in progress: their order is the key of the journal."""
-        if in_step_attempt() or threading.get_ident() == self._thread:
+        if in_step_attempt():
             return  # what a step may not do, the durable run refuses
         if self._refused is None and self._current is not None:
             self._refused = WorkflowError(
@@ -271,29 +269,28 @@ class AsyncContext(AnyContext):
         if self._refused is not None:
             raise self._refused
 
-    async def _durable(self, what: str, function: Callable[[], Any]) -> Any:
-        """Let the attempt's thread make a durable operation, one at a time."""
+    async def _durable(self, what: str, operation: StepRequest | Callable[[], Any]) -> Any:
+        """Make a durable operation, one at a time."""
+        from cloudsched.engine.durable.async_calls import shield  # noqa: PLC0415 - imports asyncio
+
         self._require_turn(what)
         if self._current is not None:  # within a step, where the durable run refuses it
-            return await self._request(function)
+            return await self._make(operation)
         self._current = what
-        finished = list[bool]()
+        outcome = await shield(partial(self._make, operation))  # if cancelled here, it goes on, and stays in progress
+        self._current = None
+        return outcome.unwrap()
 
-        def make() -> Any:
-            try:
-                return function()
-            finally:
-                finished.append(True)
+    async def _make(self, operation: StepRequest | Callable[[], Any]) -> Any:
+        from cloudsched.engine.durable.async_procedure import run_on_loop  # noqa: PLC0415 - likewise
 
-        try:
-            return await self._request(make)
-        finally:
-            if finished:  # else it was cancelled here, as by asyncio.wait_for, and goes on in its thread
-                self._current = None
+        if isinstance(operation, StepRequest):
+            return await run_on_loop(operation.plan(self._context.durable_run), self._blocking)
+        return await self._request(operation)
 
     async def _request(self, function: Callable[[], Any]) -> Any:
         require_not_timed_out()
-        return await self._calls.request(function)
+        return await self._blocking.request(function)
 
     async def _result(self, call: CallHandle[Any]) -> Any:
         return await self._durable(f"the result of {call!r}", partial(CallHandle.result, call))

@@ -24,20 +24,18 @@ from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
     deadline,
     parse_duration,
-    parse_retry_policy,
     parse_senders,
-    parse_timeout,
     parse_wait,
-    require_callable,
     require_count,
     require_instances,
 )
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.calls import wait_for_results
 from cloudsched.engine.durable.events import wait_for_event
+from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.durable.race import RaceResult, race
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
-from cloudsched.engine.durable.steps import run_step
+from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.durable.versions import choose_version
 from cloudsched.engine.handlers.event_payload import EventPayload
@@ -181,11 +179,8 @@ class Context(Calls):
             InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta, or the
                 retry is not a policy.
         """
-        policy = self.task.retry if retry is None else parse_retry_policy(retry)
-        limit = parse_timeout(timeout)
-        given = require_callable("function", function)
-        what, call = f"ctx.step({name!r})", partial(given, *args, **kwargs)
-        return self.durable_run.perform(what, run_step, name, call, given, policy, limit)
+        step = StepRequest(name, function, args, kwargs, self.task.retry if retry is None else retry, timeout)
+        return run_procedure(step.plan(self.durable_run))
 
     @overload
     def gather(self, *calls: CallHandle[T], return_failures: Literal[False] = False) -> list[T]: ...

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from cloudsched.engine.durable.async_functions import call_function
+from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.engine.handlers.context import Context
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-    from types import TracebackType
+    from collections.abc import Callable, Mapping
+
+    from cloudsched.engine.durable.procedure import Procedure
 
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,59 +82,73 @@ def read_dependencies(
 _STARRED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-@contextmanager
-def open_dependencies(
-    name: str, dependencies: Mapping[str, Depends], context: Context, overrides: Overrides
-) -> Iterator[dict[str, Any]]:
-    """Return the values of a handler's dependencies; close them in reverse order when the block ends.
+class Dependencies:
+    """The dependencies of one attempt's handler.
 
-    An exception of the block is raised at the ``yield`` of each of them. None can suppress it: the attempt fails, or is
-    suspended, whatever they do.
+    Args:
+        name: The handler's name.
+        dependencies: What its parameters depend on.
+        context: The attempt's context, for factories that take it.
+        overrides: The factories that replace others in tests.
     """
-    if not dependencies:
-        yield {}
-        return
-    cache: dict[Callable[..., Any], Any] = {}
-    with ExitStack() as stack:
 
-        def get_value(marker: Depends) -> Any:  # noqa: ANN401 - whatever the factory makes
-            factory = overrides.get(marker.dependency, marker.dependency)
-            if marker.use_cache and factory in cache:
-                return cache[factory]
-            wanted = read_dependencies(name, factory)
-            values = {key: context if each is None else get_value(each) for key, each in wanted.items()}
-            cache[factory] = value = _open(stack, partial(factory, **values), factory)
-            return value
+    def __init__(self, name: str, dependencies: Mapping[str, Depends], context: Context, overrides: Overrides) -> None:
+        self._name = name
+        self._dependencies = dependencies
+        self._context = context
+        self._overrides = overrides
+        self._cache: dict[Callable[..., Any], Any] = {}
+        self._closers: list[Callable[..., object]] = []
+        """The ``__exit__`` or ``__aexit__`` of what is open, in the order of opening."""
 
-        yield {key: get_value(marker) for key, marker in dependencies.items()}
+    def provide(self, call: Callable[[dict[str, Any]], Procedure[T]]) -> Procedure[T]:
+        """Open the dependencies, call a function with their values, and close them in reverse order.
 
+        What the function raises is raised at the ``yield`` of each of them. None can suppress it: the attempt fails,
+        or is suspended, whatever they do.
+        """
+        failure: BaseException | None = None
+        try:
+            values = yield from self._make_values(self._dependencies)
+            result = yield from call(values)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failure = error
+        trace = None if failure is None else failure.__traceback__
+        while self._closers:
+            try:
+                yield UserCall(partial(self._closers.pop(), failure and type(failure), failure, trace))
+            except BaseException as error:  # noqa: BLE001 - raised below
+                if error is not failure:
+                    failure, trace = error, error.__traceback__
+        if failure is not None:
+            raise failure.with_traceback(trace)
+        return result
 
-def _open(stack: ExitStack, make: Callable[[], Any], factory: Callable[..., Any]) -> Any:  # noqa: ANN401 - the same
-    """Make a value, and let the stack close it if its factory is a generator."""
-    if inspect.isasyncgenfunction(factory):
-        manager = asynccontextmanager(make)()
-        value = call_function(manager.__aenter__)
-        stack.push(partial(_close, lambda *error: call_function(partial(manager.__aexit__, *error))))
+    def _make_values(self, wanted: Mapping[str, Depends | None]) -> Procedure[dict[str, Any]]:
+        values = dict[str, Any]()
+        for key, marker in wanted.items():
+            values[key] = self._context if marker is None else (yield from self._make_value(marker))
+        return values
+
+    def _make_value(self, marker: Depends) -> Procedure[Any]:
+        factory = self._overrides.get(marker.dependency, marker.dependency)
+        if marker.use_cache and factory in self._cache:
+            return self._cache[factory]
+        values = yield from self._make_values(read_dependencies(self._name, factory))
+        self._cache[factory] = value = yield from self._open(factory, partial(factory, **values))
         return value
-    if inspect.isgeneratorfunction(factory):
-        opened: AbstractContextManager[Any] = contextmanager(make)()
-        value = opened.__enter__()
-        stack.push(partial(_close, opened.__exit__))
+
+    def _open(self, factory: Callable[..., Any], make: Callable[[], Any]) -> Procedure[Any]:
+        """Make a value; note how it is closed if its factory is a generator."""
+        manager: Any
+        if inspect.isasyncgenfunction(factory):
+            manager = asynccontextmanager(make)()
+            value = yield UserCall(manager.__aenter__)
+            self._closers.append(manager.__aexit__)
+        elif inspect.isgeneratorfunction(factory):
+            manager = contextmanager(make)()
+            value = yield UserCall(manager.__enter__)
+            self._closers.append(manager.__exit__)
+        else:
+            value = yield UserCall(make)
         return value
-    return call_function(make)
-
-
-def _close(
-    close: Callable[..., object],
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> bool:
-    """Close a dependency, without letting it suppress the error, or add to its traceback."""
-    try:
-        close(kind, error, trace)
-    except BaseException as raised:
-        if raised is not error:
-            raise
-        raised.__traceback__ = trace
-    return False

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.documents.outcome import Done
+from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.planning import WakeUp
+    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.execution.claimed_run import ClaimedRun
@@ -92,9 +94,13 @@ class WorkerClaims:
             return self._attempt_runner.start(claim.stored, claim.run)
         return None
 
+    def plan_call(self, attempt: StartedAttempt) -> Procedure[AttemptReport]:
+        """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
+        return self._attempt_runner.plan_call(attempt)
+
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
-        """Call the handler, and return a report of how the attempt ended."""
-        return self._attempt_runner.invoke_handler(attempt)
+        """Call the handler in this thread, and return a report of how the attempt ended."""
+        return run_procedure(self.plan_call(attempt))
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         """Commit how an attempt ended and dispatch what follows; None if the lease was lost and the result dropped.

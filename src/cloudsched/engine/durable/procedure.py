@@ -1,0 +1,62 @@
+"""Procedures: engine code that calls functions of users, written once for plain and for async callers.
+
+A procedure is a generator. It does its own work, which may block, between its yields, and yields a `UserCall` where a
+function of the user is to be called. `run_procedure` makes these calls in the caller's thread. `run_on_loop`, in
+`async_procedure.py`, awaits them on the event loop, so that no thread waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from cloudsched.engine.durable.async_functions import call_function
+
+if TYPE_CHECKING:
+    from contextvars import Context as ContextVariables
+
+    from cloudsched.engine.durable.event_loop import Blocking
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall:
+    """A call of a user's function, which may be asynchronous; its result is awaited."""
+
+    function: Callable[[], Any]
+
+    def make(self) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Call the function in this thread; one that is asynchronous runs on the event loop meanwhile."""
+        return call_function(self.function)
+
+    async def make_on_loop(self, blocking: Blocking, context: ContextVariables) -> Any:  # noqa: ANN401 - the same
+        """Call the function on the event loop; one that may block runs in a thread."""
+        from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
+
+        return await call_on_loop(self.function, blocking, context)
+
+
+Procedure: TypeAlias = Generator[UserCall, Any, T]
+
+
+def run_procedure(procedure: Procedure[T]) -> T:
+    """Run a procedure in this thread, and return its result."""
+    advance: Callable[[], UserCall] = partial(next, procedure)
+    while True:
+        try:
+            call = advance()
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        try:
+            advance = partial(procedure.send, call.make())
+        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+            advance = make_thrower(procedure, error)
+
+
+def make_thrower(procedure: Procedure[Any], error: BaseException) -> Callable[[], UserCall]:
+    """Return a function that raises an exception where the procedure has yielded."""
+    return lambda: procedure.throw(error)

@@ -1,0 +1,92 @@
+"""Threads that make blocking calls for coroutines, and the threads of one worker."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.engine.durable.event_loop import LoopThread, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_SOURCE_THREADS = 8
+"""How many calls to the source of work, the store or the API, are made at once."""
+MAX_HEARTBEAT_THREADS = 4
+"""How many heartbeats are sent at once. They wait for no other call."""
+
+
+class ThreadPool:
+    """Threads that start when they are needed, are used again, and end with the process.
+
+    Unlike those of `concurrent.futures` they are daemons: a process need not wait for a handler that hangs.
+
+    Args:
+        name: The name of its threads.
+        limit: How many threads there may be; further calls wait. Without a limit every call has its thread at once.
+    """
+
+    def __init__(self, name: str, limit: int | None = None) -> None:
+        self._name = name
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._requests: SimpleQueue[Request | None] = SimpleQueue()
+        self._threads = 0
+        self._unfinished = 0
+        """How many requests wait or are being served."""
+
+    async def call(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Let a thread call a function, and return what it returns, or raise what it raises."""
+        request = Request(function)
+        self.submit(request)
+        return await request.result()
+
+    def submit(self, request: Request) -> None:
+        """Let a thread serve a request."""
+        with self._lock:
+            self._unfinished += 1
+            is_short = self._threads < self._unfinished and (self._limit is None or self._threads < self._limit)
+            self._threads += is_short
+            name = f"{self._name}-{self._threads}"
+        self._requests.put(request)
+        if is_short:
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        while (request := self._requests.get()) is not None:
+            outcome = request.call()
+            with self._lock:  # before the answer, which may lead to the next request: this thread can serve that
+                self._unfinished -= 1
+            request.give(outcome)
+            del request, outcome
+
+    def close(self) -> None:
+        """End the threads, once what was submitted has been served."""
+        for _ in range(self._threads):
+            self._requests.put(None)
+
+
+class WorkerThreads:
+    """The threads of a running worker, besides the one that polls: as many as it takes for what blocks, and few more.
+
+    Attributes:
+        supervisor: Supervises all attempts, on its event loop.
+        source: Make the calls to the source of work.
+        heartbeats: Renew leases.
+        handlers: Run the code of users that may block: one for each plain handler that runs, or plain step of an async
+            one.
+    """
+
+    def __init__(self) -> None:
+        self.supervisor = LoopThread("worker-supervisor")
+        self.source = ThreadPool("worker-source", MAX_SOURCE_THREADS)
+        self.heartbeats = ThreadPool("worker-heartbeat", MAX_HEARTBEAT_THREADS)
+        self.handlers = ThreadPool("worker-handler")
+        self.supervisor.start()
+
+    def close(self) -> None:
+        """End the threads. Nothing may run any more."""
+        for pool in (self.source, self.heartbeats, self.handlers):
+            pool.close()
+        self.supervisor.stop()

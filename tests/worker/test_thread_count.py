@@ -1,0 +1,118 @@
+"""How many threads a worker has: none waits for a coroutine, and a plain handler has one while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator  # noqa: TC003 - factories' annotations are read at run time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import AsyncContext, Depends
+from cloudsched.worker.threads import MAX_HEARTBEAT_THREADS, MAX_SOURCE_THREADS
+
+if TYPE_CHECKING:
+    from tests.worker.harness import Gate, WorkerHarness
+
+    from cloudsched import App
+
+MANY = 50
+FIXED = 4
+"""The test's thread that runs the worker, the one that claims, the supervisor, and the loop of async handlers."""
+MOST = FIXED + MAX_SOURCE_THREADS + MAX_HEARTBEAT_THREADS
+
+
+class ThreadCount:
+    """Counts the threads that were started after it was made, except those of the test's own API server."""
+
+    def __init__(self) -> None:
+        self._before = set(threading.enumerate())
+
+    def names(self) -> list[str]:
+        new = set(threading.enumerate()) - self._before
+        return sorted(each.name for each in new if not each.name.startswith("CP Server"))
+
+
+@pytest.fixture
+def count() -> ThreadCount:
+    """The count, from the test's start."""
+    return ThreadCount()
+
+
+def test_fifty_async_attempts_cost_no_thread_each(harness: WorkerHarness, app: App, count: ThreadCount) -> None:
+    """All of them meet, with a dependency open, which only works if all run at once; the number of threads is fixed."""
+    everybody = asyncio.Barrier(MANY)
+    seen = list[list[str]]()
+    closed = list[int]()
+
+    async def open_session() -> AsyncIterator[int]:
+        await everybody.wait()
+        yield 1
+        closed.append(1)
+
+    @app.handler("meet", retry=False)
+    async def meet(ctx: AsyncContext, session: Any = Depends(open_session)) -> Any:  # noqa: B008, ANN401 - a marker
+        async with asyncio.timeout(120):
+            await everybody.wait()
+            seen.append(count.names())
+            await ctx.progress("met")
+            await everybody.wait()
+        seen.append(count.names())
+        return session
+
+    for _ in range(MANY):
+        harness.offer("meet")
+    harness.work(concurrency=MANY)
+    assert harness.statuses() == ["succeeded"] * MANY, harness.summaries
+    assert len(closed) == MANY
+    assert max(len(names) for names in seen) <= MOST, seen[-1]
+
+
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
+def test_async_steps_cost_no_thread_each(harness: WorkerHarness, app: App, count: ThreadCount) -> None:
+    """Fifty steps are awaited at once, each with a time limit and a result that is committed."""
+    everybody = asyncio.Barrier(MANY)
+    seen = list[list[str]]()
+
+    async def fetch(number: int) -> int:
+        async with asyncio.timeout(120):
+            await everybody.wait()
+        seen.append(count.names())
+        return number
+
+    @app.handler("fetch", retry=False)
+    async def fetch_twice(ctx: AsyncContext) -> int:
+        return await ctx.step("one", fetch, 1) + await ctx.step("two", lambda: fetch(2))
+
+    tasks = [harness.offer("fetch") for _ in range(MANY)]
+    harness.work(concurrency=MANY)
+    assert harness.statuses() == ["succeeded"] * MANY, harness.summaries
+    assert {harness.record(task).content for task in tasks} == {3}
+    in_first_step = seen[:MANY]
+    assert max(len(names) for names in in_first_step) <= MOST, in_first_step[-1]
+
+
+def test_a_plain_handler_has_a_thread_while_it_runs(
+    harness: WorkerHarness, app: App, gate: Gate, count: ThreadCount
+) -> None:
+    """As many threads as handlers that run, whatever the concurrency; and none is left when the worker has ended."""
+
+    @app.handler("wait")
+    def wait() -> None:
+        gate.wait()
+
+    for _ in range(3):
+        harness.offer("wait")
+    with harness.run_beside(harness.worker(concurrency=MANY)):
+        gate.wait_until_inside(3)
+        handlers = [name for name in count.names() if name.startswith("worker-handler")]
+        assert len(handlers) == 3
+        assert len(count.names()) <= MOST + 3
+        gate.open()
+        harness.wait_for_outcomes(*["succeeded"] * 3)
+    for thread in threading.enumerate():
+        if thread.name.startswith(("worker-handler", "worker-source", "worker-supervisor", "worker-heartbeat")):
+            thread.join(30)
+    left = [name for name in count.names() if name.startswith("worker-") and name != "worker-calls"]
+    assert left == []

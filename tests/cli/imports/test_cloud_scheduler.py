@@ -199,6 +199,16 @@ def test_words_that_are_not_understood_are_refused(words: str, load: Load, sim: 
     assert "refused: job report: " in output
 
 
+@pytest.mark.parametrize("title", ["call mum", f"call {'mum and dad and ' * 5}everybody"])
+def test_words_that_name_a_task_are_refused(title: str, load: Load, sim: Simulation) -> None:
+    """Plain words may have a title; in a list of jobs that is a misreading, which the refusal quotes, cut to length."""
+    code, output = load("cloud-scheduler", json.dumps([job(schedule=f"{title} every monday at 9")]), "--yes")
+    assert (code, len(sim.app.tasks().items)) == (2, 0)
+    shown = " ".join(output.split())
+    assert "refused: job report: its schedule " in shown
+    assert f"has words that are no time: {title[:60]!r}" in shown
+
+
 def test_two_jobs_of_one_name_are_refused() -> None:
     """Two locations may have them: each list needs a name of its own."""
     (first,), (refusal,) = read([job(), job(schedule="0 1 * * *")])

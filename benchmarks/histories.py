@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulation.faults import DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
+from tests.simulation.faults import CALENDAR_PROFILES, DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
 from tests.simulation.test_histories import limit_records, run_history
 from tests.simulation.threads import on_one_core
 
 ROOT = Path(__file__).parents[1]
-ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES)
+ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES)
 BATCH = 10
 
 

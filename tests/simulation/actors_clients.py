@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_calendars, schedule_with_calendars
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
 from tests.simulation.actors_workers import random_pull
 
@@ -35,6 +36,9 @@ def apply_random_change(world: World, app: App, task_id: str) -> None:
     verb = _pick_verb(world, task_id, is_there=app.container.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)
+    if verb == "put days":
+        put_days(world, app)
+        return
     told = _apply(world, app, verb, task_id)
     if told is not None:
         world.rules.on_client_reply(told)
@@ -66,6 +70,8 @@ def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
     if world.fault_profile.is_crowded:
         return world.random.choice(_LOCKS if world.fault_profile.moves_locks else _CROWD)
     verbs = (*_COMMON, *_RARE) if not world.fault_profile.has_workers else _WORKERS
+    if world.fault_profile.has_calendars and world.random.random() < CALENDAR_SHARE:
+        return "put days"
     verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
 
@@ -74,7 +80,7 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     told: Task | None = None
     match verb:
         case "create":
-            told = app.create(_make_draft(world, task_id))
+            told = app.create(_make_draft(world, app, task_id))
         case "edit":
             told = app.update(task_id, title=f"edited at {world.now}", **_pick_policies(world, task_id))
         case "move":
@@ -100,7 +106,9 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     return told
 
 
-def _make_draft(world: World, task_id: str) -> TaskDraft:
+def _make_draft(world: World, app: App, task_id: str) -> TaskDraft:
+    if world.fault_profile.has_calendars:
+        require_calendars(world, app)
     return TaskDraft.of(
         id=task_id,
         owner="bob" if task_id in MORE_IDS else "ada",
@@ -118,6 +126,8 @@ def _handler(world: World, task_id: str) -> dict[str, Any]:
 
 
 def _schedule(world: World) -> Schedule:
+    if world.fault_profile.has_calendars:
+        return schedule_with_calendars(world)
     choose = world.random.choice
     start = world.now + world.random.random() * _pick_span(world)
     if world.random.random() < (0.6 if world.fault_profile.is_durable else 0.25) and not world.fault_profile.is_crowded:

@@ -41,6 +41,8 @@ class FaultProfile:
     """Whether most handlers are durable and receive events."""
     has_workers: bool = False
     """Whether many tasks are for workers, which poll for them."""
+    has_calendars: bool = False
+    """Whether tasks respect calendars, whose days clients change."""
 
     @property
     def is_fault_free(self) -> bool:
@@ -183,5 +185,26 @@ WORKER_PROFILES = (
         length=_HOURS,
         is_durable=True,
         has_workers=True,
+    ),
+)
+
+_DAYS = timedelta(days=7)
+CALENDAR_PROFILES = (
+    FaultProfile("calendars fault-free", changes=24, length=_DAYS, has_calendars=True),
+    FaultProfile("calendars slow", linger=0.2, changes=24, length=_DAYS, has_calendars=True),
+    FaultProfile("calendars faults", fault=0.05, linger=0.05, changes=24, length=_DAYS, has_calendars=True),
+    FaultProfile("calendars crashes", kill=0.03, linger=0.1, changes=24, length=_DAYS, has_calendars=True),
+    FaultProfile(
+        "calendars rivals",
+        fault=0.04,
+        kill=0.02,
+        linger=0.1,
+        yields=0.3,
+        purge=0.05,
+        drift=timedelta(seconds=1),
+        changes=24,
+        rivals=(1, 2, 3),
+        length=_DAYS,
+        has_calendars=True,
     ),
 )

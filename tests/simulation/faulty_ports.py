@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.store import (
         ArchivedJournal,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
+R = TypeVar("R", bound="Record")
 
 
 OVERLOAD_CODES = ("ABORTED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED")
@@ -68,7 +70,8 @@ class FaultyStore:
 
     @property
     def records(self) -> RecordStore:
-        return self._world.real_store.records
+        real = self._world.real_store.records
+        return FaultyRecords(real, self._call) if self._world.fault_profile.has_calendars else real
 
     @property
     def inbox(self) -> InboxStore:
@@ -127,6 +130,7 @@ class FaultyStore:
             self._world.journals.on_commit(old, task, executions, entries, archived)
             self._world.pulls.on_commit(old, task, executions, lock)
             self._world.backlogs.on_commit(old, task, executions)
+            self._world.calendars.on_commit(old, task, executions)
             return version
 
         return self._call("commit", effect, is_commit=True)
@@ -253,6 +257,34 @@ class FaultyStore:
             if world.draw_yield():
                 world.yield_control()
             return result
+
+
+class FaultyRecords:
+    """A `RecordStore` with the same faults."""
+
+    def __init__(self, real: RecordStore, call: Callable[..., Any]) -> None:
+        self._real, self._call = real, call
+
+    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
+        found: VersionedRecord[R] | None = self._call("load a record", lambda: self._real.load(kind, record_id))
+        return found
+
+    def write(self, record: Record, expected_version: Version | None) -> Version:
+        version: Version = self._call(
+            f"write {record.id}", lambda: self._real.write(record, expected_version), is_commit=True
+        )
+        return version
+
+    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
+        self._call("delete a record", lambda: self._real.delete(kind, record_id, expected_version), is_commit=True)
+
+    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
+        found: Sequence[R] = self._call("list all records", lambda: self._real.list_all(kind, limit=limit))
+        return found
+
+    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
+        found: Sequence[R] = self._call("list records", lambda: self._real.list(kind, owner, limit=limit, after=after))
+        return found
 
 
 class FaultyQueue:

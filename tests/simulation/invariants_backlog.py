@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.schedules import is_same_plan
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after
@@ -84,7 +85,8 @@ def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[dateti
     occurrence: datetime | None = part.next_at
     while occurrence is not None and occurrence <= part.until:
         yield occurrence
-        occurrence = schedule.after(occurrence)
+        left_out = getattr(part, "is_left_out", False)
+        occurrence = schedule.skipped_after(occurrence, part.until) if left_out else schedule.after(occurrence)
 
 
 def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
@@ -96,7 +98,7 @@ def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
 
 
 def _must_run(before: Task, after: Task, occurrence: datetime) -> bool:
-    if before.schedule != after.schedule:
+    if not is_same_plan(before.schedule, after.schedule):
         return False
     if after.status is TaskStatus.PAUSED:
         return any(each.next_at <= occurrence <= each.until for each in after.backlog)

@@ -22,6 +22,7 @@ from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
 from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
 from tests.simulation.invariants_backlog import BacklogInvariants
+from tests.simulation.invariants_calendars import CalendarInvariants
 from tests.simulation.invariants_children import CallInvariants
 from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
@@ -97,6 +98,7 @@ class World:
         self.pulls = PullInvariants(self)
         self.follow_ups = FollowUpInvariants(self)
         self.backlogs = BacklogInvariants(self)
+        self.calendars = CalendarInvariants(self)
         self.workers = Workers(self)
         self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []
@@ -220,7 +222,7 @@ class World:
             settled = self.faults_end_at + timedelta(hours=3)
             while self.now < settled or self.processes:
                 self._step(settled)
-            for rules in (self.rules, self.trees, self.journals, self.pulls, self.backlogs):
+            for rules in (self.rules, self.trees, self.journals, self.pulls, self.backlogs, self.calendars):
                 rules.check_end_state()
         finally:
             self._kill_remaining()

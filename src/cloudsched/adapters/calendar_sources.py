@@ -59,7 +59,7 @@ class CalendarSources:
 
     @staticmethod
     def list_holidays(source: HolidaySource, now: datetime) -> tuple[list[tuple[date, date, str]], HolidaySource]:
-        """Return a country's holidays, and their source with its years and the package's version.
+        """Return a country's holidays, and their source with the package's version.
 
         Raises:
             InvalidInput: The package does not know the country or its part, or there are too many years.
@@ -81,5 +81,4 @@ class CalendarSources:
             problem = f"knows no {source.country} {source.subdivision or ''}".rstrip()
             raise InvalidInput("holidays", problem, "Give ISO 3166 codes, such as DE and BY.") from error
         named = [(day, day, name) for day, name in sorted(found.items())]
-        made = {"first_year": first, "last_year": last, "version": version("holidays")}
-        return named, source.model_copy(update=made)
+        return named, source.model_copy(update={"version": version("holidays")})

@@ -327,7 +327,7 @@ class Container:
         from cloudsched.engine.tasks.calendars import Calendars  # noqa: PLC0415 - the same
 
         sources = CalendarSources(lambda: make_session(self.settings.access.reachable))
-        return Calendars(self.store, self.clock, lambda: self.scheduler, sources)
+        return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self._chance)
 
     @lazy_property
     def tracer(self) -> Tracer:

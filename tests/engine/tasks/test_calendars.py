@@ -274,6 +274,31 @@ def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> N
         sim.app.container.calendars.put("xx", holidays=HolidaySource(country="XX"))
 
 
+def test_holidays_are_refreshed_with_the_years_and_the_package(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
+    """Every day: a year that has come closer is added, and so is what a newer version knows."""
+    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
+
+    def last_year() -> int:
+        return int(sim.app.container.calendars.get("fr").content.splitlines()[-1][:4])
+
+    made = sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))
+    sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))  # its task is there already
+    begun = last_year()
+    assert begun == sim.now.year + 10
+    sim.advance(timedelta(days=3))
+    assert sim.app.container.calendars.get("fr").revision == made.revision
+    sim.advance(timedelta(days=365))
+    assert last_year() == begun + 1
+    monkeypatch.setattr("cloudsched.adapters.calendar_sources.version", lambda _name: "99.0")
+    sim.advance(timedelta(days=2))
+    refreshed = sim.app.container.calendars.get("fr").holidays
+    assert refreshed is not None
+    assert refreshed.version == "99.0"
+    sim.app.container.calendars.put("fr", days=[day("2031-01-01")])
+    with pytest.raises(NotFound):
+        sim.app.get("calendar-fr")
+
+
 def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
     """Once a day, with the ETag; changed days plan tasks again; an address that is not public is refused."""
     answers: list[Any] = [(ICS, '"1"')]

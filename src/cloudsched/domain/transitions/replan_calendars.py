@@ -37,11 +37,15 @@ def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
 
 
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
-    """Return the task planned with the days of calendars as they are now; unchanged if it has them, or has ended."""
+    """Return the task planned with the days of calendars as they are now; unchanged if it has them.
+
+    One that has ended is only given the days: an edit may open it again.
+    """
     schedule = with_days(task.schedule, contents)
-    is_planned = task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and task.deleted_at is None
-    if schedule is task.schedule or not is_planned:
+    if schedule is task.schedule or task.deleted_at is not None:
         return Transition(task)
+    if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+        return Transition(task.model_copy(update={"schedule": schedule}))
     require_room(task, "plan again")
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)

@@ -29,7 +29,7 @@ class CalendarSource(Protocol):
     def list_holidays(
         self, source: HolidaySource, now: datetime
     ) -> tuple[Sequence[tuple[date, date, str]], HolidaySource]:
-        """Return a country's holidays, and their source with its years and version.
+        """Return a country's holidays, and their source with the version of what knows them.
 
         Raises:
             InvalidInput: There are none for that country.

@@ -51,12 +51,15 @@ class CalendarReplan:
     def _continue(self, stored: VersionedRecord[CalendarChange]) -> bool:
         records, change = self._store.records, stored.record
         calendar = records.load(Calendar, change.id)
-        if calendar is None or calendar.record.revision < change.revision:
-            # Its writer has not come that far yet, or died, or the calendar was deleted.
-            if self._clock.now() - change.updated_at < OPEN_FOR:
-                return False
+        is_written = calendar is not None and calendar.record.revision >= change.revision
+        if not is_written and self._clock.now() - change.updated_at < OPEN_FOR:
+            return False  # its writer has not come that far yet
+        if calendar is None:
             records.delete(CalendarChange, change.id, stored.version)
             return True
+        if not is_written:  # its writer has died, and not all tasks may have followed the change before its own
+            records.write(calendar.record, calendar.version)  # if it lives all the same, its own write now conflicts
+            change = change.model_copy(update={"revision": calendar.record.revision})
         after, is_open = change.after, change.has_open_links
         for _ in range(MAX_PAGES):
             links = records.list(CalendarLink, change.id, limit=PAGE_SIZE, after=after)

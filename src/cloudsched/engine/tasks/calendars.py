@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +19,7 @@ from cloudsched.domain.documents.calendar import (
     is_calendar_name,
     is_owned_key,
 )
+from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -32,6 +32,7 @@ from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable, VersionC
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
+    from random import Random
 
     from cloudsched.engine.ports.calendar_sources import CalendarSource
     from cloudsched.engine.ports.clock import Clock
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _REFRESH_EVERY: Final = timedelta(days=1)
 _REPLAN_DURATION: Final = timedelta(minutes=15)
+_REPLAN_RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
 _REPLAN_RETENTION: Final = timedelta(hours=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
 _MAX_CONFLICTS: Final = 10
@@ -50,11 +52,19 @@ _MAX_URL: Final = 2000
 class Calendars:
     """Writes, reads and deletes calendars."""
 
-    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], source: CalendarSource) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        scheduler: Callable[[], Scheduler],
+        source: CalendarSource,
+        chance: Random,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._scheduler = scheduler
         self._source = source
+        self._chance = chance
 
     def put(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -142,31 +152,38 @@ class Calendars:
             self._scheduler().delete(_refresh_task_id(key))
 
     def refresh(self, key: str) -> str:
-        """Fetch a calendar's URL again, and store its days if they have changed; return what was found.
+        """Ask for a calendar's days again, and store them if they have changed; return what was found.
+
+        Holidays are those that the package knows that is installed now, and of years that have come closer.
 
         Raises:
             InvalidInput: What is there is no calendar, or too large: the days that were there before stay.
             Unavailable: The server did not answer with a calendar.
         """
         stored = self._store.records.load(Calendar, key)
-        if stored is None or stored.record.url is None:
-            return "It is no longer fetched from a URL."
-        url, now = stored.record.url, self._clock.now()
-        found = self._fetch(url, stored.record.etag)
-        if found is None:
-            return "It has not changed."
-        days = read_ics_days(found[0], now.date())
+        if stored is None or not _is_fetched(stored.record):
+            return "It is no longer fetched."
+        before, now = stored.record, self._clock.now()
+        if before.holidays is not None:
+            days, snapshot = self._source.list_holidays(before.holidays, now)
+            fields: dict[str, Any] = {"holidays": snapshot}
+        else:
+            found = self._fetch(before.url or "", before.etag)
+            if found is None:
+                return "It has not changed."
+            days = read_ics_days(found[0], now.date())
+            fields = {"etag": found[1]}
 
         def change(calendar: Calendar | None) -> Calendar:
-            if calendar is None or calendar.url != url:
+            if calendar is None or (calendar.url, calendar.holidays) != (before.url, before.holidays):
                 raise NotFound("calendar", key)
             weekdays = calendar.content.partition("\n")[0]
             chosen = weekdays.removeprefix("weekdays ").split(",") if weekdays.startswith("weekdays ") else []
-            changes = {"content": format_days(chosen, days), "etag": found[1], "fetched_at": now, "updated_at": now}
+            changes = {**fields, "content": format_days(chosen, days), "fetched_at": now, "updated_at": now}
             return calendar.model_copy(update=changes)
 
-        before = stored.record.revision
-        return "Its days have changed." if self._write(key, change).revision != before else "Its days are the same."
+        is_same = self._write(key, change).revision == before.revision
+        return "Its days are the same." if is_same else "Its days have changed."
 
     def replan(self, key: str) -> bool:
         """Plan some of a changed calendar's tasks again; return whether that is finished."""
@@ -197,11 +214,12 @@ class Calendars:
         )
         self._store.records.write(noted, None if stored is None else stored.version)
         draft = TaskDraft(
-            id=f"calendar-change-{calendar.id}-{secrets.token_hex(4)}",
+            id=f"calendar-change-{calendar.id}-{self._chance.getrandbits(64):016x}",
             title=f"Plan the tasks of the calendar {calendar.id} again",
             handler=REPLAN_HANDLER,
             payload={"calendar": calendar.id},
             expected_duration=_REPLAN_DURATION,
+            retry=_REPLAN_RETRY,
             retention=_REPLAN_RETENTION,
         )
         self._scheduler().create(draft, lead=LeadTimes(timedelta(0)))
@@ -215,9 +233,9 @@ class Calendars:
         return self._source.fetch(url, etag)
 
     def _keep_refresh_task(self, calendar: Calendar) -> None:
-        """Create the task that refreshes a calendar from its URL, or delete it if it has none."""
+        """Create the task that refreshes a calendar, or delete it if its days are given by hand."""
         task_id = _refresh_task_id(calendar.id)
-        if calendar.url is None:
+        if not _is_fetched(calendar):
             with suppress(NotFound):
                 self._scheduler().delete(task_id)
             return
@@ -239,6 +257,10 @@ def _to_key(name: str, owner: str) -> str:
     if name == WEEKENDS or (owner == SYSTEM_OWNER and is_owned_key(name)):
         raise InvalidInput("id", f"is {name!r}, which is taken", "Give another one.")
     return calendar_key(owner, name)
+
+
+def _is_fetched(calendar: Calendar) -> bool:
+    return calendar.url is not None or calendar.holidays is not None
 
 
 def _refresh_task_id(key: str) -> str:

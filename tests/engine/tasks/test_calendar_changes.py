@@ -1,0 +1,159 @@
+"""What follows a calendar's change when its writer or its followers die, and for tasks that have ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.engine.tasks.calendar_days import OPEN_FOR
+from cloudsched.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from cloudsched.testing import Simulation
+
+DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+
+
+@pytest.fixture(autouse=True)
+def greet(sim: Simulation) -> None:
+    @sim.app.handler("greet")
+    def greet(payload: dict[str, str]) -> str:
+        return payload["name"]
+
+
+def make_task(sim: Simulation, schedule: Schedule = DAILY, **more: Any) -> None:
+    sim.app.create(id="t", handler="greet", schedule=schedule, payload={"name": "Ada"}, **more)
+
+
+def put(sim: Simulation, *days: date) -> Calendar:
+    return sim.app.container.calendars.put("fr", days=[(day, day, "Feast") for day in days])
+
+
+def upcoming_days(sim: Simulation) -> set[date]:
+    return {each.date() for each in sim.app.upcoming("t", 5)}
+
+
+def open_changes(sim: Simulation) -> list[CalendarChange]:
+    return list(sim.app.container.store.records.list(CalendarChange, CHANGES_OWNER, limit=5))
+
+
+def test_a_task_that_has_ended_has_the_new_days_when_it_is_opened_again(sim: Simulation) -> None:
+    """The change does not start it; an edit that lets it go on plans it with the days as they are."""
+    put(sim)
+    make_task(sim, max_runs=1)
+    sim.advance(timedelta(days=1))
+    assert sim.app.get("t").status is TaskStatus.COMPLETED
+    holiday = sim.now.date() + timedelta(2)
+    put(sim, holiday)
+    sim.advance(timedelta(minutes=20))
+    assert sim.app.get("t").status is TaskStatus.COMPLETED
+    sim.app.update("t", max_runs=10)
+    assert holiday not in upcoming_days(sim)
+
+
+def test_a_writer_that_dies_after_its_note_leaves_the_change_before_to_be_followed(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next change is noted and never written: the tasks still get the days of the one before."""
+    put(sim)
+    make_task(sim)
+    holiday = sim.now.date() + timedelta(3)
+    put(sim, holiday)
+    records = sim.app.container.store.records
+    write = type(records).write
+
+    def die(self: Any, record: Any, version: Any) -> Any:  # noqa: ANN401 - as the port
+        if isinstance(record, Calendar):
+            raise StoreUnavailable("The store", "the writer's process has died")
+        return write(self, record, version)
+
+    monkeypatch.setattr(type(records), "write", die)
+    with pytest.raises(StoreUnavailable):
+        put(sim, holiday + timedelta(1))
+    monkeypatch.undo()
+    sim.advance(3 * OPEN_FOR)
+    assert not open_changes(sim)
+    assert holiday not in upcoming_days(sim)
+    assert holiday + timedelta(1) in upcoming_days(sim)
+
+
+def test_a_writer_that_was_taken_for_dead_notes_its_change_again(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its change is finished without it before it writes the calendar; its write conflicts, and is noted anew."""
+    put(sim)
+    make_task(sim)
+    holiday = sim.now.date() + timedelta(3)
+    records = sim.app.container.store.records
+    write = type(records).write
+    waits = [True]
+
+    def wait_long(self: Any, record: Any, version: Any) -> Any:  # noqa: ANN401 - as the port
+        if isinstance(record, Calendar) and waits:
+            waits.clear()
+            sim.advance(3 * OPEN_FOR)
+            assert not open_changes(sim)
+        return write(self, record, version)
+
+    monkeypatch.setattr(type(records), "write", wait_long)
+    put(sim, holiday)
+    monkeypatch.undo()
+    sim.advance(3 * OPEN_FOR)
+    assert not open_changes(sim)
+    assert holiday not in upcoming_days(sim)
+
+
+def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its task is tried again for hours while the store does not answer."""
+    put(sim)
+    make_task(sim)
+    holiday = sim.now.date() + timedelta(3)
+    failures = [0]
+
+    def fail(_self: object, _key: str) -> bool:
+        failures[0] += 1
+        raise RuntimeError("the process is out of memory")
+
+    monkeypatch.setattr("cloudsched.engine.tasks.calendars.Calendars.replan", fail)
+    put(sim, holiday)
+    sim.advance(timedelta(hours=1))
+    assert failures[0] > 5
+    monkeypatch.undo()
+    sim.advance(timedelta(hours=2))
+    assert not open_changes(sim)
+    assert holiday not in upcoming_days(sim)
+
+
+def test_a_backfill_runs_what_the_calendars_leave(sim: Simulation) -> None:
+    """Days that are left out stay so, and moved occurrences run where they were moved."""
+    start = sim.now.date()
+    closed = [start + timedelta(1), start + timedelta(2)]
+    put(sim, *closed)
+    after = DAILY.model_copy(update={"rrule": "FREQ=DAILY;INTERVAL=2;BYHOUR=12", "dtstart": f"{start}T12:00:00"})
+    moved = Schedule.model_validate({**after.model_dump(), "calendars": [{"id": "fr", "on": "after"}]})
+    begin = sim.now
+    sim.advance(timedelta(days=7))
+    for name, schedule in (("left-out", DAILY), ("moved", moved)):
+        anchored = schedule.model_copy(update={"dtstart": f"{start}T12:00:00"})
+        sim.app.create(id=name, handler="greet", schedule=anchored, payload={"name": "Ada"})
+        sim.app.backfill(name, begin, begin + timedelta(days=6))
+    sim.advance(timedelta(minutes=30))
+    ran = {
+        name: sorted(
+            (each.scheduled_for.date() - start).days
+            for each in sim.executions(name)
+            if each.status is ExecutionStatus.SUCCEEDED and each.trigger is Trigger.BACKFILL
+        )
+        for name in ("left-out", "moved")
+    }
+    assert ran == {"left-out": [0, 3, 4, 5], "moved": [0, 3, 4]}
+    notes = {(each.scheduled_for.date() - start).days: each.message for each in sim.executions("moved")}
+    assert notes[3] == f"Moved from {closed[1]}: Feast (fr)."

@@ -1,0 +1,101 @@
+"""The invariants of calendars, whose days change while tasks run.
+
+C1  What is started by the schedule is an occurrence of it, with the days that the task had when it was started.
+C2  What is recorded as left out is SKIPPED, and an occurrence of a schedule of the task without its calendars.
+C3  When left-out occurrences have passed, each is recorded, or decided to be.
+C4  In the end no change of a calendar is left to follow, and each task that may still run has its calendars' days.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.schedules import without_calendars
+
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.planning import execution_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from tests.simulation.world import World
+
+    from cloudsched import Execution, Schedule, Task
+
+_TICK = timedelta(microseconds=1)
+
+
+class CalendarInvariants:
+    """Watches the commits of a world and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.left_out = 0
+        """How many occurrences were recorded as left out."""
+
+    def _fail(self, rule: str) -> NoReturn:
+        raise InvariantViolated(rule)
+
+    def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        """Check one commit of a task."""
+        if before is None or before.created_at != after.created_at or not before.schedule.calendars:
+            return
+        self._check_started(before, after)
+        self._check_left_out(before, executions)
+        if before.status is TaskStatus.ACTIVE and after.deleted_at is None:
+            self._check_recorded(before, after, executions)
+
+    def _check_started(self, before: Task, after: Task) -> None:
+        known = {run.execution_id for run in before.runs}
+        for run in after.runs:
+            is_new = run.execution_id not in known and run.trigger is Trigger.SCHEDULE and run.attempt == 1
+            if is_new and not before.schedule.occurs(run.scheduled_for):
+                self._fail(f"C1: {after.id} starts {run.scheduled_for}, which its calendars do not leave")
+
+    def _check_left_out(self, before: Task, executions: Sequence[Execution]) -> None:
+        noted = (each.schedule for each in before.pending_records if each.schedule is not None)
+        plans = [without_calendars(each) for each in (before.schedule, *noted)]
+        for record in executions:
+            if record.message is None or not record.message.startswith("Left out: "):
+                continue
+            self.left_out += 1
+            if record.status is not ExecutionStatus.SKIPPED:
+                self._fail(f"C2: {record.id} was left out, and is {record.status}")
+            if not any(each.occurs(record.scheduled_for) for each in plans):
+                self._fail(f"C2: {record.id} was left out, and never was an occurrence")
+
+    def _check_recorded(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
+        if before.left_out_from is None or after.left_out_from is None or after.schedule.rules != before.schedule.rules:
+            return
+        recorded = {each.id for each in executions} | {run.execution_id for run in after.runs}
+        for occurrence in _left_out(before.schedule, before.left_out_from, after.left_out_from):
+            is_decided = any(each.next_at <= occurrence <= each.until for each in after.pending_records)
+            if execution_id(occurrence) not in recorded and not is_decided:
+                self._fail(f"C3: {after.id}'s left out occurrence {occurrence} has no record")
+
+    def check_end_state(self) -> None:
+        """Check that every task follows its calendars when everything has settled."""
+        records = self._world.real_store.records
+        for change in records.list(CalendarChange, CHANGES_OWNER, limit=10):
+            calendar = records.load(Calendar, change.id)
+            if calendar is not None and calendar.record.revision >= change.revision:  # else its writer has died
+                self._fail(f"C4: nobody finished the change of {change.id}")
+        for task in self._world.tasks():
+            if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+                continue
+            for rule in task.schedule.calendars:
+                stored = records.load(Calendar, rule.id)
+                if stored is not None and rule.content != stored.record.content:
+                    self._fail(f"C4: {task.id} has {rule.content!r} of {rule.id}, which is {stored.record.content!r}")
+
+
+def _left_out(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
+    occurrence = schedule.skipped_after(since - _TICK, until)
+    while occurrence is not None:
+        yield occurrence
+        occurrence = schedule.skipped_after(occurrence, until)

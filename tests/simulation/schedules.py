@@ -1,0 +1,22 @@
+"""What the invariants ask of two schedules of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cloudsched import Schedule
+
+
+def without_calendars(schedule: Schedule) -> Schedule:
+    """Return a schedule as if it named no calendars."""
+    return schedule.model_copy(update={"calendars": (), "business_day": None})
+
+
+def is_same_plan(before: Schedule, after: Schedule) -> bool:
+    """Whether two schedules differ at most in the days of their calendars."""
+
+    def strip(schedule: Schedule) -> Schedule:
+        return schedule.model_copy(update={"calendars": tuple(each.with_content("") for each in schedule.calendars)})
+
+    return before == after or strip(before) == strip(after)

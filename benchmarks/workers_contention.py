@@ -20,7 +20,7 @@ from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
-    from cloudsched.engine.ports.store import TaskQuery
+    from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
     from cloudsched.web.mount import asgi, wsgi
 
@@ -78,7 +78,7 @@ _HOMES = {
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),
     "engine.handlers.dependencies": ("Depends",),
-    "engine.ports.store": ("TaskQuery",),
+    "engine.ports.task_query": ("TaskQuery",),
     "web.mount": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }

@@ -32,7 +32,7 @@ from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
 from cloudsched.engine.ports.page_tokens import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution

@@ -23,7 +23,8 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.engine.ports.store import Store, TaskQuery, TaskWrite
+from cloudsched.engine.ports.store import Store, TaskWrite
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

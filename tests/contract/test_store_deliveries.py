@@ -10,8 +10,9 @@ import pytest
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.engine.ports.store import DeliveryMark, Store, TaskQuery
+from cloudsched.engine.ports.store import DeliveryMark, Store
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

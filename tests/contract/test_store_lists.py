@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.ports.page_tokens import make_token
-from cloudsched.engine.ports.store import Store, TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

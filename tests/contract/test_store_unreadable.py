@@ -16,7 +16,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.engine.ports.store import Store, TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         ArchivedJournal,
         DeliveryMark,
         Store,
-        TaskQuery,
         TaskWrite,
         VersionedLock,
         VersionedTask,
     )
+    from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
@@ -297,6 +297,22 @@ class CountingSearch:
         self._counts.add(reads=max(1, len(page.items)))
         return page
 
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Pass on; a read for each 1,000 that were counted."""
+        return self._count_counted(self._search.count_tasks(query, up_to))
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Pass on; a read for each 1,000 that were counted."""
+        return self._count_counted(self._search.count_finished(query, is_failure=is_failure, up_to=up_to))
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Pass on; a read for each 1,000 that were counted."""
+        return self._count_counted(self._search.count_open(query, status, up_to))
+
+    def _count_counted(self, count: int) -> int:
+        self._counts.add(reads=max(1, -(-count // 1000)))
+        return count
+
     def list_queue_keys(
         self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
     ) -> Sequence[str]:
@@ -307,9 +323,7 @@ class CountingSearch:
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Pass on; a read for each 1,000 that were counted."""
-        count = self._search.count_offers(queue_key, owner, up_to)
-        self._counts.add(reads=count // 1000 + 1)
-        return count
+        return self._count_counted(self._search.count_offers(queue_key, owner, up_to))
 
     def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
         """Pass on; a read for each lock, and one if there is none."""

@@ -67,9 +67,9 @@ def executions(
 @click.pass_obj
 def occurrences(
     client: Client,
-    until: str,
     /,
     *,
+    until: str,
     since: str | None,
     timezone: str | None,
     limit: int,

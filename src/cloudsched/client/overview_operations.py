@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
+from cloudsched.client.responses import parse_task
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.overview_responses import LockDetails, Queue, QueuedTask, TaskOccurrence, WorkerNote
+from cloudsched.domain.documents.overview_responses import (
+    HandlerInfo,
+    LockDetails,
+    OverviewCounts,
+    Queue,
+    QueuedTask,
+    TaskOccurrence,
+    WorkerNote,
+)
+from cloudsched.domain.transitions.drafts import to_wire_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cloudsched.client.views import TaskView
+
 
 class OverviewOperations:
     """The methods of `Client` and `AsyncClient` for lists across tasks."""
+
+    @operation
+    def validate_task(self, task_id: str | None = None, /, **fields: Any) -> Flow[TaskView]:
+        """Check a new task, or with an id an edit of it, and return it as it would be; nothing is stored.
+
+        `model_extra` has ``upcoming``: its next occurrences. Raises InvalidInput like `create` and `update`.
+        """
+        path = "/v1/tasks" if task_id is None else f"/v1/tasks/{quote(task_id, safe='')}"
+        method = "POST" if task_id is None else "PATCH"
+        query = {"validateOnly": "true"}
+        return parse_task((yield ApiRequest(method, path, to_wire_fields(fields), query=query, is_idempotent=True)))
 
     @listing
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
@@ -35,6 +58,17 @@ class OverviewOperations:
         """
         query = _to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, TaskOccurrence.model_validate)
+
+    @operation
+    def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
+        """Return counts of tasks by status, of what is open, of what ended in each of the last hours."""
+        answer = yield ApiRequest("GET", "/v1/overview", query=_to_query({"owner": owner}))
+        return answer.read("an overview", OverviewCounts.model_validate)
+
+    @operation
+    def handlers(self) -> Flow[list[HandlerInfo]]:
+        """Return the handlers that the caller may name in a task, with the JSON schemas of their payloads."""
+        return (yield ApiRequest("GET", "/v1/handlers")).read_list("handlers", HandlerInfo.model_validate)
 
     @operation
     def queues(self, owner: str | None = None) -> Flow[list[Queue]]:

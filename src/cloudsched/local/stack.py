@@ -26,7 +26,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.page_tokens import MAX_PAGE
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.index_page import render_index
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store

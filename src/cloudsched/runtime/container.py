@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.tasks.calendars import Calendars
     from cloudsched.engine.tasks.feeds import Feeds
+    from cloudsched.engine.tasks.overview import Overview
     from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
@@ -368,6 +369,13 @@ class Container:
     def presence(self) -> PresenceNotes:
         """Notes which workers listen."""
         return PresenceNotes(self.store, self.clock)
+
+    @lazy_property
+    def overview(self) -> Overview:
+        """Counts what there is, and keeps the counts for some seconds."""
+        from cloudsched.engine.tasks.overview import Overview  # noqa: PLC0415 - imported only when used
+
+        return Overview(self.store, self.clock, time.monotonic)
 
     @lazy_property
     def listener(self) -> Listener | None:

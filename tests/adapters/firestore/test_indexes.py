@@ -43,8 +43,9 @@ from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.page_tokens import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
-from cloudsched.engine.ports.store import Store, TaskQuery, VersionedLock
+from cloudsched.engine.ports.store import Store, VersionedLock
 from cloudsched.engine.ports.task_counter import TaskCounter
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.openapi import build_document
@@ -145,7 +146,7 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
 
 def search_everything(search: SearchStore) -> None:
     """Make each list across tasks with every combination of its filters, for the first page and for a later one."""
-    others = {"list_queue_keys", "count_offers", "list_locks"}
+    others = {"list_queue_keys", "count_offers", "list_locks", "count_tasks", "count_finished", "count_open"}
     assert methods(SearchStore) == {"list_finished", "list_open", *others}
     for owner in (None, "ada"):
         search.list_queue_keys(owner, limit=5)
@@ -170,6 +171,10 @@ def search_everything(search: SearchStore) -> None:
             running = ExecutionStatus.RUNNING
             for token in (None, make_token(identify_open_list(query, running), NOW, "t1")):
                 search.list_open(query, running, limit=5, page_token=token)
+            search.count_finished(query, is_failure=False, up_to=5)
+            search.count_open(query, running, 5)
+    for task_query, _ in every_task_query():
+        search.count_tasks(task_query, 5)
 
 
 def methods(port: type) -> set[str]:

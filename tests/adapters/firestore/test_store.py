@@ -22,7 +22,7 @@ from cloudsched.adapters.firestore import store as firestore_adapter
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 

@@ -20,7 +20,7 @@ from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, b
 from cloudsched.adapters.sqlite.schema import LAYOUT
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:

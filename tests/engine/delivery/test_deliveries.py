@@ -10,7 +10,7 @@ import pytest
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.deliveries import delivery_ids
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tests.engine.harness import MINUTE, Row, register_work_handler, run
 from cloudsched import App, AsyncContext, Context, Task  # noqa: TC001 - handlers are annotated
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.execution import durable_services
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

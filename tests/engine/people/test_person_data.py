@@ -23,7 +23,7 @@ from cloudsched.engine.people import person_data
 from cloudsched.engine.people.held_batches import HeldBatches
 from cloudsched.engine.people.mail_limits import MailLimits
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

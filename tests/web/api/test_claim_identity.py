@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key

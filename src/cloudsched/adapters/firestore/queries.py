@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.store import TaskQuery
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 _Query: Message = proto.StructuredQuery.pb()
 _Operator = proto.StructuredQuery.FieldFilter.Operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from cloudsched.adapters.firestore.queries import (
     build_lock_query,
     build_offer_listing,
     build_queue_key_query,
+    build_task_listing,
 )
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.search import ExecutionQuery
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 _SHOWN = tuple(
     str(field.serialization_alias or field.alias or name)
@@ -48,18 +51,7 @@ class FirestoreSearch:
         self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
     ) -> Page[Execution]:
         """Return a page of the matching final records, without their results and steps."""
-        status = {} if query.status is None else {"status": str(query.status)}
-        listing = Listing(
-            "executions",
-            "scheduledFor",
-            is_descending=True,
-            equals={**_choose_leader(query, LISTED), f"{LISTED}.isFailure": is_failure, **status},
-            contains=_find_label(query),
-            start=query.since,
-            end=query.until,
-            parents="tasks",
-            fields=_SHOWN,
-        )
+        listing = _build_finished(query, is_failure=is_failure)
         key = ("finished", query, is_failure)
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Execution, parent, listing, key, limit, page_token)
@@ -68,16 +60,27 @@ class FirestoreSearch:
         self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
     ) -> Page[Task]:
         """Return a page of the tasks whose most active open run has this status."""
-        listing = Listing(
-            "tasks",
-            f"{OPEN}.since",
-            is_descending=True,
-            equals={**_choose_leader(query, OPEN), f"{OPEN}.status": str(status)},
-            contains=_find_label(query),
-        )
+        listing = _build_open(query, status)
         key = identify_open_list(query, status)
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Task, parent, listing, key, limit, page_token)
+
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Return how many tasks match, at most `up_to`: one billed read for each 1,000 of them."""
+        return self._count(build_task_listing(query), up_to)
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Return how many final records match, at most `up_to`."""
+        return self._count(replace(_build_finished(query, is_failure=is_failure), fields=None), up_to)
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Return how many tasks have an open run of this status, at most `up_to`."""
+        return self._count(_build_open(query, status), up_to)
+
+    def _count(self, listing: Listing, up_to: int) -> int:
+        if listing.is_empty or _is_too_long(listing):
+            return 0
+        return self._rpc.count(self._documents, listing.to_query(up_to, self._documents))
 
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""
@@ -105,6 +108,33 @@ class FirestoreSearch:
                 break
             last = part[-1].fields["key"].string_value
         return found
+
+
+def _build_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
+    """Return the listing of final records."""
+    status = {} if query.status is None else {"status": str(query.status)}
+    return Listing(
+        "executions",
+        "scheduledFor",
+        is_descending=True,
+        equals={**_choose_leader(query, LISTED), f"{LISTED}.isFailure": is_failure, **status},
+        contains=_find_label(query),
+        start=query.since,
+        end=query.until,
+        parents="tasks",
+        fields=_SHOWN,
+    )
+
+
+def _build_open(query: ExecutionQuery, status: ExecutionStatus) -> Listing:
+    """Return the listing of tasks with open runs."""
+    return Listing(
+        "tasks",
+        f"{OPEN}.since",
+        is_descending=True,
+        equals={**_choose_leader(query, OPEN), f"{OPEN}.status": str(status)},
+        contains=_find_label(query),
+    )
 
 
 def _choose_leader(query: ExecutionQuery, place: str) -> Mapping[str, str | int]:

@@ -55,7 +55,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import skip_unreadable
-from cloudsched.engine.ports.store import TaskQuery, VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 D = TypeVar("D", bound=Document)
 

@@ -9,7 +9,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.sqlite.queries import BODY, from_microseconds, to_microseconds
+from cloudsched.adapters.sqlite.queries import BODY, build_task_listing, from_microseconds, to_microseconds
 from cloudsched.adapters.sqlite.task_rows import to_json
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
@@ -21,9 +21,12 @@ from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import identify_open_list
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.sqlite.database import Database, Row
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.search import ExecutionQuery
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 _COLUMNS = ("scheduled_for", "owner", "handler", "status", "is_failure", "labels", "body")
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
@@ -60,23 +63,7 @@ class SqliteSearch:
     ) -> Page[Execution]:
         """Return a page of the matching final records, without their results and steps."""
         key = ("finished", query, is_failure)
-        table, conditions, values = "executions", ["executions.is_failure = ?"], list[object]([is_failure])
-        order = "executions.scheduled_for, executions.task_id, executions.id"
-        if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
-            table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
-            order = "found.scheduled_for, found.task_id, found.id"
-            conditions, values = ["found.label = ?", "found.is_failure = ?"], [query.label, is_failure]
-        is_led = query.label is not None
-        for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
-            if value is not None:
-                # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
-                conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
-                values.append(value)
-                is_led = True
-        for comparison, at in ((">=", query.since), ("<", query.until)):
-            if at is not None:
-                conditions.append(f"{order.partition(',')[0]} {comparison} ?")
-                values.append(to_microseconds(at))
+        table, order, conditions, values = _select_finished(query, is_failure=is_failure)
         if page_token:
             at, position = read_token(key, page_token)
             task_id, _, execution_id = position.partition(".")
@@ -100,14 +87,7 @@ class SqliteSearch:
     ) -> Page[Task]:
         """Return a page of the tasks whose most active open run has this status."""
         key = identify_open_list(query, status)
-        conditions, values = ["open_status = ?"], list[object]([status])
-        for column, value in (("owner", query.owner), ("handler", query.handler)):
-            if value is not None:
-                conditions.append(f"+{column} = ?")
-                values.append(value)
-        if query.label is not None:
-            conditions.append("? IN (SELECT value FROM json_each(tasks.labels))")
-            values.append(query.label)
+        conditions, values = _select_open(query, status)
         if page_token:
             at, task_id = read_token(key, page_token)
             conditions.append("(open_since, id) < (?, ?)")
@@ -124,6 +104,25 @@ class SqliteSearch:
             return Page(items, unreadable=unreadable)
         ticks, task_id, _ = rows[limit - 1]
         return Page(items, make_token(key, from_microseconds(ticks), task_id), unreadable)
+
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Return how many tasks match, at most `up_to`."""
+        listing = build_task_listing(query)
+        return self._count(listing.table, [f"{listing.order} IS NOT NULL", *listing.conditions], listing.values, up_to)
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Return how many final records match, at most `up_to`."""
+        table, _, conditions, values = _select_finished(query, is_failure=is_failure)
+        return self._count(table, conditions, values, up_to)
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Return how many tasks have an open run of this status, at most `up_to`."""
+        return self._count("tasks", *_select_open(query, status), up_to)
+
+    def _count(self, table: str, conditions: Sequence[str], values: Sequence[object], up_to: int) -> int:
+        where = " AND ".join(conditions)
+        statement = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
+        return int(self._database.read(statement, [*values, up_to])[0][0])
 
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
@@ -157,3 +156,38 @@ class SqliteSearch:
                 break
             last = rows[-1][0]
         return found
+
+
+def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> tuple[str, str, list[str], list[object]]:
+    """Return the table, the order, the conditions and their values of a list of final records."""
+    table, conditions, values = "executions", ["executions.is_failure = ?"], list[object]([is_failure])
+    order = "executions.scheduled_for, executions.task_id, executions.id"
+    if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
+        table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
+        order = "found.scheduled_for, found.task_id, found.id"
+        conditions, values = ["found.label = ?", "found.is_failure = ?"], [query.label, is_failure]
+    is_led = query.label is not None
+    for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
+        if value is not None:
+            # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
+            conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
+            values.append(value)
+            is_led = True
+    for comparison, at in ((">=", query.since), ("<", query.until)):
+        if at is not None:
+            conditions.append(f"{order.partition(',')[0]} {comparison} ?")
+            values.append(to_microseconds(at))
+    return table, order, conditions, values
+
+
+def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> tuple[list[str], list[object]]:
+    """Return the conditions and their values of a list of tasks with open runs."""
+    conditions, values = ["open_status = ?"], list[object]([status])
+    for column, value in (("owner", query.owner), ("handler", query.handler)):
+        if value is not None:
+            conditions.append(f"+{column} = ?")
+            values.append(value)
+    if query.label is not None:
+        conditions.append("? IN (SELECT value FROM json_each(tasks.labels))")
+        values.append(query.label)
+    return conditions, values

@@ -37,7 +37,7 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.store import TaskQuery, VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 log = logging.getLogger(__name__)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import AwareDatetime, Field
 
+from cloudsched.domain.documents.authority import Authority  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.lock_scope import LockScope  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.policy import Priority  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.responses import ApiResponse, Occurrence, Page
+from cloudsched.domain.documents.task import TaskStatus  # noqa: TC001 - a field of the model
 
 
 class TaskOccurrence(Occurrence):
@@ -125,3 +130,50 @@ class LockPage(Page):
     """Some of the locks that are held or waited for, by their keys."""
 
     locks: tuple[LockDetails, ...]
+
+
+class HourCounts(ApiResponse):
+    """What was scheduled for one hour and has ended."""
+
+    start: AwareDatetime
+    failed: int = Field(ge=0, le=10000)
+    """How many failed or timed out."""
+    others: int = Field(ge=0, le=10000)
+    """How many ended in another way."""
+
+
+class OverviewCounts(ApiResponse):
+    """How much there is of what. Each count ends at 10,000."""
+
+    counted_at: AwareDatetime
+    """When it was counted: up to ten seconds ago."""
+    tasks: dict[TaskStatus, int]
+    """How many tasks have each status."""
+    open: dict[ExecutionStatus, int]
+    """How many tasks have an open execution, by the status of the most active one."""
+    hours: tuple[HourCounts, ...]
+    """The last twelve hours, the earliest first; the last one has just begun."""
+    due_soon: int = Field(ge=0, le=10000)
+    """How many tasks are due within an hour, or overdue."""
+
+
+class HandlerInfo(ApiResponse):
+    """A handler that the caller may name in a task."""
+
+    name: str
+    description: str | None = None
+    """The first paragraph of its docstring."""
+    access: Authority
+    """Who may name it."""
+    is_tool: bool
+    """Whether scripts may call it."""
+    queue: str | None = None
+    """The queue of the workers that run its tasks, unless a task says otherwise."""
+    payload_schema: dict[str, Any] | None = None
+    """The JSON schema of its payload; None if it takes any object."""
+
+
+class Handlers(ApiResponse):
+    """The handlers that the caller may name in a task."""
+
+    handlers: tuple[HandlerInfo, ...]

@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.call_results import call_outcome
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 

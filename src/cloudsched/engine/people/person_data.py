@@ -30,7 +30,7 @@ from cloudsched.domain.documents.person_job import (
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.task_query import TaskQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,18 @@ class SearchStore(Protocol):
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.
         """
+        ...
+
+    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
+        """Return how many tasks match, at most `up_to`; those that are being deleted may be counted, too."""
+        ...
+
+    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
+        """Return how many items `list_finished` has, at most `up_to`."""
+        ...
+
+    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
+        """Return how many items `list_open` has, at most `up_to`."""
         ...
 
     def list_queue_keys(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.feed import Feed, feed_id
 from cloudsched.domain.feeds.feed_calendar import BEFORE, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.feeds.task_calendar import build_task_calendar
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.page_tokens import make_token, read_token
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -258,6 +258,24 @@ _RESPONSES: Final[dict[str, Json]] = {
             }
         ]
     },
+    "OverviewCounts": {
+        "countedAt": "2027-01-04T08:00:00Z",
+        "tasks": {"ACTIVE": 12, "PAUSED": 1, "COMPLETED": 30, "FAILED": 2, "CANCELLED": 0, "EXPIRED": 0},
+        "open": {"RUNNING": 1, "RETRYING": 0, "SUSPENDED": 2},
+        "hours": [{"start": "2027-01-04T08:00:00Z", "failed": 1, "others": 7}],
+        "dueSoon": 3,
+    },
+    "Handlers": {
+        "handlers": [
+            {
+                "name": "report",
+                "description": "Write a report.",
+                "access": "users",
+                "isTool": False,
+                "payloadSchema": {"type": "object", "properties": {"about": {"type": "string"}}},
+            }
+        ]
+    },
     "Workers": {
         "workers": [
             {

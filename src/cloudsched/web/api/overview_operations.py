@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from cloudsched.domain.documents import overview_responses as responses
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.lock_scope import describe_lock_key
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.pull import Pull
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.web.api.call import ApiCall
 
 
@@ -92,6 +98,54 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
         locks=tuple(map(_make_lock, states)), next_page_token=None if last is None else last.encode().hex()
     )
     return json_response(page.to_wire())
+
+
+@operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
+def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
+    """Count tasks by status, what is open, what ended in each of the last hours, and what is due.
+
+    The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
+    """
+    counts = call.app.container.overview.count(_choose_owner(call, query.owner))
+    shown = responses.OverviewCounts(
+        counted_at=counts.counted_at,
+        tasks=dict(counts.tasks),
+        open=dict(counts.open),
+        hours=tuple(
+            responses.HourCounts(start=each.start, failed=each.failed, others=each.others) for each in counts.hours
+        ),
+        due_soon=counts.due_soon,
+    )
+    return json_response(shown.to_wire())
+
+
+@operation("GET", "/v1/handlers", "Tasks", response_schema="Handlers")
+def list_handlers(call: ApiCall) -> Response:
+    """List the handlers that you may name in a task, with the JSON schemas of their payloads.
+
+    Users see those that are open to users. Handlers that only workers have are not known here.
+    """
+    registry = call.app.container.registry
+    visible = registry if call.caller.authority is Authority.SERVERS or call.caller.visible_owner is None else None
+    shown = sorted(visible or registry.for_users(), key=lambda each: each.name)
+    handlers = tuple(_make_handler(each) for each in shown if not each.is_built_in)
+    return json_response(responses.Handlers(handlers=handlers).to_wire())
+
+
+def _make_handler(handler: Handler) -> responses.HandlerInfo:
+    about = inspect.cleandoc(handler.function.__doc__ or "").partition("\n\n")[0]
+    schema: dict[str, Any] | None = None
+    if handler.payload is not None:
+        with suppress(PydanticInvalidForJsonSchema, PydanticUserError):
+            schema = handler.payload.json_schema()
+    return responses.HandlerInfo(
+        name=handler.name,
+        description=" ".join(about.split()) or None,
+        access=handler.access,
+        is_tool=handler.is_tool,
+        queue=None if handler.pull is None else handler.pull.queue,
+        payload_schema=schema,
+    )
 
 
 def _choose_owner(call: ApiCall, owner: str | None) -> str | None:

@@ -21,7 +21,7 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.errors import InvalidInput
 
@@ -165,6 +165,19 @@ class OwnerPageQuery(PageQuery):
 
     owner: str | None = None
     """Only what is this owner's."""
+
+
+class ValidateQuery(WireModel):
+    """Whether to store anything."""
+
+    validate_only: Literal["true", "false"] = "false"
+    """``true`` runs all checks, stores nothing, and answers 200 with the task as it would be and its next ``upcoming``
+    occurrences."""
+
+    @property
+    def is_only_validation(self) -> bool:
+        """Whether nothing is to be stored."""
+        return self.validate_only == "true"
 
 
 class Count(WireModel):

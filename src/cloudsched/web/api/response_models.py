@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.responses import Occurrence  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.task import Owner, PublicTask
 from cloudsched.domain.transitions.offers import offered_runs
 
@@ -25,6 +26,8 @@ class Task(PublicTask):
     """Since when it has been waiting for a worker, if it is."""
     dispatch_deferred: bool | None = None
     """A dispatch could not be created yet; the sweep will create it."""
+    upcoming: tuple[Occurrence, ...] | None = None
+    """Its next occurrences; only in the answer to ``validateOnly``."""
 
     @classmethod
     def from_stored_task(cls, task: stored.Task) -> Task:

@@ -10,6 +10,7 @@ from cloudsched.domain.documents import responses
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.batch import create_batch
+from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
@@ -31,20 +32,24 @@ CHANGE: Final[Preset] = {
     "/v1/tasks",
     "Tasks",
     right=Right.WRITE,
+    query=bodies.ValidateQuery,
     content=bodies.NewTask,
     accepts_idempotency_key=True,
     success_statuses=(201, 200),
     response_schema="Task",
     error_statuses=(409, 422, 429),
 )
-def create_task(call: ApiCall) -> Response:
+def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
     Without a schedule, the task runs once, in five minutes. To make the request safe to repeat, give either an `id` of
     your own or an `Idempotency-Key`. A user's `id` is prefixed with a hash of the owner: use the `id` of the response
     from then on.
     """
-    task, is_new = create_or_edit(call.app, call.caller, call.read_content(), read_idempotency_key(call.request))
+    content, key = call.read_content(), read_idempotency_key(call.request)
+    if query.is_only_validation:
+        return validate_only(call, lambda app: create_or_edit(app, call.caller, content, key)[0])
+    task, is_new = create_or_edit(call.app, call.caller, content, key)
     return task_response(task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"})
 
 
@@ -95,13 +100,24 @@ def get_task(call: ApiCall) -> Response:
     return task_response(call.app.get(call.task_id))
 
 
-@operation("PATCH", "/v1/tasks/{taskId}", "Tasks", is_patch=True, response_schema="Task", **CHANGE)
-def update_task(call: ApiCall) -> Response:
+@operation(
+    "PATCH",
+    "/v1/tasks/{taskId}",
+    "Tasks",
+    query=bodies.ValidateQuery,
+    is_patch=True,
+    response_schema="Task",
+    **CHANGE,
+)
+def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
     The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
     """
-    return task_response(call.app.patch(call.task_id, call.read_content(), authority=call.caller.authority))
+    content, authority = call.read_content(), call.caller.authority
+    if query.is_only_validation:
+        return validate_only(call, lambda app: app.patch(call.task_id, content, authority=authority))
+    return task_response(call.app.patch(call.task_id, content, authority=authority))
 
 
 @operation(

@@ -1,0 +1,75 @@
+"""Try a creation or an edit without storing it: every check runs, on what is stored, and the commit is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from cloudsched.engine.ports.version import Version
+from cloudsched.engine.tasks.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import Store
+
+
+class WouldCommit(Exception):
+    """Everything was checked, and this task would be stored now."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.id)
+        self.task = task
+
+
+def make_dry_scheduler(engine: EngineContext, authorize: Callable[[Task], None]) -> Scheduler:
+    """Return a scheduler that reads and checks like another one, but raises `WouldCommit` instead of storing.
+
+    It sends no dispatch, tells no parent, and writes no record.
+    """
+    dry = replace(
+        engine,
+        store=cast("Any", _DryStore(engine.store)),
+        committer=cast("Any", _DryCommitter()),
+        sender=cast("Any", _Silent()),
+        locks=cast("Any", _Silent()),
+    )
+    return Scheduler(dry, cast("Any", _Silent()), authorize)
+
+
+class _DryStore:
+    """A store that only reads. What it does not name is the other store's."""
+
+    def __init__(self, store: Store) -> None:
+        self.load = store.load
+        self.load_lock = store.load_lock
+        self.records = _DryRecords(store.records)
+
+    def commit(self, task: Task, *_: object, **__: object) -> NoReturn:
+        raise WouldCommit(task)
+
+
+class _DryRecords:
+    """Records that are only read: a link from a calendar to a task that is not stored would lead nowhere."""
+
+    def __init__(self, records: Any) -> None:  # noqa: ANN401 - a RecordStore
+        self.load = records.load
+        self.list = records.list
+
+    def write(self, *_: object) -> Version:
+        return Version(0)
+
+
+class _DryCommitter:
+    def commit(self, transition: Transition, *_: object, **__: object) -> NoReturn:
+        raise WouldCommit(transition.task)
+
+
+class _Silent:
+    """Accepts every call, and does nothing."""
+
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda *_, **__: None

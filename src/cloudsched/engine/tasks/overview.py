@@ -1,0 +1,104 @@
+"""Counts of what there is: tasks by status, what is open, and what ended in the last hours."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.open_runs import OPEN_STATUSES
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.task_query import TaskQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import ExecutionStatus
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+
+MAX_COUNT = 10_000
+"""Up to how many are counted: ten billed reads."""
+HOURS = 12
+"""How many of the last hours are counted one by one."""
+KEPT_SECONDS = 10.0
+"""How long counts are kept, in seconds of real time."""
+_MAX_KEPT = 1000
+"""For how many owners counts are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class HourCounts:
+    """What was scheduled for one hour and has ended."""
+
+    start: datetime
+    failed: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewCounts:
+    """What there was at one time. No count is greater than `MAX_COUNT`."""
+
+    counted_at: datetime
+    tasks: Mapping[TaskStatus, int]
+    open: Mapping[ExecutionStatus, int]
+    """Tasks by the status of their most active open execution."""
+    hours: Sequence[HourCounts]
+    """The earliest first; the last one has just begun."""
+    due_soon: int
+    """Tasks whose next occurrence is within the next hour, or overdue."""
+
+
+class Overview:
+    """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
+
+    One count is a billed read for each 1,000 counted, or part of it: 34 counts, so 34 reads where there is little.
+    """
+
+    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._monotonic = monotonic
+        self._kept: dict[str | None, tuple[float, OverviewCounts]] = {}
+        self._lock = threading.Lock()
+
+    def count(self, owner: str | None) -> OverviewCounts:
+        """Return the counts of all tasks, or of those of an owner; at most `KEPT_SECONDS` old.
+
+        Raises:
+            StoreUnavailable: The store did not answer.
+        """
+        with self._lock:  # others who ask meanwhile wait for the same counts
+            kept = self._kept.get(owner)
+            if kept is not None and self._monotonic() - kept[0] < KEPT_SECONDS:
+                return kept[1]
+            counts = self._count(owner)
+            if len(self._kept) >= _MAX_KEPT:
+                self._kept.clear()
+            self._kept[owner] = self._monotonic(), counts
+            return counts
+
+    def _count(self, owner: str | None) -> OverviewCounts:
+        search, now = self._store.search, self._clock.now()
+        mine = ExecutionQuery(owner=owner)
+        this_hour = now.replace(minute=0, second=0, microsecond=0)
+        starts = [this_hour - timedelta(hours=number) for number in reversed(range(HOURS))]
+        return OverviewCounts(
+            counted_at=now,
+            tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
+            open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
+            hours=[self._count_hour(owner, start) for start in starts],
+            due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
+        )
+
+    def _count_hour(self, owner: str | None, start: datetime) -> HourCounts:
+        query = ExecutionQuery(owner=owner, since=start, until=start + timedelta(hours=1))
+        failed, others = (
+            self._store.search.count_finished(query, is_failure=is_failure, up_to=MAX_COUNT)
+            for is_failure in (True, False)
+        )
+        return HourCounts(start, failed, others)

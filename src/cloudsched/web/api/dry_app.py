@@ -1,0 +1,46 @@
+"""``validateOnly``: run a request's creation or edit without storing it, and answer with what would be stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.app import App
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
+from cloudsched.web.api.responses import json_response, make_occurrence, task_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from werkzeug.wrappers import Response
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.web.api.call import ApiCall
+
+PREVIEWED = 10
+"""How many occurrences the answer has."""
+
+
+class _DryApp(App):
+    """The app for one request that stores nothing."""
+
+    def __init__(self, app: App, authorize: Callable[[Task], None]) -> None:
+        self.container = app.container
+        self._dry_scheduler = make_dry_scheduler(app.container.engine, authorize)
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        return self._dry_scheduler
+
+
+def validate_only(call: ApiCall, act: Callable[[App], Task]) -> Response:
+    """Run a creation or an edit up to its commit; answer with the task as it would be, and when it would run."""
+    try:
+        task = act(_DryApp(call.app, call.visibility.check_task))
+    except WouldCommit as stopped:
+        task = stopped.task
+    zone = task.timezone
+    upcoming = [make_occurrence(at, zone).to_wire() for at in upcoming_occurrences(task, PREVIEWED)]
+    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming}
+    return json_response(content)

@@ -1,0 +1,46 @@
+"""``cloudsched tasks executions`` and ``occurrences``: one line each, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import CommandResult
+
+    from cloudsched.testing import Simulation
+
+    Tasks = Callable[..., CommandResult]
+
+GREET = ("--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}')
+
+
+def test_what_failed_comes_first(tasks: Tasks, sim: Simulation) -> None:
+    """With its reason, in one line, whatever characters it has; filters and JSON as in the API."""
+    assert tasks("executions").out == "No executions.\n"
+    tasks("create", "Shout", "--owner", "ada", "--handler", "shout", "--id", "s")
+    tasks("create", "Hello", *GREET, "--id", "h", "--label", "team=a")
+    sim.advance(timedelta(hours=1))
+    lines = tasks("executions").out.splitlines()
+    assert [line.split("  ")[1:3] for line in lines] == [["FAILED", "s"], ["SUCCEEDED", "h"]]
+    assert "ValueError: first line" in lines[0]
+    assert "\x1b" not in lines[0]
+    (found,) = tasks("executions", "--label", "team=a", "--from", "2027-01-01T00:00:00Z", "--json").out.splitlines()
+    assert json.loads(found)["taskId"] == "h"
+    refused = tasks("executions", "--label", "team=a", "--handler", "greet")
+    assert (refused.code, "There are indexes for handler and for label" in refused.err) == (2, True)
+    assert tasks("executions", "--from", "soon").code == 2
+
+
+def test_what_is_going_to_run(tasks: Tasks) -> None:
+    """By the clocks of each task's zone; an instant without a zone is refused."""
+    assert tasks("occurrences", "2027-02-01T00:00:00Z").out == "Nothing runs until then.\n"
+    tasks("create", "Hello", *GREET, "--id", "h", "--schedule", "every day at 9", "--tz", "Europe/Paris")
+    said = tasks("occurrences", "2027-01-03T00:00:00Z").out.splitlines()
+    assert said == ["Fri 2027-01-01 09:00:00 +0100  h  Hello", "Sat 2027-01-02 09:00:00 +0100  h  Hello"]
+    (one,) = tasks("occurrences", "2027-01-03", "--tz", "UTC", "--limit", "1", "--json").out.splitlines()
+    assert json.loads(one)["taskId"] == "h"
+    assert tasks("occurrences", "2027-01-03").code == 2

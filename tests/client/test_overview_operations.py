@@ -1,0 +1,55 @@
+"""Lists across tasks, through both clients: each returns what the API has, parsed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.client import Client
+    from cloudsched.testing import Simulation
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) -> None:
+    """What ran, what will run, what waits, who works, what is counted, what may be named."""
+    fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}}
+    client.create(title="Now", id="now", labels=["team=a"], **fields)
+    client.create(title="Work", id="work", pull="gpu", lock_key="printer", **fields)
+    client.create(title="Later", id="later", schedule="every day at 9", **fields)
+    sim.advance(timedelta(minutes=6))
+    (ran,) = client.find_executions(label="team=a", since=NOW, until=NOW + timedelta(days=1))
+    assert (ran.task_id, ran.title, ran.status) == ("now", "Now", ExecutionStatus.SUCCEEDED)
+    coming = list(client.occurrences(NOW + timedelta(days=2), owner="ada", since=NOW))
+    assert [(one.task_id, one.utc) for one in coming] == [
+        ("later", NOW + timedelta(hours=9)),
+        ("later", NOW + timedelta(hours=33)),
+    ]
+    assert [(one.queue, one.waiting) for one in client.queues()] == [("gpu", 1)]
+    assert [one.title for one in client.queued_tasks("gpu")] == ["Work"]
+    assert (list(client.locks()), client.workers()) == ([], [])
+    assert client.claim("gpu", worker="box")
+    assert [[one.task_id for one in lock.holders] for lock in client.locks()] == [["work"]]
+    assert [(one.worker, one.is_listening) for one in client.workers()] == [("box", True)]
+    assert client.overview("ada").tasks[TaskStatus.COMPLETED] == 1
+    assert "greet" in [one.name for one in client.handlers()]
+
+
+def test_a_task_is_tried_before_it_is_made(client: Client) -> None:
+    """Nothing is stored; an edit is tried by the task's id."""
+    fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}}
+    tried = client.validate_task(title="T", id="t", schedule="every day at 9", **fields)
+    assert len((tried.model_extra or {})["upcoming"]) == 10
+    assert list(client.tasks()) == []
+    client.create(title="T", id="t", **fields)
+    assert client.validate_task("t", title="U").title == "U"
+    assert client.get("t").title == "T"
+    with pytest.raises(InvalidInput, match="title"):
+        client.validate_task("t", title="")

@@ -1,0 +1,134 @@
+"""Counts and handlers over HTTP: right, each caller's own, and cheap however many people look."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Settings
+from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.config.access import Access
+from cloudsched.engine.tasks.overview import Overview
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+
+class About(BaseModel):
+    """What a report is about."""
+
+    about: str
+    pages: int = 1
+
+
+@pytest.fixture
+def app() -> App:
+    """An app with handlers for users and for servers."""
+    app = App(Settings())
+
+    @app.handler("report", access="users")
+    def report(payload: About) -> None:
+        """Write a report.
+
+        More about it.
+        """
+
+    @app.handler("fail", access="users", retry=0)
+    def fail() -> None:
+        raise KeyError("x")
+
+    @app.handler("wait", access="users")
+    def wait(ctx: Context) -> None:
+        ctx.wait_for("word", timeout=timedelta(days=9))
+
+    @app.handler("secret-maintenance")
+    def maintain(payload: dict[str, Any]) -> None: ...
+
+    return app
+
+
+@pytest.fixture
+def ask(simulate: Callable[..., Simulation]) -> Callable[..., Any]:
+    """Ask as an admin, as a viewer, as Ada, as Bob or with a worker's key; `ask.sim` has the simulation."""
+    keys, kept = {}, []
+    people = {"admin": Role.ADMIN, "viewer": Role.VIEWER, "ada": Role.USER, "bob": Role.READER, "worker": Role.WORKER}
+    for name, role in people.items():
+        keys[name], entry = create_key(name, role, name if name in {"ada", "bob"} else None)
+        kept.append(str(entry))
+    sim = simulate(access=Access(api_keys=tuple(kept)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def send(who: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - a response
+        more: dict[str, Any] = {} if body is None else {"method": "POST", "json": body}
+        return client.open(path, headers={"X-Api-Key": keys[who]}, **more)
+
+    setattr(send, "sim", sim)  # noqa: B010 - what a test moves on
+    return send
+
+
+def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """Tasks by status, open ones, what failed and what ended in this hour; each owner's own."""
+    for owner, handler in (("ada", "fail"), ("ada", "wait"), ("ada", "report"), ("bob", "fail")):
+        payload = {"about": "x"} if handler == "report" else {}
+        body = {"owner": owner, "title": "T", "handler": handler, "payload": payload}
+        assert ask("admin", "/v1/tasks", body).status_code == 201
+    ask.sim.advance(timedelta(minutes=7))
+    late = {"owner": "bob", "title": "T", "handler": "fail"}
+    assert ask("admin", "/v1/tasks", late).status_code == 201
+    for who, tasks, hour, due in (
+        ("admin", {"ACTIVE": 2, "COMPLETED": 1, "FAILED": 2}, (2, 1), 1),
+        ("ada", {"ACTIVE": 1, "COMPLETED": 1, "FAILED": 1}, (1, 1), 0),
+        ("bob", {"ACTIVE": 1, "FAILED": 1}, (1, 0), 1),
+    ):
+        shown = ask(who, "/v1/overview").get_json()
+        assert {status: count for status, count in shown["tasks"].items() if count} == tasks, who
+        assert shown["open"]["SUSPENDED"] == (0 if who == "bob" else 1)
+        last = shown["hours"][-1]
+        assert (last["failed"], last["others"]) == hour
+        assert len(shown["hours"]) == 12
+        assert shown["dueSoon"] == due
+    assert ask("viewer", "/v1/overview?owner=bob").get_json()["tasks"]["FAILED"] == 1
+    assert ask("bob", "/v1/overview?owner=ada").status_code == 403
+    assert ask("worker", "/v1/overview").status_code == 403
+
+
+def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
+    """Counts are kept for ten seconds of real time, for each owner apart, and cost 34 reads where there is little."""
+    counts, now = Counts(), [0.0]
+    store = CountingStore(sim.app.container.store, counts)
+    overview = Overview(store, sim.app.container.clock, lambda: now[0])
+    for _ in range(5):
+        overview.count("ada")
+    assert counts.reads == 34
+    overview.count(None)
+    assert counts.reads == 68
+    now[0] = 9.9
+    overview.count("ada")
+    assert counts.reads == 68
+    now[0] = 10.0
+    overview.count("ada")
+    assert counts.reads == 102
+
+
+def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """For forms: admins and viewers see all, users those that they may name; a worker's key sees none."""
+    names = {who: [one["name"] for one in ask(who, "/v1/handlers").get_json()["handlers"]] for who in ("admin", "ada")}
+    assert names["admin"] == ["fail", "report", "secret-maintenance", "wait"]
+    assert names["ada"] == ["fail", "report", "wait"]
+    assert "secret-maintenance" not in ask("bob", "/v1/handlers").text
+    assert "secret-maintenance" in ask("viewer", "/v1/handlers").text
+    (report,) = [one for one in ask("ada", "/v1/handlers").get_json()["handlers"] if one["name"] == "report"]
+    assert report["description"] == "Write a report."
+    assert report["payloadSchema"]["required"] == ["about"]
+    assert report["payloadSchema"]["properties"]["pages"]["default"] == 1
+    assert ask("worker", "/v1/handlers").status_code == 403

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
+    from cloudsched.domain.documents.responses import DeliveryReport
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.execution.attempts import DeliveryResult
@@ -338,6 +339,12 @@ class App(ReplaceableParts):
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
         return load_execution(self.container.engine, self.get(task_id), execution_id)
+
+    def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
+        """Return how far the deliveries of an execution have come, by channel. Raises NotFound."""
+        from cloudsched.engine.delivery.report import report_deliveries  # noqa: PLC0415 - imported only when used
+
+        return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 
     def send_event(
         self,

@@ -15,6 +15,7 @@ from cloudsched.client.problems import error_from_problem
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView
 from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
@@ -206,6 +207,13 @@ class TaskOperations:
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
         response = yield ApiRequest("GET", path)
         return response.read("an execution", Execution.model_validate)
+
+    @operation
+    def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
+        """Return how far the deliveries of an execution have come, by channel; see ``docs/delivery.md``."""
+        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
+        response = yield ApiRequest("GET", path)
+        return response.read_list("deliveries", DeliveryReport.model_validate)
 
     @listing
     def inbox(self, owner: str) -> Listing[Message]:

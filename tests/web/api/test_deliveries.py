@@ -115,3 +115,26 @@ def test_users_do_not_use_the_operators_channels(roles: RoleHarness) -> None:
     refused = roles.ask("ada", "POST", "/v1/tasks", body(**fields))
     assert (refused.status_code, refused.get_json()["field"]) == (400, "deliveryChannels")
     assert roles.ask("admin", "POST", "/v1/tasks", body(**fields)).status_code == 201
+
+
+def list_deliveries(roles: RoleHarness, task: Task, name: str = "ada") -> Any:  # noqa: ANN401 - JSON
+    (execution,) = roles.sim.executions(task.id)
+    return roles.ask(name, "GET", f"/v1/tasks/{task.id}/executions/{execution.id}/deliveries").get_json()
+
+
+def test_an_execution_says_how_far_its_deliveries_have_come(roles: RoleHarness) -> None:
+    """From the first try to the answer of the other side; nobody else sees it."""
+    task, delivery = make_delivery(roles)
+    (waiting,) = list_deliveries(roles, task)["deliveries"]
+    assert waiting.items() >= {"channel": "EMAIL", "status": "RETRYING", "attempts": 1}.items()
+    assert "lets it fail" in waiting["reason"]
+    roles.sim.channel("EMAIL").is_down = False
+    roles.sim.advance(HOUR)
+    (sent,) = list_deliveries(roles, task)["deliveries"]
+    assert delivery.delivery is not None
+    assert sent["messageId"] == delivery.delivery.message_id
+    assert {"channel": "EMAIL", "status": "SENT", "attempts": 2}.items() <= sent.items()
+    assert sent["sentAt"] > "2027-01-01T09:01:00Z"
+    assert list_deliveries(roles, task, "eve")["status"] == 404
+    missing = roles.ask("ada", "GET", f"/v1/tasks/{task.id}/executions/20260101T090000Z/deliveries")
+    assert missing.status_code == 404

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.execution import Execution, Message, ProgressNote
 from cloudsched.domain.recurrence.schedule import Schedule
 
@@ -63,6 +64,27 @@ class ExecutionPage(Page):
     """Some of a list of executions."""
 
     executions: tuple[Execution, ...]
+
+
+class DeliveryReport(ApiResponse):
+    """How far the result of an execution has come by one channel."""
+
+    channel: str
+    status: DeliveryStatus
+    attempts: int = Field(ge=0)
+    """How often it has been tried to the end."""
+    sent_at: AwareDatetime | None = None
+    """When the other side took it."""
+    message_id: str | None = None
+    """The id under which the other side knows it."""
+    reason: str | None = None
+    """Why it was not sent, or not yet."""
+
+
+class Deliveries(ApiResponse):
+    """The deliveries of an execution."""
+
+    deliveries: tuple[DeliveryReport, ...]
 
 
 class MessagePage(Page):

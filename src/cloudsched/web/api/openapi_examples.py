@@ -334,6 +334,17 @@ _RESPONSES: Final[dict[str, Json]] = {
         "renewedAt": "2027-01-04T08:01:00Z",
         "isCancelled": False,
     },
+    "Deliveries": {
+        "deliveries": [
+            {
+                "channel": "EMAIL",
+                "status": "SENT",
+                "attempts": 1,
+                "sentAt": "2027-01-04T08:00:03Z",
+                "messageId": "<q0xRk3-EXAMPLE@example.com>",
+            }
+        ]
+    },
     "MessagePage": {"messages": [_MESSAGE]},
     "Message": {**_MESSAGE, "isRead": True, "readAt": "2027-01-04T08:05:00Z"},
     "UnreadCount": {"unread": 3},

@@ -56,6 +56,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.OverviewCounts, overview_responses.Handlers),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
+    *(responses.Deliveries, responses.DeliveryReport),
     *(responses.Health, responses.Problem),
 )
 

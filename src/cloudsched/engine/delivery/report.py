@@ -1,0 +1,72 @@
+"""How far the deliveries of an execution have come: what their tasks and records say, in the words of people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.delivery import DeliveryStatus
+from cloudsched.domain.documents.responses import DeliveryReport
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.deliveries import delivery_ids
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.delivery import Delivery
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+
+_ENDS: Final = {
+    TaskStatus.COMPLETED: DeliveryStatus.SENT,
+    TaskStatus.FAILED: DeliveryStatus.FAILED,
+    TaskStatus.EXPIRED: DeliveryStatus.EXPIRED,
+    TaskStatus.CANCELLED: DeliveryStatus.SUPPRESSED,
+}
+
+
+def report_deliveries(store: Store, task: Task, execution_id: str) -> list[DeliveryReport]:
+    """Return the deliveries of an execution, by channel.
+
+    Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of each.
+    """
+    found = [each.task for each in store.load_many(delivery_ids(task, execution_id))]
+    made = [(each, each.delivery) for each in found if each.delivery is not None and each.deleted_at is None]
+    made.sort(key=lambda pair: pair[1].channel)
+    return [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
+
+
+def _load_record(store: Store, task: Task) -> Execution | None:
+    execution_id = task.runs[0].execution_id if task.runs else task.last_execution_id
+    return None if execution_id is None else store.load_execution(task.id, execution_id)
+
+
+def _report(task: Task, delivery: Delivery, record: Execution | None) -> DeliveryReport:
+    is_sent = task.status is TaskStatus.COMPLETED
+    return DeliveryReport(
+        channel=delivery.channel,
+        status=delivery.provider_status or _find_status(task, record),
+        attempts=0 if record is None else record.attempt_count,
+        sent_at=record.finished_at if is_sent and record is not None else None,
+        message_id=_read_message_id(record) if is_sent else None,
+        reason=None if is_sent or record is None else _read_reason(record),
+    )
+
+
+def _find_status(task: Task, record: Execution | None) -> DeliveryStatus:
+    if task.status in _ENDS:
+        return _ENDS[task.status]
+    if not task.runs or task.runs[0].started_at is None:
+        return DeliveryStatus.PENDING
+    if task.runs[0].lease is not None:
+        return DeliveryStatus.SENDING
+    is_held = not task.runs[0].attempts or (record is not None and record.message is not None)  # a failure has none
+    return DeliveryStatus.HELD if is_held else DeliveryStatus.RETRYING
+
+
+def _read_message_id(record: Execution | None) -> str | None:
+    content: Any = None if record is None else record.content
+    found = content.get("messageId") if isinstance(content, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _read_reason(record: Execution) -> str | None:
+    return record.message if record.message is not None or record.error is None else record.error.message

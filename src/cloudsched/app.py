@@ -37,7 +37,7 @@ from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
-from cloudsched.runtime.parts import ReplaceableParts
+from cloudsched.runtime.hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,10 +61,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-H = TypeVar("H", bound="OnFailure")
 
 
-class App(ReplaceableParts):
+class App(Hooks):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -178,21 +177,6 @@ class App(ReplaceableParts):
         if self.container.registry.declarations or owners:
             declared = self.declared_tasks()
             declared.apply(declared.compare(list(self.container.registry.declarations.values()), owners))
-
-    def on_failure(self, hook: H) -> H:
-        """Register a function that is called whenever an occurrence of any handler has failed permanently.
-
-        It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
-        that records the failure: at least once, and again if the process dies before the failure is stored. An
-        exception that it raises is logged, and changes nothing.
-        """
-        self.container.registry.failure_hooks.append(hook)
-        return hook
-
-    @property
-    def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
-        """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
-        return self.container.registry.dependency_overrides
 
     def guarded(self, authorize: Callable[[Task], None]) -> App:
         """Return an app of the same parts that calls `authorize` with each task first; see `Scheduler`.

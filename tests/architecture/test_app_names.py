@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cloudsched import App, Settings
 
-REGISTER = {"handler", "scheduled", "on_failure", "dependency_overrides"}
+REGISTER = {"handler", "scheduled", "on_failure", "mail_template", "dependency_overrides"}
 TASKS = {"create", "run_now", "draft", "read_draft", "put", "get", "tasks", "update", "patch", "delete", "upcoming"}
 COMMANDS = {"pause", "resume", "cancel", "trigger", "retry", "backfill", "send_event"}
-RESULTS = {"executions", "find_executions", "execution", "tree", "inbox"}
+RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox"}
 DECLARED = {"declared_tasks", "apply_declarations"}
 RUN = {"deliver", "sweep", "guarded", "override", "close", "container"}
 

@@ -161,6 +161,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
         f"handlers     {', '.join(names) or 'none'} ({loaded.origin})",
         f"API          {stack.url}/v1/tasks (to read: {stack.url}/docs)",
         f"access       {access}",
+        f"outbox       {stack.url}/dev/outbox (mail, pushes and webhooks)",
         f"Cloud Tasks  {tasks} (gRPC and REST)",
         f"clock        {stack.clock.now().isoformat(timespec='seconds')}, {stack.clock.mode}. To move it:",
         f"""             {move} '{{"freeze": true}}'""",

@@ -159,6 +159,17 @@ class Settings:
         "the header by which the mail provider drops repeats, such as `Resend-Idempotency-Key`",
         default=None,
     )
+    fcm_project: str | None = setting(
+        "CLOUDSCHED_FCM_PROJECT",
+        "the Firebase project whose apps get [pushes](delivery.md); without one, there are none",
+        default=None,
+    )
+    fcm_url: str = setting(
+        "CLOUDSCHED_FCM_URL",
+        "where Firebase Cloud Messaging is; `http://` on this machine, for tests",
+        ADDRESS,
+        default="https://fcm.googleapis.com",
+    )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
         "how long from now a task runs if its caller gives no time",

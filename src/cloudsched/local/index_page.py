@@ -10,6 +10,7 @@ _LINKS = (
     ("/docs", "the API, to read"),
     ("/openapi.json", "the API, for programs"),
     ("/v1/tasks", "the tasks"),
+    ("/dev/outbox", "what deliveries send, or would send"),
 )
 
 

@@ -29,6 +29,8 @@ from cloudsched.engine.ports.page_tokens import MAX_PAGE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.index_page import render_index
+from cloudsched.local.outbox import Outbox
+from cloudsched.local.outbox_pages import is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
@@ -103,12 +105,14 @@ def run_stack(
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
         tasks_address: list[str] = []
-        web = parts.enter_context(WebServer(_with_index(wsgi(app), tasks_address), port=port))
+        outbox = Outbox(base, clock, lambda: app.container.registry.mail_template)
+        web = parts.enter_context(WebServer(_with_pages(wsgi(app), tasks_address, outbox), port=port))
         emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
         tasks_address.append(emulator.address)
         settings = dataclasses.replace(
             base,
             executor_url=f"http://{web.address}",
+            public_url=base.public_url or f"http://{web.address}",
             secret=base.secret or secrets.token_urlsafe(32),
             store=choice.kind,
             data=file,
@@ -126,6 +130,7 @@ def run_stack(
                 clock=clock,
             )
         )
+        app.container.replace_channels(outbox)
         _redispatch_active_tasks(app)
         app.apply_declarations()
         web.serve()
@@ -135,13 +140,15 @@ def run_stack(
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
 
 
-def _with_index(application: WSGIApplication, tasks_address: Sequence[str]) -> WSGIApplication:
-    """Return the application with a page at ``/``; the address is known once requests are served."""
+def _with_pages(application: WSGIApplication, tasks_address: Sequence[str], outbox: Outbox) -> WSGIApplication:
+    """Return the application with the local stack's pages; the address is known once requests are served."""
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         if request.path == "/" and request.method in {"GET", "HEAD"}:
             return render_index(request, tasks_address[0])(environ, start_response)
+        if is_outbox_path(request.path):
+            return respond_outbox(request, outbox)(environ, start_response)
         return application(environ, start_response)
 
     return respond

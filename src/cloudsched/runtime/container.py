@@ -201,7 +201,7 @@ class Container:
         """Sends deliveries, by channel; only those that are set up."""
         from cloudsched.runtime.senders import Senders  # noqa: PLC0415 - imported only when used
 
-        return Senders(self.settings)
+        return Senders(self.settings, lambda: self.registry.mail_template)
 
     @lazy_property
     def recipients(self) -> Recipients:
@@ -230,7 +230,7 @@ class Container:
         scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
         jobs = with_person_jobs(scripts, lambda: self._person_data)
         delivered = with_deliveries(
-            jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self.clock
+            jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
         )
         registry = with_calendars(
             delivered,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.engine.ports.sender import Sender, Template
 
 
 class Senders(Mapping[str, "Sender"]):
@@ -23,17 +23,19 @@ class Senders(Mapping[str, "Sender"]):
 
     Args:
         settings: The settings.
-        replacements: Senders to use in place of those, by channel: those of a test, or of the local stack.
+        template: Returns what makes the HTML of mails, if the app has its own.
     """
 
-    def __init__(self, settings: Settings, replacements: Mapping[str, Sender] | None = None) -> None:
+    def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
         self._makers: dict[str, Callable[[], Sender]] = {
             DeliveryChannel.WEBHOOK: partial(_open_webhooks, settings),
             COMPLETION: partial(_open_webhooks, settings),
         }
         if settings.smtp_url:
-            self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings)
-        self._open = dict(replacements or {})
+            self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings, template)
+        if settings.fcm_project:
+            self._makers[DeliveryChannel.MOBILE] = partial(_open_fcm, settings.fcm_project, settings.fcm_url)
+        self._open: dict[str, Sender] = {}
         self._lock = threading.Lock()
 
     def __getitem__(self, channel: str) -> Sender:
@@ -45,20 +47,28 @@ class Senders(Mapping[str, "Sender"]):
 
     def __iter__(self) -> Iterator[str]:
         """Return the channels that are set up."""
-        return iter(self._makers.keys() | self._open.keys())
+        return iter(self._makers)
 
     def __len__(self) -> int:
         """Return how many channels are set up."""
-        return len(self._makers.keys() | self._open.keys())
+        return len(self._makers)
 
 
-def _open_smtp(settings: Settings) -> Sender:
+def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> Sender:
     from cloudsched.adapters.delivery.smtp import SmtpSender, SmtpServer  # noqa: PLC0415 - see the module's docstring
 
     if not settings.mail_from:
         raise Misconfigured("Set CLOUDSCHED_MAIL_FROM to the address that mail is from, such as ada@example.com.")
     server = SmtpServer.from_url(settings.smtp_url or "")
-    return SmtpSender(server, settings.mail_from, idempotency_header=settings.mail_idempotency_header)
+    return SmtpSender(
+        server, settings.mail_from, template=template, idempotency_header=settings.mail_idempotency_header
+    )
+
+
+def _open_fcm(project: str, url: str) -> Sender:
+    from cloudsched.adapters.delivery.fcm import FcmSender  # noqa: PLC0415 - see the module's docstring
+
+    return FcmSender(project, url)
 
 
 def _open_webhooks(settings: Settings) -> Sender:

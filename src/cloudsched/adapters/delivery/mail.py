@@ -24,12 +24,7 @@ from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES
 from cloudsched.errors import DeliveryRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched.engine.ports.sender import Attachment, Message, Recipient
-
-    Template = Callable[[Message], str]
-    """Returns the HTML of a message. It has to escape what it takes from the message."""
+    from cloudsched.engine.ports.sender import Attachment, Message, Recipient, Template
 
 _VERBATIM = frozenset({"list-unsubscribe", "references", "in-reply-to", "message-id"})
 _MAX_SUBJECT = 200

@@ -22,11 +22,11 @@ from cloudsched.adapters.delivery.mail import make_address, write_mail
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from email.headerregistry import Address
     from email.message import EmailMessage
 
-    from cloudsched.adapters.delivery.mail import Template
-    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.sender import Message, Recipient, Template
 
 TIMEOUT_SECONDS = 30.0
 """How long one answer may take."""
@@ -88,7 +88,7 @@ class SmtpSender:
     Args:
         server: Where mail is handed over.
         sender: Whom mail is from: ``ada@example.com`` or ``Ada <ada@example.com>``.
-        template: Makes the HTML of a message; without one, its escaped paragraphs.
+        template: Returns what makes the HTML of a message; without one, it is its escaped paragraphs.
         idempotency_header: The header in which the provider expects an idempotency key, if it knows any.
         tls: Whom to trust; without it, what this machine trusts.
     """
@@ -98,12 +98,12 @@ class SmtpSender:
         server: SmtpServer,
         sender: str,
         *,
-        template: Template | None = None,
+        template: Callable[[], Template | None] = lambda: None,
         idempotency_header: str | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._server = server
-        self._from = _parse_sender(sender)
+        self._from = parse_sender(sender)
         self._template = template
         self._idempotency_header = idempotency_header
         self._tls = tls
@@ -114,7 +114,7 @@ class SmtpSender:
             message,
             recipient,
             self._from,
-            template=self._template,
+            template=self._template(),
             idempotency_header=self._idempotency_header,
         )
         try:
@@ -190,7 +190,8 @@ def _decode(answer: bytes | str) -> str:
     return " ".join(text.split())[:500]
 
 
-def _parse_sender(text: str) -> Address:
+def parse_sender(text: str) -> Address:
+    """Return whom mail is from. Raises Misconfigured."""
     name, bracket, rest = text.rpartition("<")
     address = rest.removesuffix(">") if bracket else text
     try:

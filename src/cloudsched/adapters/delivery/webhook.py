@@ -18,11 +18,11 @@ import hashlib
 import hmac
 import json
 import time
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
+from cloudsched.adapters.delivery.retry_after import parse_retry_after
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ TIMEOUT_SECONDS: Final = 15.0
 """How long a whole request may take, from the lookup of the host's name to the headers of the answer."""
 _SERVICE: Final = "The webhook"
 _GONE: Final = 410
-_LONGEST_WAIT: Final = timedelta(days=1)
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
 
 
@@ -106,7 +105,7 @@ class WebhookSender:
         if status == _GONE:
             raise AddressGone("The webhook answers 410 Gone: it wants no more messages.")
         if not 200 <= status <= 299:  # noqa: PLR2004 - success, RFC 9110
-            raise DeliveryDelayed(_SERVICE, f"it answers {status}", self._parse_retry_after(retry_after))
+            raise DeliveryDelayed(_SERVICE, f"it answers {status}", parse_retry_after(retry_after, self._now()))
         return message.id
 
     def _require_url(self, url: str) -> None:
@@ -119,18 +118,6 @@ class WebhookSender:
             raise DeliveryRefused(f"The webhook's address is not an https URL. {hint}")
         if parts.username is not None or parts.password is not None:
             raise DeliveryRefused(f"The webhook's address contains a user or a password. {hint}")
-
-    def _parse_retry_after(self, text: str | None) -> timedelta | None:
-        """Return how long to wait (RFC 9110 §10.2.3), at most a day; None for what is neither seconds nor a date."""
-        if text is None:
-            return None
-        if text.isascii() and text.isdigit():
-            return min(timedelta(seconds=min(int(text[:9]), 86_400)), _LONGEST_WAIT)
-        try:
-            wait = parsedate_to_datetime(text).astimezone(UTC) - datetime.fromtimestamp(self._now(), UTC)
-        except (ValueError, OverflowError):
-            return None
-        return min(max(wait, timedelta(0)), _LONGEST_WAIT)
 
 
 def write_body(message: Message) -> bytes:

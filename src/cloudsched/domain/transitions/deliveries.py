@@ -35,6 +35,8 @@ _RETRY: Final = RetryPolicy(
     max_retries=9, first_delay=timedelta(seconds=5), base=timedelta(minutes=5), factor=4, cap=timedelta(hours=16)
 )
 """Ten attempts over three days, as the Standard Webhooks specification recommends."""
+_RETRY_MOBILE: Final = _RETRY.model_copy(update={"first_delay": timedelta(seconds=10)})
+"""Firebase Cloud Messaging asks for ten seconds before the first retry."""
 _EXPIRATION: Final = timedelta(days=3)
 """What did not even begin to be sent by then is not news any more."""
 _ATTEMPT: Final = timedelta(minutes=3)
@@ -134,7 +136,7 @@ def _new_delivery(
         category=task.category,
         payload=payload,
         schedule=Schedule.once(now),
-        retry=_RETRY,
+        retry=_RETRY_MOBILE if delivery.channel == DeliveryChannel.MOBILE else _RETRY,
         expiration=_EXPIRATION,
         expected_duration=_ATTEMPT,
         retention=task.retention or retention,

@@ -24,6 +24,7 @@ from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Inv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from random import Random
     from typing import NoReturn
 
     from cloudsched.domain.documents.authority import Authority
@@ -48,6 +49,7 @@ def with_deliveries(
     senders: Callable[[], Mapping[str, Sender]],
     recipients: Callable[[], Recipients],
     batches: Callable[[], DeliveryBatches],
+    random: Random,
     clock: Clock,
 ) -> Registry:
     """Return a registry whose tasks may be deliveries.
@@ -57,11 +59,12 @@ def with_deliveries(
         senders: Returns the sender of each channel that is set up.
         recipients: Returns what knows how people want to be reached.
         batches: Returns what collects deliveries that are held.
+        random: For the jitter of the waits between tries.
         clock: The current time.
     """
     handler = Handler(
         name=DELIVERY_HANDLER,
-        function=_DeliveryHandler(senders, recipients, batches, clock).run,
+        function=_DeliveryHandler(senders, recipients, batches, random, clock).run,
         takes_context=True,
         payload=TypeAdapter(dict[str, Any]),
         retry=None,
@@ -87,8 +90,10 @@ class _DeliveryHandler:
         senders: Callable[[], Mapping[str, Sender]],
         recipients: Callable[[], Recipients],
         batches: Callable[[], DeliveryBatches],
+        random: Random,
         clock: Clock,
     ) -> None:
+        self._random = random
         self._clock = clock
         self._batches = batches
         self._senders = senders
@@ -121,7 +126,7 @@ class _DeliveryHandler:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
             message = replace(message, unsubscribe_url=url)
         if was_planned_for <= delivery.created_at:
-            return self._send(sender, message, task.owner, delivery.channel, found)
+            return self._send(sender, message, task, delivery.channel, found)
         return self._send_batch(sender, message, task, delivery.channel, found)
 
     def _send_batch(
@@ -134,13 +139,13 @@ class _DeliveryHandler:
         if isinstance(claim, Busy):
             return Snooze(claim.until, "Another delivery is sending it with others.")
         merged = self._batches().merge(message, task, claim)
-        outcome = self._send(sender, merged, task.owner, channel, found)
+        outcome = self._send(sender, merged, task, channel, found)
         if claim is not None and isinstance(outcome, Done):
             self._batches().finish(claim)
         return outcome
 
     def _send(
-        self, sender: Sender, message: Message, owner: str, channel: str, recipients: tuple[Recipient, ...]
+        self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]
     ) -> Outcome:
         """Send to each recipient; one that takes it is enough, unless another one may take it later."""
         ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
@@ -148,7 +153,7 @@ class _DeliveryHandler:
             try:
                 ids.append(sender.send(message, each))
             except AddressGone as error:
-                self._recipients().remove(owner, channel, each.address)
+                self._recipients().remove(task.owner, channel, each.address)
                 refusals.append(error)
             except DeliveryRefused as error:
                 refusals.append(error)
@@ -156,12 +161,17 @@ class _DeliveryHandler:
                 delayed.append(error)
         if delayed:
             waits = [each.retry_after for each in delayed if each.retry_after is not None]
-            return Retry(str(delayed[0]), min(max(waits), MAX_WAIT) if waits else None)
+            return Retry(str(delayed[0]), self._wait(task, min(max(waits), MAX_WAIT)) if waits else None)
         if ids:
             return Done({"messageId": ids[0]})
         if refusals and all(isinstance(each, AddressGone) for each in refusals):
             return Cancel(str(refusals[0]))
         return Fail(str(refusals[0]) if refusals else "There is nobody to send it to.")
+
+    def _wait(self, task: Task, asked: timedelta) -> timedelta:
+        """Return the policy's wait, or the longer one that was asked for: a short one would use up the attempts."""
+        failures = max((run.attempt for run in task.runs), default=1)
+        return max(asked, task.retry.delay(failures, self._random))
 
 
 def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:

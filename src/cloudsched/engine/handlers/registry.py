@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.dependencies import Depends
+    from cloudsched.engine.ports.sender import Template
 
     OnFailure = Callable[[Task, Execution], object]
 
@@ -178,6 +179,8 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self._built_in = {CHILDREN: _CHILDREN}
         self.failure_hooks: list[OnFailure] = []
+        self.mail_template: Template | None = None
+        """Makes the HTML of mails; None for the built-in one."""
         """Called when an occurrence of any handler has failed permanently, in this order."""
         self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
         """What is called instead of a factory of dependencies, in tests."""
@@ -270,6 +273,7 @@ class Registry:
         for name in self._handlers.keys() - other._handlers.keys():
             del self._handlers[name]
         self.failure_hooks[:] = other.failure_hooks
+        self.mail_template = other.mail_template
         self.declarations.clear()
         self.declarations.update(other.declarations)
 

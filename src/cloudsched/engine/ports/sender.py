@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
+
+    Template = Callable[["Message"], str]
+    """Returns the HTML of a message as a mail. It has to escape what it takes from the message."""
 
 MAX_ATTACHMENTS_BYTES = 7 * 1024 * 1024
 """How large the attachments of one message may be together. Base64 makes 9.6 MB of them, and most mail servers take

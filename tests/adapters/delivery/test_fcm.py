@@ -1,0 +1,168 @@
+"""Pushes go out as FCM documents it, and its answers are taken as it means them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.adapters.delivery.fcm_server import FcmServer, serve_fcm
+from tests.adapters.delivery.messages import make_message
+
+from cloudsched import App, Settings
+from cloudsched.adapters.delivery.fcm import FcmSender, write_push
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.sender import Recipient
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
+from cloudsched.runtime.senders import Senders
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PHONE, LAPTOP = Recipient(address="phone:1"), Recipient(address="laptop:1")
+
+
+@pytest.fixture
+def fcm() -> Iterator[FcmServer]:
+    with serve_fcm() as server:
+        yield server
+
+
+def send(fcm: FcmServer, recipient: Recipient = PHONE, **changes: Any) -> str:
+    return FcmSender("demo-plants", fcm.url).send(make_message(**changes), recipient)
+
+
+def test_a_push_has_what_the_device_shows_and_what_the_app_needs(fcm: FcmServer) -> None:
+    """And it is known by FCM's name for it. No credentials go to an address of this machine."""
+    assert send(fcm, data={"taskId": "t", "executionId": "e", "content": [1]}) == "projects/demo-plants/messages/0:1"
+    (push,) = fcm.pushed
+    assert push["token"] == PHONE.address
+    assert push["notification"] == {"title": "Water the plants", "body": "All of them.\n\nThe fern twice."}
+    assert push["data"] == {"messageId": "msg_4f9aT1", "kind": "notification", "taskId": "t", "executionId": "e"}
+    assert fcm.credentials == [None]
+
+
+def test_a_repeat_replaces_what_the_device_shows(fcm: FcmServer) -> None:
+    """All tries have one tag, and another message has another, however long its id is."""
+    send(fcm)
+    send(fcm)
+    send(fcm, id="m" * 200)
+    tags = [
+        (
+            each["android"]["notification"]["tag"],
+            each["apns"]["headers"]["apns-collapse-id"],
+            each["webpush"]["notification"]["tag"],
+        )
+        for each in fcm.pushed
+    ]
+    assert tags[0] == tags[1] == ("msg_4f9aT1",) * 3
+    assert tags[2] != tags[0]
+    assert all(len(each) <= 64 for each in tags[2])
+
+
+@pytest.mark.parametrize("text", ["ä" * 5_000, "\n" * 5_000, '"' * 5_000, "🪴" * 5_000, "\x07" * 5_000])
+def test_a_long_text_is_shortened_to_what_fcm_takes(fcm: FcmServer, text: str) -> None:
+    """Instead of being refused."""
+    send(fcm, title=text[:500], body=text, data={"taskId": "t" * 200, "executionId": "e"})
+    assert len(fcm.pushed) == 1
+
+
+@pytest.mark.parametrize("code", ["UNREGISTERED", "bad"])
+def test_a_device_that_is_gone_gets_nothing_more(fcm: FcmServer, code: str) -> None:
+    """Its token is unregistered, or no token at all."""
+    if code == "bad":
+        fcm.bad_tokens.add("phone:1")
+    else:
+        fcm.errors["phone:1"] = code
+    with pytest.raises(AddressGone):
+        send(fcm)
+
+
+@pytest.mark.parametrize("code", ["SENDER_ID_MISMATCH", "INVALID_ARGUMENT"])
+def test_a_push_that_is_refused_does_not_end_the_device(fcm: FcmServer, code: str) -> None:
+    """The push, or the setting of the project, may be at fault."""
+    fcm.errors["phone:1"] = code
+    with pytest.raises(DeliveryRefused, match=code) as caught:
+        send(fcm)
+    assert not isinstance(caught.value, AddressGone)
+
+
+@pytest.mark.parametrize(
+    ("code", "header", "wait"),
+    [
+        ("QUOTA_EXCEEDED", "120", timedelta(minutes=2)),
+        ("QUOTA_EXCEEDED", None, timedelta(minutes=1)),
+        ("UNAVAILABLE", "30", timedelta(seconds=30)),
+        ("UNAVAILABLE", None, None),
+        ("INTERNAL", "never", None),
+        ("THIRD_PARTY_AUTH_ERROR", None, None),
+    ],
+)
+def test_what_may_pass_is_tried_later(fcm: FcmServer, code: str, header: str | None, wait: timedelta | None) -> None:
+    """Not before the time for which FCM asks."""
+    fcm.errors["phone:1"] = code
+    fcm.headers = {} if header is None else {"Retry-After": header}
+    with pytest.raises(DeliveryDelayed, match=code) as caught:
+        send(fcm)
+    assert caught.value.retry_after == wait
+
+
+@pytest.mark.parametrize("raw", [(502, "<html>"), (404, "Not Found"), (500, "[1]"), (503, '{"error": "x"}'), (302, "")])
+def test_what_a_proxy_answers_is_tried_later(fcm: FcmServer, raw: tuple[int, str]) -> None:
+    """A 404 without FCM's own words does not end a device."""
+    fcm.raw = raw
+    with pytest.raises(DeliveryDelayed):
+        send(fcm)
+
+
+def test_a_server_that_is_not_there_is_tried_later() -> None:
+    """Nothing listens there."""
+    with pytest.raises(DeliveryDelayed, match="did not answer"):
+        FcmSender("demo-plants", "http://127.0.0.1:9").send(make_message(), PHONE)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://fcm.example.com", "ftp://127.0.0.1", "fcm.googleapis.com", "http://127.0.0.1.evil.example"]
+)
+def test_credentials_are_not_sent_in_the_open(url: str) -> None:
+    """Only an address of this machine may do without TLS."""
+    with pytest.raises(Misconfigured, match="https://"):
+        FcmSender("demo-plants", url)
+
+
+def test_all_tries_have_one_body() -> None:
+    """So that the repeat of a lost answer is the same push."""
+    assert write_push(make_message(), "phone:1") == write_push(make_message(), "phone:1")
+
+
+def test_devices_that_are_gone_are_removed_and_others_get_the_push(fcm: FcmServer) -> None:
+    """From the task to the device, through FCM's own protocol; one device that takes it is enough."""
+    app = App(Settings())
+    app.handler("say")(lambda: "Water the plants")
+    fcm.errors["phone:1"] = "UNREGISTERED"
+    devices = [{"token": "phone:1"}, {"token": "laptop:1"}]
+    with Simulation(app) as sim:
+        app.container.replace_channels(Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
+        app.container.people.put("ada", PersonSpec.model_validate({"devices": devices}), may_verify=True)
+        app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
+        sim.advance(timedelta(minutes=1))
+        (push,) = fcm.pushed
+        assert (push["token"], push["notification"]["title"]) == ("laptop:1", "Plants")
+        assert [each.token for each in app.container.people.get("ada").devices] == ["laptop:1"]
+
+
+def test_a_short_wait_that_is_asked_for_does_not_use_up_the_attempts(fcm: FcmServer) -> None:
+    """``Retry-After`` can only lengthen the waits: else a server that says 1 would end ten attempts in seconds."""
+    app = App(Settings())
+    app.handler("say")(lambda: "Water the plants")
+    fcm.errors["phone:1"], fcm.headers = "UNAVAILABLE", {"Retry-After": "1"}
+    with Simulation(app) as sim:
+        app.container.replace_channels(Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
+        app.container.people.put("ada", PersonSpec.model_validate({"devices": [{"token": "phone:1"}]}), may_verify=True)
+        app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
+        sim.advance(timedelta(hours=12))
+        fcm.errors.clear()
+        sim.advance(timedelta(days=1))
+        assert len(fcm.pushed) == 1
+        assert len(fcm.credentials) <= 8

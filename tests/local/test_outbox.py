@@ -1,0 +1,145 @@
+"""The local stack keeps what it would send, and shows it without letting a mail do anything."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from email import message_from_bytes
+from email.policy import default
+from typing import Any
+
+import pytest
+import requests
+from tests.adapters.delivery.mail_server import serve_mail
+from tests.adapters.delivery.messages import ADA, make_message
+from tests.harness import wait_until
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import App, Settings
+from cloudsched.adapters.clocks import SystemClock
+from cloudsched.engine.ports.sender import Recipient
+from cloudsched.errors import DeliveryRefused
+from cloudsched.local.outbox import MAX_KEPT, Outbox
+from cloudsched.local.outbox_pages import respond_outbox
+from cloudsched.local.stack import run_stack
+
+DEVICE = "phone:1"
+EVIL = '<script>alert(1)</script><img src="https://evil.example/x.png">'
+
+
+def open_outbox(**settings: Any) -> tuple[Outbox, Client]:
+    outbox = Outbox(Settings(**settings), SystemClock(), lambda: None)
+
+    @Request.application
+    def answer(request: Request) -> Response:
+        return respond_outbox(request, outbox)
+
+    return outbox, Client(answer)
+
+
+def test_a_task_reaches_the_outbox_of_the_local_stack(app: App) -> None:
+    """The mail is there as it would be sent, and nothing was sent."""
+    app.handler("say")(lambda: "Water the plants")
+    with run_stack(app, base=Settings(default_lead=timedelta(0)), store="sqlite") as stack:
+        ada = {"email": {"address": "ada@example.com", "verified": True}}
+        requests.put(f"{stack.url}/v1/people/ada", json=ada, timeout=10).raise_for_status()
+        task = {"owner": "ada", "title": "Plänts", "handler": "say", "deliveryChannels": ["EMAIL"]}
+        requests.post(f"{stack.url}/v1/tasks", json=task, timeout=10).raise_for_status()
+
+        def read() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = requests.get(f"{stack.url}/dev/outbox.json", timeout=10).json()["messages"]
+            return found
+
+        wait_until(read, "the mail is there")
+        (mail,) = read()
+        assert (mail["channel"], mail["to"], mail["subject"], mail["isSent"]) == (
+            "EMAIL",
+            "ada@example.com",
+            "Plänts",
+            False,
+        )
+        assert "Water the plants" in mail["text"]
+
+
+def test_a_mail_is_shown_in_a_frame_that_loads_and_runs_nothing() -> None:
+    """Its HTML is nowhere but in that frame; its source and its file are there, too."""
+    outbox, client = open_outbox()
+    outbox._template = lambda: lambda _message: EVIL  # noqa: SLF001 - as an app's own template might be
+    outbox["EMAIL"].send(make_message(title=EVIL, body=EVIL), ADA)
+    for path in ("/dev/outbox", "/dev/outbox/1"):
+        page = client.get(path)
+        assert page.status_code == 200
+        assert "<script" not in page.text
+        assert "<img" not in page.text
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert '<iframe sandbox=""' in page.text
+    frame = client.get("/dev/outbox/1.html")
+    assert frame.text.strip() == EVIL
+    policy = frame.headers["Content-Security-Policy"].split("; ")
+    assert {"sandbox", "default-src 'none'", "img-src data:"} <= set(policy)
+    file = client.get("/dev/outbox/1.eml")
+    assert message_from_bytes(file.data, policy=default)["To"].addresses[0].addr_spec == "ada@example.com"
+    assert "attachment" in file.headers["Content-Disposition"]
+
+
+def test_pushes_and_webhooks_are_shown_as_json() -> None:
+    """As the other side would get them."""
+    outbox, client = open_outbox()
+    outbox["MOBILE"].send(make_message(), Recipient(address=DEVICE))
+    outbox["WEBHOOK"].send(make_message(), Recipient(address="https://example.com/hook", secrets=("whsec_x",)))
+    webhook, push = client.get("/dev/outbox.json").get_json()["messages"]
+    assert push["content"]["message"]["token"] == DEVICE
+    assert webhook["content"]["data"]["title"] == "Water the plants"
+    assert "whsec_x" not in client.get("/dev/outbox.json").text
+    assert client.get("/dev/outbox/1").status_code == client.get("/dev/outbox/2").status_code == 200
+    assert client.get("/dev/outbox/1.eml").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example:8080"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Host": "localhost.evil.example"},
+    ],
+)
+@pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
+def test_pages_of_other_places_read_nothing(headers: dict[str, str], path: str) -> None:
+    """Neither by their origin nor by a name that leads to this machine: links and codes are in mails."""
+    outbox, client = open_outbox()
+    outbox["EMAIL"].send(make_message(body="code 123456"), ADA)
+    refused = client.get(f"/dev/outbox{path}", headers=headers)
+    assert refused.status_code == 403
+    assert "123456" not in refused.text
+
+
+@pytest.mark.parametrize("path", ["/2", "/x", "/1.exe", "/²", "/1/../2", "/" + "9" * 5000])
+def test_what_is_not_there_is_not_found(path: str) -> None:
+    """Whatever is asked for."""
+    outbox, client = open_outbox()
+    outbox["EMAIL"].send(make_message(), ADA)
+    assert client.get(f"/dev/outbox{path}").status_code == 404
+    assert client.post("/dev/outbox").status_code == 405
+
+
+def test_with_a_mail_server_it_sends_for_real() -> None:
+    """And shows what was sent."""
+    with serve_mail() as server:
+        outbox, client = open_outbox(smtp_url=f"smtp://127.0.0.1:{server.port}", mail_from="cloudsched@example.com")
+        outbox["EMAIL"].send(make_message(), ADA)
+        (mail,) = server.mails
+    (kept,) = client.get("/dev/outbox.json").get_json()["messages"]
+    assert kept["isSent"] is True
+    assert kept["messageId"] == mail["Message-ID"]
+
+
+def test_what_is_refused_is_not_kept_and_old_mails_make_room() -> None:
+    """The outbox is a window, not a store."""
+    outbox, _ = open_outbox()
+    with pytest.raises(DeliveryRefused):
+        outbox["EMAIL"].send(make_message(), Recipient(address="not an address"))
+    for number in range(MAX_KEPT + 1):
+        outbox["OPERATOR"].send(make_message(title=str(number)), Recipient(address=""))
+    assert len(outbox.messages) == MAX_KEPT
+    assert outbox.messages[0].content == {"title": str(MAX_KEPT), "body": "All of them.\n\nThe fern twice."}

@@ -23,7 +23,11 @@ FOR_WORKERS = re.compile(
 )
 FOR_DEVELOPMENT = re.compile(r"cli/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 EXTRA_ADAPTERS = {"adapters/quickjs/child": "sandbox", "adapters/opentelemetry": "telemetry"}
-GUARDED = {("adapters/calendar_sources", "holidays"), ("cli/log_output", "rich")}
+GUARDED = {
+    ("adapters/delivery/apprise", "apprise"),
+    ("adapters/calendar_sources", "holidays"),
+    ("cli/log_output", "rich"),
+}
 """Imports that may fail."""
 IMPORTED_ELSEWHERE = {
     "functions-framework": "functions/main.py",

@@ -22,6 +22,7 @@ from cloudsched.errors import DeliveryRefused
 from cloudsched.local.outbox import MAX_KEPT, Outbox
 from cloudsched.local.outbox_pages import respond_outbox
 from cloudsched.local.stack import run_stack
+from cloudsched.runtime.senders import Senders
 
 DEVICE = "phone:1"
 EVIL = '<script>alert(1)</script><img src="https://evil.example/x.png">'
@@ -126,7 +127,12 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
 def test_with_a_mail_server_it_sends_for_real() -> None:
     """And shows what was sent."""
     with serve_mail() as server:
-        outbox, client = open_outbox(smtp_url=f"smtp://127.0.0.1:{server.port}", mail_from="cloudsched@example.com")
+        settings: dict[str, Any] = {
+            "smtp_url": f"smtp://127.0.0.1:{server.port}",
+            "mail_from": "cloudsched@example.com",
+        }
+        outbox, client = open_outbox(**settings)
+        outbox.pass_on(Senders(Settings(**settings)))
         outbox["EMAIL"].send(make_message(), ADA)
         (mail,) = server.mails
     (kept,) = client.get("/dev/outbox.json").get_json()["messages"]

@@ -21,6 +21,7 @@ from cloudsched.config.variables import (
     SECONDS,
     SWITCH,
     TIME_OF_DAY,
+    WORDS,
     choice_of,
     read_settings,
     setting,
@@ -169,6 +170,14 @@ class Settings:
         "where Firebase Cloud Messaging is; `http://` on this machine, for tests",
         ADDRESS,
         default="https://fcm.googleapis.com",
+    )
+    apprise_urls: tuple[str, ...] = setting(
+        "CLOUDSCHED_APPRISE_URLS",
+        "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
+        "`cloudsched[apprise]`",
+        WORDS,
+        default=(),
+        is_secret=True,
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",

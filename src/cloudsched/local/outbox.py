@@ -19,7 +19,6 @@ from cloudsched.adapters.delivery.smtp import parse_sender
 from cloudsched.adapters.delivery.webhook import write_body
 from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.task import DeliveryChannel
-from cloudsched.runtime.senders import Senders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +62,7 @@ class Outbox(Mapping[str, "Sender"]):
     """The senders of all channels; each keeps what it is given.
 
     Args:
-        settings: Whom mail is from, and what is set up to be really sent.
+        settings: Whom mail is from.
         clock: The stack's clock.
         template: Returns what makes the HTML of mails, if the app has its own.
     """
@@ -72,7 +71,7 @@ class Outbox(Mapping[str, "Sender"]):
         self._settings = settings
         self._clock = clock
         self._template = template
-        self._real = Senders(settings, template=template) if settings.smtp_url else {}
+        self._real: Mapping[str, Sender] = {}
         self._lock = threading.Lock()
         self._kept: deque[SentMessage] = deque(maxlen=MAX_KEPT)
         self._count = 0
@@ -100,6 +99,10 @@ class Outbox(Mapping[str, "Sender"]):
     def find(self, number: int) -> SentMessage | None:
         """Return a message by its number; None if it is not there any more."""
         return next((each for each in self.messages if each.number == number), None)
+
+    def pass_on(self, senders: Mapping[str, Sender]) -> None:
+        """Also send by these from now on: what is refused or fails there is not kept."""
+        self._real = senders
 
     def _send(self, channel: str, message: Message, recipient: Recipient) -> str:
         mail, content = None, None

@@ -130,6 +130,8 @@ def run_stack(
                 clock=clock,
             )
         )
+        if settings.smtp_url:
+            outbox.pass_on(app.container.senders)
         app.container.replace_channels(outbox)
         _redispatch_active_tasks(app)
         app.apply_declarations()

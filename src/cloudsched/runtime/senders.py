@@ -35,6 +35,8 @@ class Senders(Mapping[str, "Sender"]):
             self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings, template)
         if settings.fcm_project:
             self._makers[DeliveryChannel.MOBILE] = partial(_open_fcm, settings.fcm_project, settings.fcm_url)
+        if settings.apprise_urls:
+            self._makers[DeliveryChannel.OPERATOR] = partial(_open_apprise, settings.apprise_urls)
         self._open: dict[str, Sender] = {}
         self._lock = threading.Lock()
 
@@ -69,6 +71,12 @@ def _open_fcm(project: str, url: str) -> Sender:
     from cloudsched.adapters.delivery.fcm import FcmSender  # noqa: PLC0415 - see the module's docstring
 
     return FcmSender(project, url)
+
+
+def _open_apprise(urls: tuple[str, ...]) -> Sender:
+    from cloudsched.adapters.delivery.apprise import AppriseSender  # noqa: PLC0415 - see the module's docstring
+
+    return AppriseSender(urls)
 
 
 def _open_webhooks(settings: Settings) -> Sender:

@@ -118,10 +118,10 @@ class SimulatedRecipients:
             self._channels[channel].owners.update({each.address: owner for each in found})
         return found
 
-    def callback(self, owner: str, url: str) -> Recipient:
+    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a completion callback."""
         self._channels[COMPLETION].owners[url] = owner
-        return self._people.callback(owner, url)
+        return self._people.callback(owner, url, is_users=is_users)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category."""

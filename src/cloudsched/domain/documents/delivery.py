@@ -8,6 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import StringConstraints
 
 from cloudsched.domain.documents.document import Instant, WireModel
 
@@ -39,6 +42,17 @@ class DeliveryStatus(StrEnum):
     COMPLAINED = "COMPLAINED"
 
 
+CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}$")]
+
+
+class OnCompletion(WireModel):
+    """Who is told that an execution of a task has ended."""
+
+    webhook: CallbackUrl
+    """Where a webhook is posted to, signed with the owner's webhook secret. Users may name only addresses at the host
+    of their own webhook."""
+
+
 class Delivery(WireModel):
     """Which execution's result a task carries, and how."""
 
@@ -59,6 +73,8 @@ class Delivery(WireModel):
     """The ids of the execution's other deliveries."""
     url: str | None = None
     """Where a completion callback goes."""
+    is_users_url: bool = False
+    """Whether a user may have named that URL, who may name only endpoints of their own."""
     provider_status: DeliveryStatus | None = None
     """What the provider has reported since it was sent."""
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.labels import Labels
@@ -127,6 +127,8 @@ class TaskSpec(WireModel):
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The title of what is delivered; the task's title if None."""
+    on_completion: OnCompletion | None = None
+    """Who is told when an execution has succeeded, failed for good or been cancelled by its handler."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     source: Source | None = None

@@ -1,7 +1,8 @@
 """Which deliveries a success creates. That follows from the task and its result alone, so nothing more is read.
 
 There is one for each channel that the task names, besides its owner's inbox, which has everything. What a handler
-notified is one message; without notices it is the result.
+notified is one message; without notices it is the result. The callback of a task (`on_completion`) is one more, and
+also reports an execution that has failed or was cancelled.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery import DELIVERY_HANDLER, Delivery, derive_delivery_id
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER, Delivery, derive_delivery_id
+from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import json_size, truncate
-from cloudsched.domain.documents.outcome import Done
+from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import DeliveryChannel, Parent
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.execution import ExecutionStatus, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 
@@ -48,57 +51,70 @@ def plan_deliveries(
     run: Run,
     report: AttemptReport,
     now: datetime,
+    *,
+    status: ExecutionStatus | None,
     make_name: Callable[[str], str],
     retention: timedelta | None,
 ) -> tuple[Task, ...]:
-    """Return the deliveries of an attempt that is about to succeed; none if it does not.
+    """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
 
     Args:
         task: The task.
         run: The run.
         report: How its attempt ended.
         now: When.
+        status: The final status of its execution; None if it goes on.
         make_name: Returns a name that nobody can guess, the same for the same text.
         retention: How long an ended delivery is kept, if the task does not say how long it is kept itself.
     """
-    channels = [each for each in dict.fromkeys(task.delivery_channels) if each is not DeliveryChannel.WEB]
-    if not channels or not isinstance(report.outcome, Done):
+    is_success = isinstance(report.outcome, Done)
+    named = [each for each in dict.fromkeys(task.delivery_channels) if each is not DeliveryChannel.WEB]
+    channels: list[str] = list(named) if is_success else []
+    callback = task.on_completion if status is not None else None
+    if not channels and callback is None:
         return ()
-    payload = _build_payload(task, run, report, report.outcome.content)
     ids = {each: _derive_id(task, run, each) for each in channels}
-    return tuple(
-        _new_delivery(
-            task,
-            delivery_id,
-            Delivery(
-                channel=channel,
-                task_id=task.id,
-                execution_id=run.execution_id,
-                category=task.category,
-                created_at=now,
-                message_id=make_name(f"message {delivery_id}"),
-                thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
-                siblings=tuple(each for each in ids.values() if each != delivery_id),
-            ),
-            payload,
-            retention,
-            now,
+
+    def describe(channel: str, delivery_id: str) -> Delivery:
+        return Delivery(
+            channel=channel,
+            task_id=task.id,
+            execution_id=run.execution_id,
+            category=task.category,
+            created_at=now,
+            message_id=make_name(f"message {delivery_id}"),
+            thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
+            siblings=() if channel == COMPLETION else tuple(each for each in ids.values() if each != delivery_id),
         )
-        for channel, delivery_id in ids.items()
-    )
+
+    made: list[Task] = []
+    if channels:
+        payload = _build_payload(task, run, report)
+        for channel, delivery_id in ids.items():
+            made.append(_new_delivery(task, delivery_id, describe(channel, delivery_id), payload, retention, now))
+    if callback is not None and status is not None:
+        delivery_id = _derive_id(task, run, COMPLETION)
+        is_users = task.defined_by is Authority.USERS
+        delivery = describe(COMPLETION, delivery_id).model_copy(
+            update={"url": callback.webhook, "is_users_url": is_users}
+        )
+        payload = _build_callback_payload(task, run, report, status)
+        made.append(_new_delivery(task, delivery_id, delivery, payload, retention, now))
+    return tuple(made)
 
 
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
     """Return the ids of all deliveries that an execution of the task can have."""
-    channels = [each for each in DeliveryChannel if each is not DeliveryChannel.WEB]
+    channels = [*(each for each in DeliveryChannel if each is not DeliveryChannel.WEB), COMPLETION]
     return [derive_delivery_id(task.id, task.created_at, execution_id, each, task.owner) for each in channels]
 
 
-def _derive_id(task: Task, run: Run, channel: DeliveryChannel) -> str:
+def _derive_id(task: Task, run: Run, channel: str) -> str:
     return derive_delivery_id(task.id, task.created_at, run.execution_id, channel, task.owner)
 
 
-def _build_payload(task: Task, run: Run, report: AttemptReport, content: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+def _build_payload(task: Task, run: Run, report: AttemptReport) -> dict[str, Any]:
+    content = report.outcome.content if isinstance(report.outcome, Done) else None
     first, *others = report.notices or (None,)
     title = task.delivery_title or task.title
     data: dict[str, Any] = {"taskId": task.id, "executionId": run.execution_id, "content": content}
@@ -110,6 +126,18 @@ def _build_payload(task: Task, run: Run, report: AttemptReport, content: Any) ->
     else:
         title, text = first.title, "\n\n".join([first.body, *(_format_notice(each) for each in others)])
     return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
+
+
+def _build_callback_payload(task: Task, run: Run, report: AttemptReport, status: ExecutionStatus) -> dict[str, Any]:
+    """Return what a program is told: `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
+    payload = _build_payload(task, run, report)
+    data = {**payload["data"], "status": status}
+    if isinstance(report.outcome, Retry | Fail | Cancel):
+        reason = report.outcome.reason
+        error = report.error or ExecutionError(type=type(report.outcome).__name__, message=reason)
+        data["error"] = {"type": error.type, "message": truncate(error.message, MAX_BODY)}
+        payload["body"] = data["error"]["message"]
+    return {**payload, "data": data, "kind": f"execution.{status.lower()}"}
 
 
 def _format_notice(notice: InboxMessage) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
-from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.engine.handlers.registry import Handler, Registry
@@ -24,6 +24,7 @@ from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Inv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
     from random import Random
     from typing import NoReturn
 
@@ -109,13 +110,7 @@ class _DeliveryHandler:
             return Fail(f"{delivery.channel} is not set up here; see docs/delivery.md.")
         run = task.find_run(context.execution_id)
         was_planned_for = delivery.created_at if run is None else run.due_at
-        found = self._recipients().find(
-            task.owner,
-            delivery.channel,
-            delivery.category,
-            self._clock.now(),
-            was_planned_for if was_planned_for > delivery.created_at else None,
-        )
+        found = self._find(task, delivery, was_planned_for if was_planned_for > delivery.created_at else None)
         message = _to_message(delivery, payload)
         if isinstance(found, Hold):
             self._batches().add(task, message, found.until)
@@ -128,6 +123,14 @@ class _DeliveryHandler:
         if was_planned_for <= delivery.created_at:
             return self._send(sender, message, task, delivery.channel, found)
         return self._send_batch(sender, message, task, delivery.channel, found)
+
+    def _find(
+        self, task: Task, delivery: Delivery, held_until: datetime | None
+    ) -> tuple[Recipient, ...] | Hold | Suppress:
+        if delivery.channel == COMPLETION:
+            return self._recipients().callback(task.owner, delivery.url or "", is_users=delivery.is_users_url)
+        now = self._clock.now()
+        return self._recipients().find(task.owner, delivery.channel, delivery.category, now, held_until)
 
     def _send_batch(
         self, sender: Sender, message: Message, task: Task, channel: str, found: tuple[Recipient, ...]
@@ -182,5 +185,6 @@ def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:
         title=str(payload.get("title", "")),
         body=str(payload.get("body", "")),
         created_at=delivery.created_at,
+        kind=str(payload.get("kind", "notification")),
         data=data if isinstance(data, dict) else {},
     )

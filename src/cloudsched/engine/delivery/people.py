@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.person import EmailContact, Person
@@ -62,9 +63,14 @@ class PeopleRecipients:
             return (Recipient(address=person.webhook.url, secrets=self._secrets.current(person.owner)),)
         return (Recipient(address=person.verified_address or "", name=person.name),)
 
-    def callback(self, owner: str, url: str) -> Recipient:
+    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
-        return Recipient(address=url, secrets=self._secrets.current(owner))
+        if is_users:
+            stored = self._records.load(Person, owner)
+            own = None if stored is None else stored.record.webhook
+            if own is None or _read_origin(own.url) != _read_origin(url):
+                return Suppress("The URL of onCompletion is not at the host of the person's own webhook.")
+        return (Recipient(address=url, secrets=self._secrets.current(owner)),)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category; the headers of mails take HTTPS only."""
@@ -86,6 +92,14 @@ class PeopleRecipients:
                 self._records.write(changed, stored.version)
 
         retry_conflicts(owner, write)
+
+
+def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return None
 
 
 def _without_address(person: Person, channel: str, address: str) -> Person:

@@ -14,10 +14,11 @@ from cloudsched.domain.transitions.deliveries import plan_deliveries
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.delivery import Delivery
-    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.ports.store import Store
@@ -41,14 +42,25 @@ class DeliveryPlanner:
         self._retention = retention
 
     def plan(
-        self, task: Task, run: Run, report: AttemptReport, now: datetime, *, is_repeat: bool
+        self,
+        task: Task,
+        run: Run,
+        report: AttemptReport,
+        now: datetime,
+        *,
+        records: Sequence[Execution] = (),
+        is_repeat: bool,
     ) -> tuple[TaskWrite, ...]:
         """Return the deliveries to create with the end of an attempt.
 
         At first each is taken to be new, so that nothing is read. If a commit has conflicted (`is_repeat`), those that
-        exist are left alone: an execution that is run again, by a backfill say, is not delivered again.
+        exist are left alone: an execution that is run again, by a backfill say, is not delivered again. `records` are
+        those of the commit: whether the execution ends with it.
         """
-        planned = plan_deliveries(task, run, report, now, self._make_name, self._retention)
+        ends = (each.status for each in records if each.id == run.execution_id and each.status.is_final)
+        planned = plan_deliveries(
+            task, run, report, now, status=next(ends, None), make_name=self._make_name, retention=self._retention
+        )
         if planned and is_repeat:
             existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
             planned = tuple(each for each in planned if each.id not in existing)

@@ -157,7 +157,8 @@ class ClaimedRun:
                 transition, writes = follow_ups.apply(transition, run, now)
             delivered = None
             if deliveries is not None and run is not None:
-                writes += deliveries.plan(task, run, report, now, is_repeat=has_conflicted)
+                records = transition.executions
+                writes += deliveries.plan(task, run, report, now, records=records, is_repeat=has_conflicted)
                 delivered = deliveries.mark(task, report, is_repeat=has_conflicted)
             lock, self.granted = self._engine.locks.release(task.id, self._run, self._engine.now())
             return Decision(transition, lock, writes, delivered)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cloudsched.domain.documents.children import Child, OnChildFailure
+    from cloudsched.domain.documents.delivery import OnCompletion
     from cloudsched.domain.documents.lock_scope import LockScope
     from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
@@ -47,6 +48,7 @@ class CallFields(TypedDict, total=False):
     script: Script | Mapping[str, Any]
     delivery_channels: Sequence[DeliveryChannel | str]
     delivery_title: str | None
+    on_completion: OnCompletion | Mapping[str, Any] | None
     query_per_execution: float
     source: Source | Mapping[str, Any] | None
     pull: Pull | str | None

@@ -41,6 +41,13 @@ class Recipients(Protocol):
         """
         ...
 
+    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
+        """Return the recipient of a task's own completion callback, signed like its owner's webhook.
+
+        If a user may have named the URL (`is_users`), it has to be at the host of the owner's webhook.
+        """
+        ...
+
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category without signing in; None if no address is known."""
         ...

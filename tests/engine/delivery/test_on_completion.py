@@ -1,0 +1,158 @@
+"""A task tells its own callback when an execution has ended, and a user's callback reaches only the user's endpoint."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Cancel, Settings
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import Task
+
+app = App(Settings())
+URL = "https://example.com/done"
+HOUR = timedelta(hours=1)
+
+
+@app.handler("say", access="users")
+def say() -> dict[str, int]:
+    """Succeed."""
+    return {"plants": 3}
+
+
+@app.handler("broken", access="users", retry=1)
+def broken() -> None:
+    """Fail."""
+    raise ValueError("no water")
+
+
+@app.handler("stop")
+def stop() -> Cancel:
+    """Cancel."""
+    return Cancel("there are no plants")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(sim: Simulation, handler: str = "say", url: str = URL, **more: Any) -> Task:
+    fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "schedule": sim.now, "on_completion": {"webhook": url}}
+    return app.create(handler=handler, **fields, **more)
+
+
+def make_as_user(sim: Simulation, url: str) -> Task:
+    fields = {"owner": "ada", "title": "Plants", "handler": "say", "onCompletion": {"webhook": url}}
+    return app.put(app.read_draft({**fields, "schedule": {"at": sim.now.isoformat()}}), authority=Authority.USERS)[0]
+
+
+def put_webhook(url: str | None) -> None:
+    fields = {} if url is None else {"webhook": {"url": url}}
+    app.container.people.put("ada", PersonSpec.model_validate(fields), may_verify=True)
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind", "data"),
+    [
+        ("say", "execution.succeeded", {"status": "SUCCEEDED", "content": {"plants": 3}}),
+        ("broken", "execution.failed", {"status": "FAILED", "error": {"type": "ValueError", "message": "no water"}}),
+        ("stop", "execution.cancelled", {"status": "CANCELLED"}),
+    ],
+)
+def test_the_callback_says_how_the_execution_ended(
+    sim: Simulation, handler: str, kind: str, data: dict[str, Any]
+) -> None:
+    """Once, after the last attempt, and to nobody else."""
+    task = make(sim, handler)
+    sim.advance(HOUR)
+    (sent,) = sim.sent("COMPLETION")
+    (execution,) = sim.executions(task.id)
+    assert (sent.address, sent.message.kind) == (URL, kind)
+    assert sent.message.data.items() >= {"taskId": task.id, "executionId": execution.id, **data}.items()
+    assert not sim.sent("WEBHOOK")
+    assert [(each.channel, each.status) for each in app.deliveries(task.id, execution.id)] == [("COMPLETION", "SENT")]
+
+
+def test_it_is_no_delivery_of_the_result(sim: Simulation) -> None:
+    """`isDelivered` is decided by the channels alone, whether the callback arrives or not."""
+    sim.channel("COMPLETION").is_down = True
+    task = make(sim, delivery_channels=["EMAIL"])
+    plain = make(sim)
+    sim.advance(HOUR)
+    assert [each.is_delivered for each in sim.executions(task.id)] == [True]
+    assert [each.is_delivered for each in sim.executions(plain.id)] == [False]
+    sim.channel("COMPLETION").is_down = False
+    sim.advance(24 * HOUR)
+    assert len(sim.sent("COMPLETION")) == 2
+
+
+@pytest.mark.parametrize(
+    ("own", "url", "arrives"),
+    [
+        ("https://ada.example.com/hook", "https://ada.example.com/done", True),
+        ("https://ada.example.com/hook", "https://ada.example.com:443/done", True),
+        ("https://ada.example.com/hook", "https://eve.example.com/done", False),
+        ("https://ada.example.com/hook", "https://ada.example.com:8443/done", False),
+        ("https://ada.example.com/hook", "http://ada.example.com/done", False),
+        ("https://ada.example.com/hook", "https://ada.example.com.evil.example/done", False),
+        ("https://ada.example.com/hook", "https://ada.example.com@evil.example/done", False),
+        ("https://ada.example.com/hook", "https://ada.example.com:99999/done", False),
+        (None, "https://ada.example.com/done", False),
+    ],
+)
+def test_users_call_only_their_own_endpoint(sim: Simulation, own: str | None, url: str, arrives: bool) -> None:  # noqa: FBT001
+    """Nobody makes the service post to somebody else: by host, port, scheme or a name within the address."""
+    put_webhook(own)
+    task = make_as_user(sim, url)
+    sim.advance(HOUR)
+    assert len(sim.sent("COMPLETION")) == int(arrives)
+    (execution,) = sim.executions(task.id)
+    (report,) = app.deliveries(task.id, execution.id)
+    assert report.status == ("SENT" if arrives else "SUPPRESSED")
+
+
+def test_a_webhook_that_is_removed_ends_the_callbacks_of_users(sim: Simulation) -> None:
+    """What counts is the person's webhook when the callback is sent."""
+    put_webhook("https://ada.example.com/hook")
+    sim.channel("COMPLETION").fails(1)
+    make_as_user(sim, "https://ada.example.com/done")
+    sim.advance(timedelta(seconds=2))
+    put_webhook(None)
+    sim.advance(24 * HOUR)
+    assert not sim.sent("COMPLETION")
+
+
+def test_a_user_who_edits_a_servers_task_gets_no_further(sim: Simulation) -> None:
+    """The edit makes the address a user's."""
+    put_webhook("https://ada.example.com/hook")
+    task = make(sim, url="https://ada.example.com/done")
+    patch = {"onCompletion": {"webhook": "https://eve.example.com/done"}}
+    app.patch(task.id, patch, authority=Authority.USERS)
+    sim.advance(HOUR)
+    assert not sim.sent("COMPLETION")
+
+
+def test_a_callback_costs_what_a_delivery_costs_and_tasks_without_one_nothing(sim: Simulation) -> None:
+    """A user's reads the person, too."""
+
+    def measure(**fields: Any) -> tuple[int, int, int]:
+        app.create(handler="say", owner="ada", title="Plants", schedule=sim.now + HOUR, **fields)
+        before = sim.counts.copy()
+        sim.advance(2 * HOUR)
+        found = sim.counts.since(before)
+        return found.reads, found.writes, found.dispatches
+
+    plain = measure()
+    assert plain == (1, 3, 0)
+    called = measure(on_completion={"webhook": URL})
+    assert [more - less for more, less in zip(called, plain, strict=True)] == [2, 4, 1]

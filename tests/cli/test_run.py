@@ -150,3 +150,11 @@ def test_durable_without_a_wait_ends_by_itself(run: Run) -> None:
     assert (done.code, done.out) == (0, "3\n"), done.err
     done = run("greet", "--payload", '{"name": "Ada"}', "--durable")
     assert json.loads(done.out)["text"] == "hello Ada"
+
+
+@pytest.mark.parametrize("option", ["", "--verbose"])
+def test_sweeps_are_logged_if_asked_for(option: str, run: Run) -> None:
+    """The local stack sweeps whenever its clock moves by a minute, which says nothing about the handler."""
+    done = run("greet-later", "--durable", "--skip-waits", *filter(None, [option]))
+    assert done.code == 0, done.err
+    assert ("swept" in done.err) == bool(option)

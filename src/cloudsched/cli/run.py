@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import logging
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution
@@ -37,28 +39,47 @@ POLL_SECONDS = 0.1
     help="Run it to its end with the local stack: its retries, sleeps, calls and events, too.",
 )
 @click.option("--skip-waits", is_flag=True, help="With --durable: move the clock ahead instead of waiting.")
+@click.option("-v", "--verbose", is_flag=True, help="With --durable: log the sweeps of the local stack, too.")
 def run(
-    *, handler: str, payload: str | None, owner: str, handlers: str | None, durable: bool, skip_waits: bool
+    *,
+    handler: str,
+    payload: str | None,
+    owner: str,
+    handlers: str | None,
+    durable: bool,
+    skip_waits: bool,
+    verbose: bool,
 ) -> None:
     """Call HANDLER once, here and now, with a context of its own.
 
     Nothing outside is touched but by the handler itself: its task is in memory, and what it sends to the inbox is
     printed. The result is printed as JSON on standard output, all else on standard error. Exits with 0 if the handler
-    succeeded, with 1 if it did not, and with 2 after an error such as an invalid payload.
+    succeeded, with 1 if it did not, and with 2 after an error such as an invalid payload. It ends when the process that
+    started it does, unless that was nohup.
     """
     if skip_waits and not durable:
         raise click.UsageError("--skip-waits is for --durable.")
     content = _read_payload(payload)
     from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.orphans import end_with_caller  # noqa: PLC0415 - likewise
+    from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
-    configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}")
-    if durable:
-        execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
-    else:
-        execution = _run_once(app, handler, content, owner)
+    configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: verbose or not _is_sweep(record))
+    try:
+        with end_with_caller():
+            if durable:
+                execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
+            else:
+                execution = _run_once(app, handler, content, owner)
+    except Stopped as stopped:
+        sys.exit(stopped.exit_code)
     sys.exit(_report(execution, is_durable=durable))
+
+
+def _is_sweep(record: logging.LogRecord) -> bool:
+    return getattr(record, "action", "") == "swept"
 
 
 def _read_payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON

@@ -1,0 +1,77 @@
+"""A command ends when nobody is left to see its result: its parent has died, or the reader of its output has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.harness import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no parents to die here")
+
+HANDLERS = """
+import os
+from pathlib import Path
+
+from cloudsched import App, Context
+
+app = App()
+
+
+@app.handler("wait")
+def wait(ctx: Context) -> None:
+    Path("started").write_text(str(os.getpid()))
+    ctx.wait_for("word that nobody sends")
+
+
+@app.handler("hang")
+def hang() -> None:
+    import time
+    Path("started").write_text(str(os.getpid()))
+    time.sleep(600)
+"""
+PARENT = """
+import subprocess, sys
+subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL)
+"""
+
+
+def is_alive(process: int) -> bool:
+    """Whether the process runs; one whose end nobody has asked for yet does not."""
+    listed = subprocess.run(("ps", "-o", "stat=", "-p", str(process)), capture_output=True, text=True, check=False)  # noqa: S603, S607 - our own
+    return bool(listed.stdout.strip()) and not listed.stdout.startswith("Z")
+
+
+@pytest.mark.parametrize("options", [["wait", "--durable"], ["hang", "--durable", "--skip-waits"], ["hang"]], ids=str)
+@pytest.mark.parametrize("what_dies", ["parent", "reader"])
+def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path: Path) -> None:
+    """Whatever it is doing: waiting for an event, or running a handler that hangs, in the stack or without one."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    command = [sys.executable, "-m", "cloudsched", "run", *options]
+    output = subprocess.DEVNULL if what_dies == "parent" else subprocess.PIPE
+    launcher = [sys.executable, "-c", PARENT] if what_dies == "parent" else []
+    parent = subprocess.Popen(  # noqa: S603 - our own
+        [*launcher, *command], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
+    )
+    started = tmp_path / "started"
+    try:
+        wait_until(lambda: started.exists() and started.read_text(), "the handler runs")
+        process = int(started.read_text())
+        assert is_alive(process)
+        if parent.stdout is None:
+            parent.kill()
+        else:
+            parent.stdout.close()
+        parent.wait(60)
+        wait_until(lambda: not is_alive(process), "the command ends")
+    finally:
+        parent.kill()
+        if started.exists() and is_alive(int(started.read_text())):
+            os.kill(int(started.read_text()), signal.SIGKILL)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_SOURCE_THREADS = 8
 """How many calls to the source of work, the store or the API, are made at once."""
-MAX_HEARTBEAT_THREADS = 4
+MAX_HEARTBEAT_THREADS = 8
 """How many heartbeats are sent at once. They wait for no other call."""
 
 

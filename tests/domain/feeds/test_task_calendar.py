@@ -15,7 +15,7 @@ from cloudsched.domain.feeds.task_calendar import is_portable
         ("FREQ=MONTHLY;BYDAY=1MO,-1FR", True),
         ("FREQ=WEEKLY;BYDAY=MO,TU", True),
         ("FREQ=DAILY", True),
-        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", True),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", False),
         ("FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", True),
         ("FREQ=HOURLY", False),
         ("FREQ=MINUTELY;INTERVAL=90", False),
@@ -23,6 +23,13 @@ from cloudsched.domain.feeds.task_calendar import is_portable
         ("FREQ=YEARLY;BYWEEKNO=20", False),
         ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1", False),
         ("FREQ=MONTHLY;BYDAY=1MO,FR", False),
+        ("FREQ=MONTHLY;BYMONTHDAY=24", True),
+        ("FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", True),
+        ("FREQ=YEARLY;BYDAY=20MO", False),
+        ("FREQ=YEARLY;BYYEARDAY=100", False),
+        ("FREQ=MONTHLY;BYMONTH=5,6", False),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,2;BYDAY=MO;BYSETPOS=1", False),
+        ("FREQ=DAILY;BYMINUTE=5,10", False),
     ],
 )
 def test_a_rule_is_portable_if_all_programs_read_it_alike(rule: str, *, is_alike: bool) -> None:

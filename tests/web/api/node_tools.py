@@ -1,4 +1,4 @@
-"""The Node tools that check the API's description, from npm: for development only, and optional on a laptop."""
+"""Node tools that check the API's description and our iCalendar: from npm, for development, optional on a laptop."""
 
 from __future__ import annotations
 
@@ -46,6 +46,14 @@ def install_node_tools() -> Path:
 def run_node_tool(folder: Path, tool: str, *arguments: str, cwd: Path) -> str:
     """Run one of the installed tools and return its output; it must succeed."""
     done = _run([str(folder / "node_modules" / ".bin" / tool), *arguments], cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_node_script(folder: Path, script: str, *arguments: str, cwd: Path) -> str:
+    """Run one of our scripts beside the installed tools, which it imports, and return its output; it must succeed."""
+    shutil.copy(SOURCES / script, folder)
+    done = _run(["node", str(folder / script), *arguments], cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH")
 _END = "END:VCALENDAR"
+_LEAP_DAY = "02-29"
+_MOST_OF_A_WEEKDAY = 5
+"""How often a month may have a weekday."""
 
 
 def build_task_calendar(task: Task, now: datetime) -> str:
@@ -57,10 +60,14 @@ def _keeps_rule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
 def is_portable(schedule: Schedule) -> bool:
     """Whether programs agree on what the schedule's rules mean, clock changes aside.
 
-    They do not on rules finer than a day across clock changes, on SKIP, on weeks by number without a weekday, on
-    BYSETPOS of a week that DTSTART cuts, and on numbered weekdays beside plain ones.
+    They do not on rules finer than a day across clock changes, on SKIP, and on numbered weekdays beside plain ones. And
+    ical.js, which Thunderbird and Nextcloud read with, does not follow the RFC on all that is left out here.
     """
-    return all(_is_read_alike(parse_rule(rule)) for rule in schedule.rules)
+    on_leap_day = schedule.dtstart is not None and schedule.dtstart[5:10] == _LEAP_DAY
+    rules = [parse_rule(rule) for rule in schedule.rules]
+    if on_leap_day and any(rule.frequency is Frequency.YEARLY for rule in rules):
+        return False
+    return all(_is_read_alike(rule) and _is_simple(rule) for rule in rules)
 
 
 def _is_read_alike(rule: Rule) -> bool:
@@ -71,3 +78,20 @@ def _is_read_alike(rule: Rule) -> bool:
     if rule.positions and rule.frequency is Frequency.WEEKLY:
         return False
     return len({bool(day.nth) for day in rule.weekdays}) <= 1
+
+
+def _is_simple(rule: Rule) -> bool:
+    """Whether ical.js finds what a rule means: days by numbers, but hardly any two limits together."""
+    numbers = [abs(day.nth) for day in rule.weekdays if day.nth]
+    is_numbered = bool(numbers) or bool(rule.month_days)
+    if rule.week_numbers or rule.year_days or len(rule.minutes) > 1:
+        return False
+    if rule.positions and (rule.frequency is not Frequency.MONTHLY or is_numbered or len(rule.hours) > 1):
+        return False
+    if numbers and (rule.month_days or max(numbers) > _MOST_OF_A_WEEKDAY):
+        return False
+    if rule.frequency is Frequency.YEARLY:
+        return not rule.weekdays or bool(rule.months)
+    if rule.frequency is Frequency.MONTHLY:
+        return not rule.months
+    return not rule.month_days or rule.frequency is not Frequency.WEEKLY

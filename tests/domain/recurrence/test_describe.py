@@ -63,6 +63,10 @@ def test_a_start_in_1970_is_omitted() -> None:
             "every 30 minutes from 09:00 to 11:00 on weekdays",
         ),
         (
+            "FREQ=MONTHLY;BYDAY=SA,SU;BYSETPOS=1;BYHOUR=9;BYMINUTE=0",
+            "every month on the 1st weekend day at 09:00",
+        ),
+        (
             ["FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=9;BYMINUTE=0"],
             "every month on the last working day at 09:00",
         ),

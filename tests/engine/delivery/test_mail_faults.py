@@ -1,0 +1,126 @@
+"""What goes wrong between a success and the mail server: the mail arrives, and at most once more under the same id."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.adapters.delivery.mail_server import MailServer, serve_mail
+
+from cloudsched import App, Settings
+from cloudsched.adapters.delivery import smtp
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.delivery.planner import DeliveryPlanner
+from cloudsched.runtime.senders import Senders
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import Task
+    from cloudsched.domain.documents.responses import DeliveryReport
+    from cloudsched.domain.documents.task import Task as StoredTask
+    from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.ports.store import DeliveryMark
+
+app = App(Settings())
+MINUTE = timedelta(minutes=1)
+
+
+@app.handler("say")
+def say() -> str:
+    """Return what is delivered."""
+    return "Water the plants"
+
+
+@pytest.fixture
+def server() -> Iterator[MailServer]:
+    with serve_mail() as state:
+        yield state
+
+
+@pytest.fixture
+def sim(server: MailServer) -> Iterator[Simulation]:
+    """Mail really goes to the server, and to nobody else than the stored people."""
+    with Simulation(app) as simulation:
+        parts = app.container
+        url = f"smtp://127.0.0.1:{server.port}"
+        senders = Senders(Settings(smtp_url=url, mail_from="cloudsched@example.com"))
+        parts.replace_channels(senders, PeopleRecipients(parts.store.records, parts.clock, lambda _owner, _each: None))
+        yield simulation
+
+
+def tell(sim: Simulation, owner: str = "ada") -> Task:
+    contact = {"email": {"address": f"{owner}@example.com", "verified": True}}
+    app.container.people.put(owner, PersonSpec.model_validate(contact), may_verify=True)
+    return app.create(owner=owner, title="Plants", handler="say", schedule=sim.now, delivery_channels=["EMAIL"])
+
+
+def read_report(sim: Simulation, task: Task) -> DeliveryReport:
+    (execution,) = sim.executions(task.id)
+    (report,) = app.deliveries(task.id, execution.id)
+    return report
+
+
+def test_a_server_that_dies_after_data_gets_the_same_mail_again(sim: Simulation, server: MailServer) -> None:
+    """Nobody knows whether it was taken, so that it is sent once more, with the same Message-ID, and then no more."""
+    server.data_answer = "die"
+    task = tell(sim)
+    sim.advance(timedelta(seconds=3))
+    assert read_report(sim, task).status == "RETRYING"
+    server.data_answer = "250 OK"
+    sim.advance(timedelta(days=4))
+    assert [each["Message-ID"] for each in server.mails] == [read_report(sim, task).message_id] * 2
+    assert (read_report(sim, task).status, read_report(sim, task).attempts) == ("SENT", 2)
+
+
+def test_a_server_that_answers_late_does_not_hold_the_executor(
+    sim: Simulation, server: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt ends, and another one follows."""
+    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.2)
+    server.data_answer = "wait"
+    task = tell(sim)
+    sim.advance(timedelta(seconds=3))
+    assert read_report(sim, task).status == "RETRYING"
+    server.data_answer = "250 OK"
+    sim.advance(timedelta(days=4))
+    assert read_report(sim, task).status == "SENT"
+    assert len({each["Message-ID"] for each in server.mails}) == 1
+
+
+def test_one_of_two_recipients_is_refused_alone(sim: Simulation, server: MailServer) -> None:
+    """The other one has the mail; the address that does not exist has to be verified again."""
+    server.answers["eve@example.com"] = "550 5.1.1 no such user"
+    good, bad = tell(sim, "ada"), tell(sim, "eve")
+    sim.advance(MINUTE)
+    assert server.recipients == [["ada@example.com"]]
+    assert (read_report(sim, good).status, read_report(sim, bad).status) == ("SENT", "SUPPRESSED")
+    assert "5.1.1" in str(read_report(sim, bad).reason)
+    contact = app.container.people.get("eve").email
+    assert contact is not None
+    assert not contact.verified
+
+
+def test_a_process_that_dies_before_it_records_sends_once_more_at_most(
+    sim: Simulation, server: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the same Message-ID, by which receivers know it."""
+    mark, deaths = DeliveryPlanner.mark, [1]
+
+    def die(self: DeliveryPlanner, task: StoredTask, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
+        if task.delivery is not None and deaths:
+            deaths.pop()
+            raise RuntimeError("it dies")
+        return mark(self, task, report, is_repeat=is_repeat)
+
+    monkeypatch.setattr(DeliveryPlanner, "mark", die)
+    task = tell(sim)
+    with pytest.raises(RuntimeError, match="it dies"):
+        sim.advance(timedelta(seconds=3))
+    assert len(server.mails) == 1
+    sim.advance(timedelta(days=4))
+    assert read_report(sim, task).status == "SENT"
+    assert [each["Message-ID"] for each in server.mails] == [read_report(sim, task).message_id] * 2

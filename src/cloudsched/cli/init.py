@@ -48,7 +48,7 @@ def init(*, folder: Path, name: str | None) -> None:
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be written: {error.strerror}") from error
     place = "" if folder == Path() else f"cd {folder} && "
-    click.echo(f"Next: {place}python -m pytest, then cloudsched dev --reload")
+    click.echo(f"Next: {place}pip install pytest && python -m pytest, then cloudsched dev --reload")
 
 
 def _read_name(text: str) -> str:

@@ -23,12 +23,13 @@ BELOW = {
     "adapters": {"engine", "domain", "errors"},
     "emulator": set[str](),
     "client": {"domain", "errors"},
+    "dashboard": {"client", "errors"},
     "runtime": {"adapters", "engine", "language", "domain", "config", "errors"},
     "app": {"runtime", "language", "engine", "domain", "errors"},
     "web": {"app", "runtime", "language", "adapters", "engine", "domain", "config", "errors"},
     "worker": {"app", "client", "engine", "domain", "errors"},
     "testing": {"app", "adapters", "engine", "domain", "config", "errors", "emulator"},
-    "local": {"app", "web", "adapters", "engine", "domain", "config", "errors", "emulator"},
+    "local": {"app", "web", "adapters", "engine", "domain", "config", "errors", "emulator", "client", "dashboard"},
 }
 """Which parts a part may import; the command line may import all."""
 EXCEPTIONS = {
@@ -52,7 +53,7 @@ VENDORS = {
     "requests",
     "_quickjs",
 }
-EDGES = {"adapters", "emulator", "web", "client", "local"}
+EDGES = {"adapters", "emulator", "web", "client", "local", "dashboard"}
 
 
 @cache

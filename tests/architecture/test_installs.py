@@ -21,7 +21,7 @@ FOR_WORKERS = re.compile(
     r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|reachability|signals|worker)"
     r"|local/(__init__|app_loader|environment_file|import_errors|untrusted_text))$"
 )
-FOR_DEVELOPMENT = re.compile(r"cli/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
+FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 EXTRA_ADAPTERS = {"adapters/quickjs/child": "sandbox", "adapters/opentelemetry": "telemetry"}
 GUARDED = {
     ("adapters/delivery/apprise", "apprise"),

@@ -22,7 +22,7 @@ def test_every_link_of_the_page_answers(app: App) -> None:
         assert page.headers["Content-Type"].startswith("text/html")
         links = re.findall(r'href="([^"]+)"', page.text)
         assert links == re.findall(r"http://\S+", text.text)
-        assert len(links) == 5
+        assert len(links) == 6
         for link in links:
             assert requests.get(link, timeout=10).status_code == 200, link
         assert requests.get(stack.url + "/nothing", timeout=10).status_code == 404

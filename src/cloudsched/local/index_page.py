@@ -7,6 +7,7 @@ from html import escape
 from werkzeug.wrappers import Request, Response
 
 _LINKS = (
+    ("/ui/", "the dashboard: what is, what was and what will be"),
     ("/docs", "the API, to read"),
     ("/openapi.json", "the API, for programs"),
     ("/v1/tasks", "the tasks"),

@@ -28,6 +28,7 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.page_tokens import MAX_PAGE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.local.dashboard_mount import DashboardMount
 from cloudsched.local.index_page import render_index
 from cloudsched.local.outbox import Outbox
 from cloudsched.local.outbox_pages import is_outbox_path, respond_outbox
@@ -106,7 +107,9 @@ def run_stack(
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
         tasks_address: list[str] = []
         outbox = Outbox(base, clock, lambda: app.container.registry.mail_template)
-        web = parts.enter_context(WebServer(_with_pages(wsgi(app), tasks_address, outbox), port=port))
+        dashboard = DashboardMount(_with_pages(wsgi(app), tasks_address, outbox))
+        parts.callback(dashboard.close)
+        web = parts.enter_context(WebServer(dashboard, port=port))
         emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
         tasks_address.append(emulator.address)
         settings = dataclasses.replace(
@@ -133,6 +136,7 @@ def run_stack(
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
         app.container.replace_channels(outbox)
+        dashboard.connect(f"http://{web.address}", clock, emulator.address)
         _redispatch_active_tasks(app)
         app.apply_declarations()
         web.serve()

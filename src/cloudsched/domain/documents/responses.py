@@ -279,6 +279,20 @@ class BatchResults(ApiResponse, Generic[T]):
     results: tuple[BatchResult[T], ...]
 
 
+class CallerInfo(ApiResponse):
+    """Who is calling, what they may do, and what time it is for the API."""
+
+    role: str
+    owner: str | None = None
+    """The caller as an owner of tasks; None for a server."""
+    sees_all: bool
+    """Whether they see the tasks of all owners."""
+    may_change: bool
+    """Whether they may change the tasks that they see."""
+    now: AwareDatetime
+    """The time of the clock by which the API runs tasks."""
+
+
 class Health(ApiResponse):
     """Whether a process can serve."""
 

@@ -369,6 +369,12 @@ _RESPONSES: Final[dict[str, Json]] = {
         "schedule": _TASK["schedule"],
         "occurrences": [_OCCURRENCE],
     },
+    "CallerInfo": {
+        "role": "admin",
+        "seesAll": True,
+        "mayChange": True,
+        "now": "2027-01-04T08:00:00Z",
+    },
     "Health": {"status": "ok", "circuits": {"store": "closed"}},
 }
 

@@ -57,7 +57,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.Deliveries, responses.DeliveryReport),
-    *(responses.Health, responses.Problem),
+    *(responses.CallerInfo, responses.Health, responses.Problem),
 )
 
 

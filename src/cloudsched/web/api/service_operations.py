@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.responses import Health
+from cloudsched.domain.documents.responses import CallerInfo, Health
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.authentication import authenticator_for, is_open_to
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -33,6 +34,23 @@ def readyz(call: ApiCall) -> Response:
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
     return json_response(Health(status="ready", circuits=call.app.container.circuits).to_wire())
+
+
+@operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")
+def show_caller(call: ApiCall) -> Response:
+    """Get who is calling, what they may do, and the API's time.
+
+    A page for people offers nothing that the API would refuse, and counts from the API's time.
+    """
+    caller = call.caller
+    info = CallerInfo(
+        role=caller.role,
+        owner=caller.owner,
+        sees_all=caller.visible_owner is None,
+        may_change=caller.has_right(Right.WRITE),
+        now=call.app.container.clock.now(),
+    )
+    return json_response(info.to_wire())
 
 
 @operation("GET", "/openapi.json", "Service", right=None, response_schema="OpenApi")

@@ -1,0 +1,4 @@
+"""The dashboard: pages rendered over the HTTP API's client, and nothing else of the product.
+
+Needs the extra ``dev``.
+"""

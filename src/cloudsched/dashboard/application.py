@@ -1,0 +1,260 @@
+"""The dashboard as a WSGI application: checks a request, asks the API who is calling, and renders the view."""
+
+from __future__ import annotations
+
+import logging
+import mimetypes
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.dashboard import execution_view, task_view, tasks_view, verbs
+from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
+from cloudsched.dashboard.problems import describe_problem
+from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
+from cloudsched.dashboard.visit import UTC_ZONE, Visit
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from cloudsched.client.client import Client
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.local_clock import LocalClock
+
+log = logging.getLogger(__name__)
+
+_HERE: Final = Path(__file__).parent
+_ZONE_COOKIE: Final = "cloudsched-zone"
+LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
+"""How often a page asks for news, in seconds."""
+_DONE: Final = {
+    "pause": "Paused.",
+    "resume": "Resumed.",
+    "cancel": "Cancelled.",
+    "trigger": "It runs now.",
+    "retry": "It is retried.",
+    "send": "Sent.",
+    "delete": "Deleted.",
+    "clock": "The clock was moved.",
+}
+"""What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: what it asks the API, and what it makes of the answers."""
+
+    fetch: Callable[..., Json]
+    build: Callable[[Json, Visit], Any]
+    template: str
+    tab: str
+    """The name of the view in the top bar that it belongs to."""
+    title: Callable[[Any], str]
+
+
+VIEWS: Final = {
+    "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
+    "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
+    "execution": View(
+        execution_view.fetch,
+        execution_view.build,
+        "execution.html",
+        "Tasks",
+        lambda page: f"{page.task_title}, {page.at.text}",
+    ),
+}
+_TABS: Final = {"Tasks": ("tasks", "t")}
+"""The views in the top bar: their paths, and the key after ``g`` that leads there."""
+_MAP: Final = Map(
+    [
+        Rule("/", endpoint="home"),
+        Rule("/tasks", endpoint="tasks"),
+        Rule("/tasks/<task_id>", endpoint="task"),
+        Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
+        Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
+        Rule("/static/<name>", endpoint="static"),
+    ],
+    strict_slashes=False,
+    merge_slashes=False,
+    redirect_defaults=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shell:
+    """What surrounds every view."""
+
+    views: list[dict[str, Any]]
+    now: Moment | None
+    clock: str
+    has_time: bool
+    every: int
+    live: str
+    zone: str
+    place: str
+    said: str
+    said_tone: str
+
+
+class Dashboard:
+    """Serves the pages of one API.
+
+    Args:
+        client: The API's client, with the credentials of whoever looks.
+        place: What the foot says about where this is.
+        clock: The local stack's clock; None beside a deployment.
+        hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        place: str,
+        clock: LocalClock | None = None,
+        hosts: frozenset[str] | None = LOCAL_HOSTS,
+    ) -> None:
+        self._api = Api(client)
+        self._place = place
+        self._clock = clock
+        self._hosts = hosts
+        self._templates = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        request = Request(environ)
+        response = protect(self.respond(request))
+        return response(environ, start_response)
+
+    def respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
+        """Return the answer to a request."""
+        refusal = find_refusal(request, self._hosts)
+        if refusal is not None:
+            return Response(refusal, status=403, mimetype="text/plain")
+        if not request.path.strip("/") and not request.environ.get("PATH_INFO"):
+            return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
+        try:
+            endpoint, arguments = _MAP.bind_to_environ(request.environ).match()
+        except HTTPException as error:
+            if isinstance(error, MethodNotAllowed):
+                return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
+            return self._show_problem(request, 404, "There is no such page.", "The address may be mistyped.")
+        if endpoint == "static":
+            return _serve_file(arguments["name"], request)
+        if endpoint == "home":
+            return _redirect(f"{_root(request)}tasks")
+        try:
+            if endpoint == "verb":
+                return self._act(request, **arguments)
+            return self._show(request, VIEWS[endpoint], arguments)
+        except CloudschedError as error:
+            return self._show_problem(request, *describe_problem(error))
+        except Exception:
+            log.exception("a view failed", extra={"action": "view_failed"})
+            return self._show_problem(
+                request, 500, "This view has failed; the others work.", "Reload it. The log has the error."
+            )
+
+    def _show(
+        self, request: Request, view: View, arguments: Mapping[str, Any], *, status: int = 200, refusal: str = ""
+    ) -> Response:
+        visit = self._look(request)
+        page = view.build(view.fetch(self._api, visit, **arguments), visit)
+        said = refusal or _DONE.get(request.args.get("done", ""), "")
+        chosen = next(zone.name for zone in page.zones if zone.is_chosen)
+        shell = self._make_shell(visit, view.tab, said, "fail" if refusal else "", chosen)
+        return self._render(request, view.template, shell, view.title(page), page, status)
+
+    def _act(self, request: Request, task_id: str, verb: str) -> Response:
+        try:
+            verbs.act(self._api, task_id, verb, request.form)
+        except CloudschedError as error:
+            status, what, then = describe_problem(error)
+            return self._show(
+                request, VIEWS["task"], {"task_id": task_id}, status=status, refusal=f"{what} {then}".strip()
+            )
+        if verb == "delete":
+            return _redirect(f"{_root(request)}tasks?done=delete")
+        return _redirect(f"{_root(request)}tasks/{task_id}?done={verb}")
+
+    def _look(self, request: Request) -> Visit:
+        caller = self._api.get("/v1/caller")
+        chosen = find_zone(request.args.get("tz"))
+        zone = chosen or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
+        return Visit(
+            now=parse_instant(caller["now"]),
+            zone=zone,
+            query=request.args.to_dict(),
+            may_change=caller["mayChange"],
+            role=caller["role"],
+            is_local=self._clock is not None,
+            has_chosen_zone=chosen is not None,
+        )
+
+    def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str) -> _Shell:
+        every = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+        tabs = _TABS
+        views = [
+            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
+        ]
+        shown = find_zone(zone) or visit.zone
+        clock = "" if self._clock is None else f"local clock {self._clock.mode}"
+        now = make_moment(visit.now, visit.now, shown)
+        return _Shell(views, now, clock, "Time" in tabs, every, f"Live, every {every} s", zone, self._place, said, tone)
+
+    def _show_problem(self, request: Request, status: int, what: str, then: str = "") -> Response:
+        zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
+        now = datetime.now(UTC)
+        visit = Visit(now, zone, {}, may_change=False, role="", is_local=self._clock is not None)
+        shell = self._make_shell(visit, "", "", "", zone.key)
+        page = {"what": what, "then": then, "tone": "fail"}
+        titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
+        return self._render(request, "problem.html", shell, titles.get(status, "Not possible"), page, status)
+
+    def _render(
+        self, request: Request, template: str, shell: _Shell, title: str, page: object, status: int
+    ) -> Response:
+        text = self._templates.get_template(template).render(
+            page=page, shell=shell, title=title, root=_root(request), address=_address(request)
+        )
+        return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+
+
+def _root(request: Request) -> str:
+    """Return the way to the mount, relative to this address, so that it may be mounted anywhere."""
+    depth = request.path.strip("/").count("/")
+    return "../" * depth or "./"
+
+
+def _address(request: Request) -> str:
+    """Return where the page that is shown can be fetched: not where the form was sent to that was refused."""
+    return "" if request.method == "GET" else f"{_root(request)}{'/'.join(request.path.strip('/').split('/')[:2])}"
+
+
+def _redirect(location: str) -> Response:
+    return Response(status=303, headers={"Location": location})
+
+
+def _serve_file(name: str, request: Request) -> Response:
+    file = _HERE / "static" / name
+    if "/" in name or not file.is_file() or file.parent != _HERE / "static":
+        return Response("There is no such file.", status=404, mimetype="text/plain")
+    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
+    response.headers["Cache-Control"] = "no-cache"
+    response.add_etag()
+    return response.make_conditional(request)

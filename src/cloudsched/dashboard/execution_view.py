@@ -1,0 +1,267 @@
+"""An execution: how it stands, what it did, the chosen step, progress, calls and result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from cloudsched.dashboard.api import Json, task_path
+from cloudsched.dashboard.status import OPEN, Status, show_status
+from cloudsched.dashboard.task_view import shorten
+from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.waterfall import draw_axis, draw_row, make_waterfall
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.api import Api
+    from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow
+
+ROWS: Final = 200
+"""How many rows of a waterfall are shown at once."""
+_TREE: Final = 100
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A row of the waterfall as it is shown."""
+
+    number: int
+    kind: str
+    name: str
+    status: Status
+    took: str
+    chart: Markup
+    href: str
+    is_chosen: bool
+    hidden: str
+    """What the chart says, for those who do not see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    """An attempt of the handler."""
+
+    number: int
+    status: Status
+    started: Moment
+    took: str
+    worker: str
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A task in the tree of calls."""
+
+    depth: int
+    id: str
+    title: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPage:
+    """The view model."""
+
+    task_id: str
+    task_title: str
+    id: str
+    at: Moment
+    status: Status
+    sentence: str
+    tone: str
+    facts: list[tuple[str, str]]
+    axis: Markup
+    lines: list[StepLine]
+    gaps: str
+    scale_href: str
+    is_true_scale: bool
+    more_steps: str | None
+    first_steps: str | None
+    is_open: bool
+    step: list[tuple[str, str, bool]]
+    step_title: str
+    step_child: str | None
+    attempts: list[AttemptLine]
+    attempts_left_out: int
+    progress: list[tuple[Moment, str]]
+    branches: list[Branch]
+    result: str | None
+    error: str
+    traceback: str
+    deliveries: str
+    awaited: str | None
+    can_retry: bool
+    zones: list[ZoneChoice]
+    may_change: bool
+    role: str
+
+
+def fetch(api: Api, _visit: Visit, task_id: str, execution_id: str) -> Json:
+    """Ask the API for an execution, its task and the calls below it."""
+    path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
+    return {
+        "execution": api.get(path),
+        "task": api.task(task_id)[0],
+        "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
+    }
+
+
+def build(answer: Json, visit: Visit) -> ExecutionPage:
+    """Return the view model of the API's answers, in the task's own zone unless the address names another."""
+    record, task = answer["execution"], answer["task"]
+    visit = visit.in_zone_of(task)
+    is_true = visit.query.get("scale") == "true"
+    waterfall = make_waterfall(record, visit.now, true_scale=is_true)
+    offset = _read_number(visit.query.get("from"))
+    chosen = _read_number(visit.query.get("step"))
+    step = next((each for each in record.get("steps", []) if each["number"] == chosen), None)
+    error = record.get("error") or {}
+    awaited = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
+    is_open = record["status"] in OPEN
+    rows = waterfall.rows[offset : offset + ROWS]
+    return ExecutionPage(
+        task_id=task["id"],
+        task_title=task["title"],
+        id=record["id"],
+        at=visit.sure(record["scheduledFor"]),
+        status=show_status(record["status"]),
+        sentence=_write_sentence(record, visit),
+        tone={"FAILED": "fail", "TIMED_OUT": "fail", "RETRYING": "retry", "SUSPENDED": "wait", "RUNNING": "run"}.get(
+            record["status"], ""
+        ),
+        facts=_list_facts(record, waterfall, visit),
+        axis=draw_axis(waterfall, visit.zone),
+        lines=[_build_line(row, waterfall, visit, chosen) for row in rows],
+        gaps=waterfall.gaps_text,
+        scale_href=visit.with_query(scale=None if is_true else "true"),
+        is_true_scale=is_true,
+        more_steps=visit.with_query(**{"from": str(offset + ROWS)}) if len(waterfall.rows) > offset + ROWS else None,
+        first_steps=visit.with_query(**{"from": None}) if offset else None,
+        is_open=is_open,
+        step=_list_step(step, visit) if step else [],
+        step_title=f"{step['number']}, {step['kind'].lower()} {step.get('name', '')}" if step else "",
+        step_child=step.get("child") if step else None,
+        attempts=[_build_attempt(each, visit) for each in record["attempts"]],
+        attempts_left_out=record.get("attemptsLeftOut", 0),
+        progress=[(visit.sure(note["at"]), note["text"]) for note in record.get("progress", [])],
+        branches=list(_walk(answer["tree"], 0))[1 : _TREE + 1] if answer["tree"] else [],
+        result=None if is_open or record.get("content") is None else _write_json(record["content"]),
+        error=f"{error['type']}: {error['message']}" if error else "",
+        traceback=error.get("traceback") or "",
+        deliveries=_describe_deliveries(record, task),
+        awaited=awaited[-1] if record["status"] == "SUSPENDED" and awaited else None,
+        can_retry=record["status"] in {"FAILED", "TIMED_OUT"} and visit.may_change,
+        zones=zone_choices(visit, task.get("timezone", "UTC")),
+        may_change=visit.may_change,
+        role=visit.role,
+    )
+
+
+def _write_sentence(record: Json, visit: Visit) -> str:
+    status = show_status(record["status"])
+    if record.get("message"):
+        return f"{status.word}. {record['message']}"
+    if record["status"] == "RETRYING" and record.get("nextAttemptAt"):
+        moment = visit.sure(record["nextAttemptAt"])
+        return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
+    if record.get("error"):
+        return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
+    return f"{status.word}."
+
+
+def _list_facts(record: Json, waterfall: Waterfall, visit: Visit) -> list[tuple[str, str]]:
+    due = parse_instant(record["scheduledFor"])
+    started = parse_instant(record["startedAt"]) if record.get("startedAt") else None
+    finished = parse_instant(record["finishedAt"]) if record.get("finishedAt") else None
+    facts = []
+    if started is not None:
+        facts.append(("Late by", write_duration(max(started - due, timedelta(0)))))
+        facts.append(("Open for", write_duration(max((finished or visit.now) - started, timedelta(0)))))
+        facts.append(("A function ran for", write_duration(waterfall.running_for)))
+    attempts = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
+    facts.append(("Attempts that ended", str(attempts)))
+    facts.append(("Asked for by", {"SCHEDULE": "its schedule"}.get(record.get("trigger", ""), "hand")))
+    facts.append(("Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"))
+    return facts
+
+
+def _build_line(row: WaterfallRow, waterfall: Waterfall, visit: Visit, chosen: int) -> StepLine:
+    status = show_status(row.status)
+    count = f" {TIMES} {row.count:,}" if row.count > 1 else ""
+    tries = f", {row.tries} attempts" if row.tries > 1 else ""
+    return StepLine(
+        number=row.number,
+        kind=row.kind,
+        name=f"{shorten(row.name, 60)}{count}",
+        status=status,
+        took=write_duration(row.took),
+        chart=draw_row(row, waterfall),
+        href=visit.with_query(step=str(row.number) if row.number else None),
+        is_chosen=bool(row.number) and row.number == chosen,
+        hidden=f"{status.word.lower()}{tries}",
+    )
+
+
+def _list_step(step: Json, visit: Visit) -> list[tuple[str, str, bool]]:
+    started = visit.sure(step["startedAt"])
+    facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
+    for name, label in (("finishedAt", "Finished"), ("dueAt", "Due")):
+        if step.get(name):
+            facts.append((label, visit.sure(step[name]).text, False))
+    if step.get("attempts"):
+        facts.append(("Attempts", str(step["attempts"]), False))
+    if "result" in step:
+        facts.append(("Result", shorten(json.dumps(step["result"], ensure_ascii=False), 4000), True))
+    if step.get("error"):
+        facts.append(("Error", f"{step['error']['type']}: {step['error']['message']}", True))
+    if step.get("sender"):
+        facts.append(("Sent by", str(step["sender"].get("subject", "")), False))
+    return facts
+
+
+def _build_attempt(attempt: Json, visit: Visit) -> AttemptLine:
+    error = attempt.get("error") or {}
+    took = parse_instant(attempt["finishedAt"]) - parse_instant(attempt["startedAt"])
+    return AttemptLine(
+        number=attempt["number"],
+        status=show_status(attempt["status"]),
+        started=visit.sure(attempt["startedAt"]),
+        took=write_duration(max(took, timedelta(0))),
+        worker=attempt.get("worker") or "the executor",
+        error=f"{error['type']}: {shorten(error['message'])}" if error else "",
+        traceback=error.get("traceback") or "",
+    )
+
+
+def _walk(tree: Json, depth: int) -> list[Branch]:
+    task = tree["task"]
+    found = [Branch(depth, task["id"], task["title"], show_status(task.get("outcome") or task["status"]))]
+    for child in tree.get("children", []):
+        found += _walk(child, depth + 1)
+    return found
+
+
+def _describe_deliveries(record: Json, task: Json) -> str:
+    channels = [str(channel).lower() for channel in task.get("deliveryChannels", [])]
+    if not channels:
+        return "Its result is delivered to nobody: the task names no channels."
+    if record.get("isDelivered"):
+        return f"Delivered to {', '.join(channels)}."
+    return f"Not delivered to all of {', '.join(channels)} yet."
+
+
+def _write_json(content: object) -> str:
+    return content if isinstance(content, str) else json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _read_number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 6 else 0  # noqa: PLR2004 - no number of a step is longer

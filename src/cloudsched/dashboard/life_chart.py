@@ -1,0 +1,138 @@
+"""A task's life as a timeline: a lane for each execution, linear in time, with now in sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.status import BAD, OPEN
+from cloudsched.dashboard.svg import element, group, percent
+from cloudsched.dashboard.times import find_clock_changes
+
+if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterator
+
+    from markupsafe import Markup
+
+_TOP, _LANE, _BAR = 20, 22, 10
+_LANES: Final = 8
+_TICKS: Final = 7
+_STEPS: Final = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400)
+)
+_LABEL_SIDE: Final = 0.8
+"""From here on a label stands before its mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """An execution in the chart."""
+
+    start: datetime
+    end: datetime | None
+    """None while it is open."""
+    status: str
+    word: str
+
+
+def draw_life(lived: list[Lived], due: list[datetime], now: datetime, zone: zoneinfo.ZoneInfo) -> Markup:
+    """Return the chart of the latest executions, the earliest first, and of what is due."""
+    lived, due = lived[-_LANES:], due[:3]
+    start, end = find_span(lived, due, now)
+
+    def at(instant: datetime) -> float:
+        return (instant - start) / (end - start)
+
+    height = _TOP + _LANE * (max(len(lived), 1) + bool(due)) + 6
+    marks = [*_draw_ticks(start, end, zone, height), *_draw_changes(start, end, zone, height)]
+    for lane, each in enumerate(lived):
+        marks.append(_draw_lane(each, _TOP + 6 + lane * _LANE, at(each.start), at(each.end or now), at(now)))
+    y = _TOP + 6 + len(lived) * _LANE
+    for instant in due:
+        inner = element("circle", cls="o", r=5)
+        marks.append(element("svg", inner, x=percent(at(instant)), y=y + 5, overflow="visible"))
+    if due:
+        marks.append(element("text", "due", x=percent(at(due[0])), dx=10, y=y + 9))
+    line = element("line", cls="nowl", x1=percent(at(now)), x2=percent(at(now)), y1=14, y2=height)
+    side = "end" if at(now) > _LABEL_SIDE else "start"
+    shift = -5 if side == "end" else 5
+    marks += [line, element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=height - 2, text_anchor=side)]
+    inside = element("g", *marks, **{"aria-hidden": "true"})
+    return element("svg", inside, cls="c", height=height, **{"aria-hidden": "true"})
+
+
+def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:
+    """Return from when until when the chart goes: all that it shows, and now, with a little room on both sides."""
+    instants = [now, *(each.start for each in lived), *(each.end for each in lived if each.end), *due]
+    first, last = min(instants), max(instants)
+    room = max((last - first) / 25, timedelta(seconds=1))
+    return first - room, last + room
+
+
+def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Markup:
+    is_open = each.status in OPEN
+    width = percent(max(right - left, 0.003))
+    if each.status == "SUSPENDED":
+        bar = element("rect", cls="hatched", fill="url(#hatch)", x=percent(left), y=y, width=width, height=_BAR)
+    else:
+        css = "f-run" if is_open else "f-fail" if each.status in BAD else "f-past"
+        low = each.status in BAD
+        bar = element("rect", cls=css, x=percent(left), y=y + 4 * low, width=width, height=_BAR - 2 * low)
+    is_before = right > _LABEL_SIDE or left < now - 0.2 < right
+    x, anchor, shift = (left, "end", -6) if is_before and left > 0.15 else (right, "start", 6)  # noqa: PLR2004
+    return group(bar, element("text", each.word, x=percent(x), dx=shift, y=y + 9, text_anchor=anchor))
+
+
+def _draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
+    for tick, label in find_ticks(start, end, zone):
+        x = percent((tick - start) / (end - start))
+        yield element("line", cls="ax", x1=x, x2=x, y1=14, y2=height)
+        yield element("text", label, x=x, dx=3, y=10)
+
+
+def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:
+    """Yield round wall-clock times between two instants, with their labels; midnight says the date."""
+    span = end - start
+    step = next((step for step in _STEPS if span / step <= _TICKS), None)
+    local = start.astimezone(zone)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    if step is None:
+        yield from _find_month_ticks(midnight, start, end, zone)
+        return
+    tick, until = midnight, end.astimezone(zone).replace(tzinfo=None)
+    earliest = start.astimezone(zone).replace(tzinfo=None)
+    tick += step * max(0, (earliest - midnight) // step)
+    while tick <= until:
+        if tick >= earliest:
+            text = f"{tick.day} {tick:%b}" if (tick.hour, tick.minute, tick.second) == (0, 0, 0) else f"{tick:%H:%M}"
+            yield tick.replace(tzinfo=zone), _with_seconds(text, tick, step)
+        tick += step
+
+
+def _with_seconds(text: str, tick: datetime, step: timedelta) -> str:
+    return f"{tick:%H:%M:%S}" if step < timedelta(minutes=1) else text
+
+
+def _find_month_ticks(
+    first: datetime, start: datetime, end: datetime, zone: zoneinfo.ZoneInfo
+) -> Iterator[tuple[datetime, str]]:
+    months = max(1, round((end - start).days / 30 / _TICKS))
+    tick = first.replace(day=1)
+    while (at := tick.replace(tzinfo=zone)) <= end:
+        if at >= start:
+            yield at, f"{tick:%b %Y}" if tick.month <= months or (end - start).days > 900 else f"{tick:%b}"  # noqa: PLR2004
+        month = tick.month - 1 + months
+        tick = tick.replace(year=tick.year + month // 12, month=month % 12 + 1)
+
+
+def _draw_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
+    if end - start > timedelta(days=800):
+        return
+    for change in find_clock_changes(start, end, zone):
+        x = percent((change.at - start) / (end - start))
+        yield element("line", cls="chg", x1=x, x2=x, y1=14, y2=height)
+        hours = change.shift.total_seconds() / 3600
+        yield element("text", f"{hours:+g} h", cls="chgt", x=x, dx=3, y=height - 2)

@@ -1,0 +1,54 @@
+// Keys. Single ones are off while somebody types, and can be switched off (WCAG 2.1.4).
+import { refresh } from "./live.js";
+
+const OFF = "cloudsched-keys-off";
+let leader = false;
+
+export function takeKeys() {
+  const dialog = document.getElementById("keys");
+  const box = document.getElementById("keys-off");
+  box.checked = localStorage.getItem(OFF) === "1";
+  box.addEventListener("change", () => localStorage.setItem(OFF, box.checked ? "1" : "0"));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") document.activeElement?.blur?.();
+    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+    if (event.target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
+    if (event.key === "?") dialog.showModal();
+    else if (localStorage.getItem(OFF) === "1") return;
+    else if (!press(event.key)) return;
+    event.preventDefault();
+  });
+}
+
+function press(key) {
+  if (leader) {
+    leader = false;
+    const link = [...document.querySelectorAll(".views a")].find((each) => each.dataset.key === key);
+    link?.click();
+    return Boolean(link);
+  }
+  const actions = { g: () => (leader = true), "/": search, j: () => step(1), k: () => step(-1), u: utc, s: scale, r: again };
+  actions[key]?.();
+  return key in actions;
+}
+
+const search = () => document.querySelector("input[type=search]")?.focus();
+const scale = () => document.querySelector("[data-scale]")?.click();
+
+function again() {
+  document.activeElement?.blur?.();
+  refresh();
+}
+
+function utc() {
+  const links = [...document.querySelectorAll(".tools .seg a")];
+  const other = links.find((link) => !link.hasAttribute("aria-current") && link.textContent === "UTC");
+  (other ?? links.find((link) => !link.hasAttribute("aria-current")))?.click();
+}
+
+function step(by) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  if (!rows.length) return;
+  const index = rows.indexOf(document.activeElement);
+  rows[Math.min(rows.length - 1, Math.max(0, index < 0 ? 0 : index + by))].focus();
+}

@@ -1,0 +1,24 @@
+// What every page does with script: stays live, remembers the zone, sends forms without leaving, and takes keys.
+import { refresh, start, submit } from "./live.js";
+import { takeKeys } from "./keys.js";
+import { plan } from "./slider.js";
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.includes("cloudsched-zone=")) {
+  const path = new URL(document.body.dataset.root, location.href).pathname;
+  document.cookie = `cloudsched-zone=${zone}; path=${path}; SameSite=Strict; max-age=31536000`;
+  refresh();
+}
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method === "post" && !("plain" in form.dataset)) {
+    event.preventDefault();
+    submit(form, event.submitter);
+  }
+});
+addEventListener("pagehide", () => document.querySelector("main").setAttribute("aria-busy", "true"));
+addEventListener("pageshow", () => document.querySelector("main").removeAttribute("aria-busy"));
+document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+takeKeys();
+plan();
+start();

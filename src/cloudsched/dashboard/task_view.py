@@ -1,0 +1,254 @@
+"""A task: why it is where it is, its life, its executions, what is to come, and what it consists of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.api import Json, task_path
+from cloudsched.dashboard.life_chart import Lived, draw_life
+from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.tasks_view import allowed_verbs
+from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
+from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.api import Api
+    from cloudsched.dashboard.times import Moment
+
+PAGE_SIZE: Final = 20
+_UPCOMING: Final = 10
+NONE: Final = "\N{EN DASH}"
+_QUIET: Final = frozenset({"SCHEDULED", "COMPLETED", "RUNNING"})
+"""Reasons that need nobody: their evidence is folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRow:
+    """An execution in a list."""
+
+    task_id: str
+    id: str
+    at: Moment
+    status: Status
+    outcome: str
+    took: str
+    late: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """An occurrence to come."""
+
+    at: Moment
+    utc: str
+    change: str
+    """The clock change before it that moves its UTC time; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One of the explanation's findings."""
+
+    sentence: str
+    at: Moment | None
+    execution_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """The view model."""
+
+    id: str
+    title: str
+    etag: str
+    status: Status
+    schedule: str
+    next: Moment | None
+    summary: str
+    tone: str
+    evidence: list[Evidence]
+    is_evidence_open: bool
+    awaited: list[tuple[str, str]]
+    """Events that executions wait for: the event's name, and the execution."""
+    verbs: tuple[str, ...]
+    life: Markup
+    life_text: str
+    executions: list[ExecutionRow]
+    older: str | None
+    latest: str | None
+    upcoming: list[DueRow]
+    facts: list[tuple[str, str, bool]]
+    """Name, value, and whether a machine reads it."""
+    as_json: str
+    can_retry: bool
+    zones: list[ZoneChoice]
+    may_change: bool
+    role: str
+
+
+def fetch(api: Api, visit: Visit, task_id: str) -> Json:
+    """Ask the API for all that it knows of a task."""
+    task, etag = api.task(task_id)
+    path = task_path(task_id)
+    records = api.get(f"{path}/executions", pageSize=PAGE_SIZE, pageToken=visit.query.get("page"))
+    return {
+        "task": task,
+        "etag": etag,
+        "explanation": api.get(f"{path}/explain"),
+        "executions": records,
+        "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
+        "words": api.describe(task["schedule"]),
+    }
+
+
+def build(answer: Json, visit: Visit) -> TaskPage:
+    """Return the view model of the API's answers, in the task's own zone unless the address names another."""
+    task = answer["task"]
+    own_zone = task.get("timezone", "UTC")
+    visit = visit.in_zone_of(task)
+    executions = answer["executions"]["executions"]
+    due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
+    lived = [make_lived(each) for each in reversed(executions)]
+    more = answer["executions"].get("nextPageToken")
+    explanation = answer["explanation"]
+    first = explanation["findings"][0] if explanation["findings"] else {"reason": "SCHEDULED"}
+    bad = [each for each in executions if each["status"] in BAD]
+    return TaskPage(
+        id=task["id"],
+        title=task["title"],
+        etag=answer["etag"],
+        status=show_status(task["status"]),
+        schedule=answer["words"],
+        next=visit.moment(task.get("nextExecutionTime")),
+        summary=explanation["summary"],
+        tone=_find_tone(task, executions),
+        evidence=[
+            Evidence(each["sentence"], visit.moment(each.get("at")), each.get("executionId"))
+            for each in explanation["findings"]
+        ],
+        is_evidence_open=first["reason"] not in _QUIET,
+        awaited=[
+            (each["sentence"].split("'")[1], each.get("executionId", ""))
+            for each in explanation["findings"]
+            if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
+        ],
+        verbs=allowed_verbs(task) if visit.may_change else (),
+        life=draw_life(lived, due, visit.now, visit.zone),
+        life_text=_describe_life(lived, due, visit),
+        executions=[build_execution(each, visit) for each in executions],
+        older=visit.with_query(page=more) if more else None,
+        latest=visit.with_query(page=None) if visit.query.get("page") else None,
+        upcoming=build_upcoming(due, visit, own_zone),
+        facts=_list_facts(task, answer["words"]),
+        as_json=json.dumps(task, indent=2, ensure_ascii=False),
+        can_retry=bool(bad) and visit.may_change,
+        zones=zone_choices(visit, own_zone),
+        may_change=visit.may_change,
+        role=visit.role,
+    )
+
+
+def build_execution(record: Json, visit: Visit) -> ExecutionRow:
+    """Return an execution as a row."""
+    due, started, finished = (_instant(record, name) for name in ("scheduledFor", "startedAt", "finishedAt"))
+    error = record.get("error")
+    outcome = record.get("message") or ""
+    if error:
+        outcome = f"{error['type']}: {error['message']}"
+    elif record["status"] == "SUCCEEDED" and record.get("content") is not None:
+        outcome = shorten(json.dumps(record["content"], ensure_ascii=False))
+    took = None if started is None else (finished or visit.now) - started
+    late = None if started is None or due is None else started - due
+    return ExecutionRow(
+        task_id=record["taskId"],
+        id=record["id"],
+        at=visit.sure(record["scheduledFor"]),
+        status=show_status(record["status"]),
+        outcome=shorten(outcome),
+        took=NONE if took is None else write_duration(max(took, timedelta(0))),
+        late=NONE if late is None else write_duration(max(late, timedelta(0))),
+        trigger=str(record.get("trigger", "SCHEDULE")).lower(),
+    )
+
+
+def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[DueRow]:
+    """Return the occurrences to come, each with the clock change before it, if there is one."""
+    zone = find_zone(own_zone) or UTC_ZONE
+    rows = []
+    before = visit.now
+    for at in due:
+        is_far = at - before > timedelta(days=1000)
+        changes = [] if is_far else find_clock_changes(before, at, zone)
+        text = changes[-1].describe(zone) if changes else ""
+        rows.append(DueRow(visit.sure(at), f"{at:%d %b %H:%M} UTC", text))
+        before = at
+    return rows
+
+
+def make_lived(record: Json) -> Lived:
+    """Return an execution for the chart."""
+    start = _instant(record, "startedAt") or parse_instant(record["scheduledFor"])
+    end = None if record["status"] in OPEN else _instant(record, "finishedAt") or start
+    return Lived(start, end, record["status"], show_status(record["status"]).word.lower())
+
+
+def shorten(text: str, limit: int = 160) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _instant(record: Json, name: str) -> datetime | None:
+    return parse_instant(record[name]) if record.get(name) else None
+
+
+def _find_tone(task: Json, executions: list[Json]) -> str:
+    """Return the colour of the sentence's box."""
+    if task["status"] == "FAILED" or task.get("consecutiveFailures"):
+        return "fail"
+    if task["status"] == "PAUSED" or any(each["status"] == "RETRYING" for each in executions):
+        return "retry"
+    if any(each["status"] == "SUSPENDED" for each in executions):
+        return "wait"
+    return "run" if task.get("isRunning") else ""
+
+
+def _describe_life(lived: list[Lived], due: list[datetime], visit: Visit) -> str:
+    counts: dict[str, int] = {}
+    for each in lived:
+        counts[each.word] = counts.get(each.word, 0) + 1
+    parts = [f"{count} {word}" for word, count in counts.items()]
+    if due:
+        parts.append(f"next due {visit.sure(due[0]).text}")
+    return ", ".join(parts) or "Nothing has run, and nothing is due."
+
+
+def _list_facts(task: Json, words: str) -> list[tuple[str, str, bool]]:
+    schedule = task["schedule"]
+    rule = schedule.get("rrule") or schedule.get("at") or json.dumps(schedule)
+    retry = task.get("retry") or {}
+    facts = [
+        ("Owner", task["owner"], False),
+        ("Handler", task["handler"], True),
+        ("Payload", json.dumps(task.get("payload", {}), ensure_ascii=False), True),
+        ("Schedule", words, False),
+        ("Rule", str(rule), True),
+        ("Labels", ", ".join(task.get("labels", ())) or "none", False),
+        ("Retries", f"{retry.get('maxRetries', 0)}", False),
+        ("Overlap", str(task.get("overlap", "skip")), False),
+        ("Catch-up", str((task.get("catchUp") or {}).get("mode", "latest")), False),
+        ("Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))),
+        ("Queue of workers", (task.get("pull") or {}).get("queue") or "none: the executor runs it", False),
+        ("Revision", str(task.get("revision", 1)), False),
+        ("Scheduled runs so far", f"{task.get('runCount', 0):,}", False),
+    ]
+    if task.get("description"):
+        facts.insert(0, ("Description", task["description"], False))
+    return facts

@@ -1,0 +1,221 @@
+"""The list of tasks: which ones need somebody, when each runs next, and how the last run went."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.status import TASK_STATUSES, Status, show_status
+from cloudsched.dashboard.visit import ZoneChoice, zone_choices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Visit
+
+PAGE_SIZE: Final = 50
+SEARCHED: Final = 500
+"""How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
+FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
+_ORDERS: Final = {
+    "": "Needs attention first",
+    "nextExecutionTime": "Due soonest",
+    "createdAt desc": "Newest",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A filter that applies, and the address without it."""
+
+    text: str
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A task in the list."""
+
+    id: str
+    title: str
+    owner: str
+    handler: str
+    labels: tuple[str, ...]
+    status: Status
+    note: str
+    """What is not plain about it."""
+    is_bad: bool
+    schedule: str
+    runs: str
+    next: Moment | None
+    why_never: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPage:
+    """The view model."""
+
+    sentence: str
+    rows: list[Row]
+    filters: dict[str, str]
+    query_text: str
+    tokens: list[Token]
+    statuses: tuple[str, ...]
+    orders: dict[str, str]
+    order: str
+    next_page: str | None
+    first_page: str | None
+    zones: list[ZoneChoice]
+    may_change: bool
+    role: str
+    searched: int = 0
+    is_filtered: bool = field(default=False)
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API for one page of the list, or for what a search looks through."""
+    filters, text = read_filters(visit)
+    known = {name: value.upper() if name == "status" else value for name, value in filters.items()}
+    order = visit.query.get("orderBy") or None
+    size = SEARCHED if text else PAGE_SIZE
+    page = api.get("/v1/tasks", **known, orderBy=order, pageSize=size, pageToken=visit.query.get("page"))
+    return {**page, "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"][:SEARCHED]}}
+
+
+def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
+    """Return the filters and the words to search for; ``owner:ada`` in the search is a filter, too."""
+    filters = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
+    words = []
+    for word in _split(visit.query.get("q", "")):
+        name, colon, value = word.partition(":")
+        if colon and value and name in FILTERS:
+            filters[name] = value
+        else:
+            words.append(word)
+    return filters, words
+
+
+def build(answer: Json, visit: Visit) -> TasksPage:
+    """Return the view model of the API's answer."""
+    filters, words = read_filters(visit)
+    tasks = [task for task in answer["tasks"] if _matches(task, words)]
+    if not visit.query.get("orderBy"):
+        tasks.sort(key=lambda task: not needs_attention(task))  # keeps the API's order otherwise
+    more = answer.get("nextPageToken")
+    rows = [_build_row(task, answer["words"].get(task["id"], ""), visit) for task in tasks]
+    tokens = [Token(f"{name}: {value}", _without(visit, name)) for name, value in filters.items()]
+    tokens += [Token(word, _without(visit, None)) for word in words]
+    return TasksPage(
+        sentence=_write_sentence(rows, more=bool(more), words=words, visit=visit),
+        rows=rows,
+        filters=filters,
+        query_text=visit.query.get("q", ""),
+        tokens=tokens,
+        statuses=TASK_STATUSES,
+        orders=_ORDERS,
+        order=visit.query.get("orderBy", ""),
+        next_page=visit.with_query(page=more) if more else None,
+        first_page=visit.with_query(page=None) if visit.query.get("page") else None,
+        zones=zone_choices(visit),
+        may_change=visit.may_change,
+        role=visit.role,
+        searched=len(answer["tasks"]) if words else 0,
+        is_filtered=bool(filters or words),
+    )
+
+
+def needs_attention(task: Json) -> bool:
+    """Return whether somebody should look at a task: it failed last, or failures have ended or paused it."""
+    return bool(task.get("consecutiveFailures")) or task["status"] == "FAILED"
+
+
+def _build_row(task: Json, words: str, visit: Visit) -> Row:
+    failures = task.get("consecutiveFailures", 0)
+    note = ""
+    if failures:
+        note = "the last one failed" if failures == 1 else f"the last {failures} failed"
+    elif task.get("isRunning"):
+        note = "runs now"
+    elif task.get("offeredAt"):
+        note = "waits for a worker"
+    upcoming = visit.moment(task.get("nextExecutionTime"))
+    return Row(
+        id=task["id"],
+        title=task["title"],
+        owner=task["owner"],
+        handler=task["handler"],
+        labels=tuple(task.get("labels", ())),
+        status=show_status(task["status"]),
+        note=note,
+        is_bad=bool(failures),
+        schedule=words,
+        runs=f"{task.get('runCount', 0):,}",
+        next=upcoming,
+        why_never="" if upcoming else show_status(task["status"]).word.lower(),
+        verbs=allowed_verbs(task) if visit.may_change else (),
+    )
+
+
+def allowed_verbs(task: Json) -> tuple[str, ...]:
+    """Return the verbs that a task's status allows; the API decides, and its refusal is shown."""
+    status = task["status"]
+    if status == "ACTIVE":
+        return ("trigger", "pause", "cancel")
+    if status == "PAUSED":
+        return ("resume", "trigger", "cancel")
+    return ()
+
+
+def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Visit) -> str:
+    if not rows and not words and not any(visit.query.get(name) for name in (*FILTERS, "q", "page")):
+        return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
+    if not rows:
+        wanted = visit.query.get("q") or ", ".join(
+            f"{name}:{visit.query[name]}" for name in FILTERS if visit.query.get(name)
+        )
+        return f"Nothing matches {wanted}."
+    bad = sum(row.is_bad for row in rows)
+    count = f"{len(rows):,} task{'' if len(rows) == 1 else 's'}{' on this page' if more else ''}"
+    if visit.query.get("orderBy"):
+        return f"{count}; {bad} of them failed last." if bad else f"{count}; none of them failed last."
+    return f"{count}, those that need attention first: {bad}." if bad else f"{count}; none needs attention."
+
+
+def _matches(task: Json, words: Iterable[str]) -> bool:
+    text = json.dumps([task["title"], task["id"], task.get("payload")], ensure_ascii=False).casefold()
+    return all(_has_word(task, text, word) for word in words)
+
+
+def _has_word(task: Json, text: str, word: str) -> bool:
+    path, equals, value = word.partition("=")
+    if equals and path.startswith("payload."):
+        found: Any = task.get("payload", {})
+        for name in path.split(".")[1:]:
+            found = found.get(name) if isinstance(found, dict) else None
+        return str(found) == value
+    return word.casefold() in text
+
+
+def _without(visit: Visit, name: str | None) -> str:
+    """Return the address without a filter, wherever it was given; None stands for the words of the search."""
+    kept = []
+    for word in _split(visit.query.get("q", "")):
+        prefix = word.partition(":")[0] if ":" in word and word.partition(":")[0] in FILTERS else None
+        if prefix != name:
+            kept.append(word)
+    changes: dict[str, str | None] = {"q": " ".join(kept) or None, "page": None}
+    if name is not None:
+        changes[name] = None
+    return visit.with_query(**changes)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quotation mark without its partner
+        return text.split()

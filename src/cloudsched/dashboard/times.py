@@ -1,0 +1,128 @@
+"""How time is written: absolute with its offset, relative in two units that are cut and not rounded."""
+
+from __future__ import annotations
+
+import zoneinfo
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTES_ALONE, _DAYS_ALONE = 10, 30
+_LONGEST_NAME = 64
+BLANK: Final = "\N{NO-BREAK SPACE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant as it is shown in one zone."""
+
+    iso: str
+    text: str
+    """Such as ``Thu 25 Mar 2027 09:00 +0100``, with seconds if it has any."""
+    short: str
+    """The same without the year if it is this year's."""
+    relative: str
+    """``in 17 h 17 min`` or ``2 min 53 s ago``."""
+    both: str
+    """The instant in its zone, with the zone's name, and in UTC."""
+
+
+def parse_instant(text: str) -> datetime:
+    """Return an instant of the API's, in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def find_zone(name: str | None) -> zoneinfo.ZoneInfo | None:
+    """Return a zone by its name; None if there is no such zone."""
+    if not name or len(name) > _LONGEST_NAME:
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def make_moment(at: datetime, now: datetime, zone: zoneinfo.ZoneInfo) -> Moment:
+    """Return an instant as it is shown in a zone."""
+    local = at.astimezone(zone)
+    is_this_year = local.year == now.astimezone(zone).year
+    return Moment(
+        iso=local.isoformat(),
+        text=write_time(local),
+        short=write_time(local, with_year=not is_this_year),
+        relative=write_relative(at - now),
+        both=f"{write_time(local)} {zone.key} = {at.astimezone(UTC):%H:%M:%S} UTC",
+    )
+
+
+def write_time(local: datetime, *, with_year: bool = True) -> str:
+    """Return a wall-clock time with its day and offset."""
+    year = f"{BLANK}{local.year:04}" if with_year else ""
+    seconds = f":{local:%S}" if local.second else ""
+    return f"{local:%a}{BLANK}{local:%d}{BLANK}{local:%b}{year} {local:%H:%M}{seconds}{BLANK}{local:%z}"
+
+
+def write_relative(distance: timedelta) -> str:
+    """Return how far away an instant is, such as ``in 2 min 53 s``."""
+    if distance >= timedelta(0):
+        return f"in {write_duration(distance)}"
+    return f"{write_duration(-distance)} ago"
+
+
+def write_duration(duration: timedelta) -> str:
+    """Return a duration in at most two units: minutes alone from 10, days alone from 30; tenths below ten seconds."""
+    seconds = duration.total_seconds()
+    whole = int(seconds)
+    if whole < _MINUTE:
+        has_tenths = 0 < seconds < 10 and seconds != whole  # noqa: PLR2004 - ten seconds
+        return f"{int(seconds * 10) / 10:.1f}{BLANK}s" if has_tenths else f"{whole}{BLANK}s"
+    if whole < _HOUR:
+        minutes, rest = divmod(whole, _MINUTE)
+        return _two(minutes, "min", rest, "s", alone=minutes >= _MINUTES_ALONE)
+    if whole < _DAY:
+        hours, rest = divmod(whole, _HOUR)
+        return _two(hours, "h", rest // _MINUTE, "min")
+    days, rest = divmod(whole, _DAY)
+    return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:
+    first = f"{large:,}{BLANK}{large_unit}"
+    return first if alone or not small else f"{first}{BLANK}{small}{BLANK}{small_unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """A change of a zone's offset."""
+
+    at: datetime
+    """The instant, to the second."""
+    shift: timedelta
+    """How far clocks go forward; negative if they go back."""
+
+    def describe(self, zone: zoneinfo.ZoneInfo) -> str:
+        """Return it in words, such as ``clocks go forward on 28 Mar``."""
+        local = self.at.astimezone(zone)
+        direction = "forward" if self.shift > timedelta(0) else "back"
+        return f"clocks go {direction} on {local.day} {local:%b}"
+
+
+def find_clock_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> list[ClockChange]:
+    """Return the clock changes after `start` and up to `end`, found day by day and then by halving."""
+    found = []
+    earlier = start
+    while earlier < end:
+        later = min(earlier + timedelta(days=1), end)
+        if _offset(earlier, zone) != _offset(later, zone):
+            low, high = earlier, later
+            while high - low > timedelta(seconds=1):
+                middle = low + (high - low) / 2
+                low, high = (low, middle) if _offset(middle, zone) != _offset(earlier, zone) else (middle, high)
+            found.append(ClockChange(high.replace(microsecond=0), _offset(later, zone) - _offset(earlier, zone)))
+        earlier = later
+    return found
+
+
+def _offset(at: datetime, zone: zoneinfo.ZoneInfo) -> timedelta:
+    return at.astimezone(zone).utcoffset() or timedelta(0)

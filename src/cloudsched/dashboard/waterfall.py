@@ -1,0 +1,212 @@
+"""What an execution did, as rows: attempts of its handler, steps, sleeps, waits and calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.scale import Interval, Scale, make_scale, merge
+from cloudsched.dashboard.svg import element, group, percent
+from cloudsched.dashboard.times import parse_instant, write_duration
+
+if TYPE_CHECKING:
+    import zoneinfo
+    from collections.abc import Iterator
+
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.api import Json
+
+_FOLDED: Final = 3
+"""More neighbours of one kind and name that succeeded than this are one row."""
+_WAITS: Final = frozenset({"SLEEP", "EVENT"})
+_HEIGHT: Final = 32
+_AXIS: Final = 40
+_LEAST_LABELLED: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar in a row: ``past``, ``fail``, ``run``, ``wait``, or ``due`` for what lies ahead."""
+
+    start: datetime
+    end: datetime
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallRow:
+    """One row, or several that were folded."""
+
+    number: int
+    """The step's number; 0 for the handler."""
+    kind: str
+    name: str
+    status: str
+    bars: tuple[Bar, ...]
+    took: timedelta
+    count: int = 1
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """All rows on one scale."""
+
+    rows: tuple[WaterfallRow, ...]
+    scale: Scale
+    now: datetime
+    running_for: timedelta
+    """How long anything in it ran."""
+    is_open: bool
+    is_true: bool = field(default=False)
+
+    @property
+    def gaps_text(self) -> str:
+        """What was compressed, in words."""
+        gaps = [gap for gap in self.scale.gaps if not gap.is_future]
+        if not gaps:
+            return ""
+        idle = sum((gap.duration for gap in gaps), timedelta(0))
+        count = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
+        return f"{count} compressed: {write_duration(idle)} in which nothing ran"
+
+
+def make_waterfall(record: Json, now: datetime, *, true_scale: bool = False) -> Waterfall:
+    """Return an execution's rows and their scale."""
+    is_open = not record.get("finishedAt")
+    start = parse_instant(record.get("startedAt") or record["scheduledFor"])
+    end = max(start, now if is_open else parse_instant(record["finishedAt"]))
+    steps = record.get("steps", [])
+    waits = merge(_interval(step, now) for step in steps if step["kind"] in _WAITS)
+    tries = [(parse_instant(each["startedAt"]), parse_instant(each["finishedAt"]), each) for each in record["attempts"]]
+    handler = [
+        Bar(begin, finish, _bar_kind(each["status"]))
+        for first, last, each in tries
+        for begin, finish in subtract((first, last), waits)
+    ]
+    if record["status"] == "RUNNING":
+        last_end = max((finish for _, finish, _ in tries), default=start)
+        handler += [Bar(begin, finish, "run") for begin, finish in subtract((last_end, end), waits)]
+    rows = [_handler_row(record, handler), *_fold(_step_row(step, now) for step in steps)]
+    known_end = _find_known_end(record, steps) if is_open else None
+    running = [(bar.start, bar.end) for row in rows for bar in row.bars if bar.kind not in {"wait", "due"}]
+    busy = sum((finish - begin for begin, finish in merge(running)), timedelta(0))
+    scale = make_scale(running, start, end, known_end=known_end, true=true_scale)
+    return Waterfall(tuple(rows), scale, now, busy, is_open, true_scale)
+
+
+def subtract(interval: Interval, holes: list[Interval]) -> Iterator[Interval]:
+    """Yield what remains of an interval without some others, which are in order and apart."""
+    begin, end = interval
+    for first, last in holes:
+        if last <= begin or first >= end:
+            continue
+        if first > begin:
+            yield begin, first
+        begin = max(begin, last)
+    if begin <= end:
+        yield begin, end
+
+
+def draw_row(row: WaterfallRow, waterfall: Waterfall) -> Markup:
+    """Return a row's bars. What failed is half as high, and lower."""
+    scale = waterfall.scale
+    marks = [*_draw_gaps(scale, _HEIGHT)]
+    for bar in row.bars:
+        left, right = scale.place(bar.start), scale.place(bar.end)
+        width = percent(right - left) if right - left > 0.003 else "3"  # noqa: PLR2004 - three pixels at least
+        y, height = (17, 9) if bar.kind == "fail" else (10, 12)
+        css = {"past": "f-past", "fail": "f-fail", "run": "f-run", "wait": "hatched", "due": "o w"}[bar.kind]
+        fill = {"fill": "url(#hatch)"} if bar.kind == "wait" else {}
+        marks.append(element("rect", cls=css, x=percent(left), y=y, width=width, height=height, **fill))
+    if waterfall.is_open:
+        marks.append(_draw_now(waterfall, _HEIGHT))
+    return element("svg", *marks, cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+
+
+def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
+    """Return the axis: the date where a stretch begins, and each gap's true duration."""
+    marks = [*_draw_gaps(waterfall.scale, _AXIS)]
+    for stretch in waterfall.scale.stretches:
+        if stretch.is_gap:
+            middle = percent(stretch.left + stretch.width / 2)
+            text = write_duration(stretch.duration)
+            marks.append(element("text", text, cls="strong", x=middle, y=15, text_anchor="middle"))
+        elif stretch.left < 0.9:  # noqa: PLR2004 - room for a label
+            local = stretch.start.astimezone(zone)
+            x = percent(stretch.left)
+            marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
+            if stretch.width > _LEAST_LABELLED:
+                marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
+    if waterfall.is_open:
+        marks.append(_draw_now(waterfall, _AXIS))
+    return element("svg", *marks, cls="c", height=_AXIS, **{"aria-hidden": "true"})
+
+
+def _draw_now(waterfall: Waterfall, height: int) -> Markup:
+    x = percent(waterfall.scale.place(waterfall.now))
+    return element("line", cls="nowl", x1=x, x2=x, y1=0, y2=height)
+
+
+def _draw_gaps(scale: Scale, height: int) -> Iterator[Markup]:
+    for gap in scale.gaps:
+        left, right = percent(gap.left), percent(gap.left + gap.width)
+        ground = element("rect", cls="f-sunk", x=left, y=0, width=percent(gap.width), height=height)
+        edges = (element("line", cls="torn", x1=x, x2=x, y1=0, y2=height) for x in (left, right))
+        yield group(ground, *edges)
+
+
+def _handler_row(record: Json, bars: list[Bar]) -> WaterfallRow:
+    took = sum((bar.end - bar.start for bar in bars), timedelta(0))
+    return WaterfallRow(0, "runs", "The handler", record["status"], tuple(bars), took, tries=len(record["attempts"]))
+
+
+def _step_row(step: Json, now: datetime) -> WaterfallRow:
+    begin, finish = _interval(step, now)
+    is_waiting = step["status"] == "WAITING"
+    if step["kind"] in _WAITS:
+        bars = [Bar(begin, finish, "wait")]
+        due = parse_instant(step["dueAt"]) if step.get("dueAt") else None
+        if is_waiting and due is not None and due > now:
+            bars.append(Bar(now, due, "due"))
+    else:
+        bars = [Bar(begin, finish, "run" if is_waiting else _bar_kind(step["status"]))]
+    name = step.get("name") or step["kind"].lower()
+    tries = step.get("attempts", 0)
+    return WaterfallRow(
+        step["number"], step["kind"].lower(), name, step["status"], tuple(bars), finish - begin, tries=tries
+    )
+
+
+def _fold(rows: Iterator[WaterfallRow]) -> Iterator[WaterfallRow]:
+    def is_alike(row: WaterfallRow) -> tuple[str, str, int]:
+        return row.kind, row.name, 0 if row.status == "SUCCEEDED" else row.number
+
+    for _, neighbours in groupby(rows, key=is_alike):
+        same = list(neighbours)
+        if len(same) <= _FOLDED:
+            yield from same
+            continue
+        spans = merge((bar.start, bar.end) for row in same for bar in row.bars)
+        bars = tuple(Bar(begin, finish, same[0].bars[0].kind) for begin, finish in spans)
+        took = sum((bar.end - bar.start for bar in bars), timedelta(0))
+        yield WaterfallRow(same[0].number, same[0].kind, same[0].name, "SUCCEEDED", bars, took, count=len(same))
+
+
+def _interval(step: Json, now: datetime) -> Interval:
+    begin = parse_instant(step["startedAt"])
+    return begin, max(begin, parse_instant(step["finishedAt"]) if step.get("finishedAt") else now)
+
+
+def _bar_kind(status: str) -> str:
+    return "past" if status == "SUCCEEDED" else "fail"
+
+
+def _find_known_end(record: Json, steps: list[Json]) -> datetime | None:
+    ends = [parse_instant(step["dueAt"]) for step in steps if step["status"] == "WAITING" and step.get("dueAt")]
+    if record.get("nextAttemptAt"):
+        ends.append(parse_instant(record["nextAttemptAt"]))
+    return min(ends, default=None)

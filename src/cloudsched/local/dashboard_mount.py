@@ -1,0 +1,124 @@
+"""The dashboard inside the local stack: at ``/ui``, and the clock at ``/dev/clock`` on the same port."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.client.client import Client
+from cloudsched.dashboard.application import Dashboard
+from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal
+from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from cloudsched.emulator.runtime.clock import MovableClock
+
+MOUNT, CLOCK_PATH = "/ui", "/dev/clock"
+_MOVE_TIMEOUT_SECONDS = 600
+"""How long a move of the clock may take: everything on the way runs."""
+_BUSY = 409
+
+
+class StackClock:
+    """The stack's clock, moved by the local Cloud Tasks, which delivers what falls due on the way.
+
+    Args:
+        clock: The clock.
+        address: The ``host:port`` of the local Cloud Tasks.
+    """
+
+    def __init__(self, clock: MovableClock, address: str) -> None:
+        self._clock = clock
+        self._address = address
+
+    @property
+    def mode(self) -> str:
+        """Whether the clock runs or is frozen, in a word."""
+        return "runs" if self._clock.mode == "running" else "stands still"
+
+    def now(self) -> datetime:
+        """Return the present instant, in UTC."""
+        return self._clock.now()
+
+    def move(self, command: dict[str, object]) -> dict[str, object]:
+        """Carry out a command of ``/clock``; return the clock's state.
+
+        Raises:
+            InvalidInput: The command is malformed, or the clock is being moved already.
+            Unavailable: The local Cloud Tasks does not answer.
+        """
+        status, content = self.exchange("POST", json.dumps(command))
+        if status >= http.client.BAD_REQUEST:
+            raise InvalidInput("clock", str(content.get("error", {}).get("message", content)))
+        return content
+
+    def exchange(self, method: str, body: str | None) -> tuple[int, dict[str, Any]]:
+        """Send a request to ``/clock``; return the status and the content. Raises Unavailable if nothing answers."""
+        connection = http.client.HTTPConnection(self._address, timeout=_MOVE_TIMEOUT_SECONDS)
+        try:
+            connection.request(method, "/clock", body)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Unavailable("The local Cloud Tasks", type(error).__name__) from error
+        finally:
+            connection.close()
+
+
+class DashboardMount:
+    """Serves ``/ui`` and ``/dev/clock``, and leaves everything else to the API.
+
+    Args:
+        application: The API.
+    """
+
+    def __init__(self, application: WSGIApplication) -> None:
+        self._application = application
+        self._dashboard: Dashboard | None = None
+        self._clock: StackClock | None = None
+        self._client: Client | None = None
+
+    def connect(self, url: str, clock: MovableClock, tasks_address: str) -> None:
+        """Say where the API is and which clock it has; until then, nothing is served here."""
+        self._clock = StackClock(clock, tasks_address)
+        self._client = Client(url)
+        place = f"local stack at {url.partition('://')[2]}"
+        self._dashboard = Dashboard(self._client, place=place, clock=self._clock)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        path = environ.get("PATH_INFO", "")
+        if self._dashboard is not None and (path == MOUNT or path.startswith(f"{MOUNT}/")):
+            inner = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + MOUNT, "PATH_INFO": path[len(MOUNT) :]}
+            return self._dashboard(inner, start_response)
+        if self._clock is not None and path == CLOCK_PATH:
+            return _serve_clock(self._clock, Request(environ))(environ, start_response)
+        return self._application(environ, start_response)
+
+
+def _serve_clock(clock: StackClock, request: Request) -> Response:
+    """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does; in browsers, only pages of here may."""
+    has_origin = "Origin" in request.headers or "Sec-Fetch-Site" in request.headers
+    refusal = find_refusal(request, LOCAL_HOSTS) if has_origin or request.method == "GET" else None
+    if refusal is not None:
+        return Response(refusal, status=403, mimetype="text/plain")
+    if request.method not in {"GET", "POST"}:
+        return Response(status=405, headers={"Allow": "GET, POST"})
+    body = request.get_data(as_text=True) if request.method == "POST" else None
+    try:
+        status, content = clock.exchange(request.method, body)
+    except CloudschedError as error:
+        return Response(str(error), status=503, mimetype="text/plain")
+    return Response(json.dumps(content), status=status, mimetype="application/json")

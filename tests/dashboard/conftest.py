@@ -1,0 +1,92 @@
+"""A local stack with a story in it: what ran, what failed, what waits and what is to come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+
+from cloudsched import App, Context
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.local.stack import Stack
+
+START = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
+NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
+"""The day before clocks go forward in Paris."""
+ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
+
+
+def make_app() -> App:
+    app = App()
+
+    @app.handler("report")
+    def report(ctx: Context) -> dict[str, str]:
+        return {"about": str(ctx.task.title)}
+
+    @app.handler("broken", retry=0)
+    def broken(ctx: Context) -> None:
+        raise ValueError(f"the warehouse of {ctx.task.owner} did not answer {ATTACK}")
+
+    @app.handler("close")
+    def close(ctx: Context) -> str:
+        count = ctx.step("collect", lambda: 214)
+        ctx.progress(f"{count} invoices collected")
+        ctx.sleep(timedelta(days=2))
+        ctx.step("balance", lambda: {"total": 12.5})
+        return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
+
+    return app
+
+
+def schedule(rule: str, at: str) -> dict[str, str]:
+    return {"rrule": rule, "dtstart": at, "timezone": "Europe/Paris"}
+
+
+TASKS: tuple[dict[str, Any], ...] = (
+    {
+        "id": "weekday-report",
+        "title": "Weekday report",
+        "handler": "report",
+        "labels": ["team=sales"],
+        "schedule": schedule("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", "2027-03-20T09:00:00"),
+    },
+    {
+        "id": "monthly-close",
+        "title": "Monthly close",
+        "handler": "close",
+        "overlap": "allow",
+        "schedule": schedule("FREQ=MONTHLY;BYMONTHDAY=21", "2027-03-21T09:00:00"),
+    },
+    {
+        "id": "sync",
+        "title": f"Sync catalogue {ATTACK}",
+        "owner": "shop",
+        "handler": "broken",
+        "schedule": schedule("FREQ=DAILY", "2027-03-21T02:30:00"),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """A stack whose clock stands still at `NOW`, a week after the tasks were created."""
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as running:
+        for task in TASKS:
+            response = requests.post(f"{running.url}/v1/tasks", json={"owner": "ada", **task}, timeout=30)
+            assert response.status_code == 201, response.text
+        move = {"advanceTo": NOW.isoformat()}
+        assert requests.post(f"{running.url}/dev/clock", json=move, timeout=120).status_code == 200
+        yield running
+
+
+@pytest.fixture
+def ui(stack: Stack) -> str:
+    """The dashboard's address."""
+    return f"{stack.url}/ui"

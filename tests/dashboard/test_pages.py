@@ -1,0 +1,160 @@
+"""Every view and every verb works without script, and says what the API says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from tests.dashboard.conftest import ATTACK
+
+import cloudsched.dashboard
+
+if TYPE_CHECKING:
+    from cloudsched.local.stack import Stack
+
+ROOM = Path(cloudsched.dashboard.__file__).parent
+ADDRESSES = ("/tasks", "/tasks/weekday-report", "/tasks/monthly-close", "/tasks/sync")
+
+
+def get(url: str, **query: str) -> requests.Response:
+    return requests.get(url, params=query, timeout=30)
+
+
+def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:
+    origin = "/".join(url.split("/")[:3])
+    given = {"Origin": origin, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return requests.post(url, data=form, headers=given, timeout=60)
+
+
+def execution_of(stack: Stack, task: str) -> str:
+    page = get(f"{stack.url}/v1/tasks/{task}/executions").json()
+    return str(page["executions"][0]["id"])
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_each_view_opens_directly(ui: str, address: str) -> None:
+    """One h1, no inline style or script, a strict policy, and nothing from elsewhere."""
+    response = get(ui + address)
+    assert response.status_code == 200
+    assert response.text.count("<h1>") == 1
+    assert not re.search(r"<[^>]*\s(style|on\w+)=|=\"javascript:|<script(?! type=\"module\" src=)", response.text)
+    assert "https://" not in response.text
+    policy = response.headers["Content-Security-Policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("address", ["/tasks", "/tasks/sync"])
+def test_what_users_wrote_is_only_text(ui: str, address: str) -> None:
+    """A title or an error with markup is shown as it was written."""
+    text = get(ui + address).text
+    assert ATTACK not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_links_lead_somewhere(ui: str) -> None:
+    """Each link of each view answers, and none is absolute: the page may be mounted anywhere."""
+    seen: set[str] = set()
+    for address in ADDRESSES:
+        page = get(ui + address)
+        for link in re.findall(r'(?:href|src|action)="([^"#]+)"', page.text):
+            assert not link.startswith("/")
+            url = requests.compat.urljoin(page.url, link.replace("&amp;", "&"))
+            if url not in seen and "/verbs/" not in url:
+                seen.add(url)
+                assert get(url).status_code == 200, url
+
+
+def test_a_task_says_why_what_ran_and_what_comes(ui: str) -> None:
+    """The API's sentence, the executions, and the occurrences in both zones with the clock change between them."""
+    text = get(f"{ui}/tasks/weekday-report").text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "It runs next on 2027-03-29 at 09:00:00 (Europe/Paris)." in text
+    assert "Fri 26 Mar 2027 09:00 +0100" in text
+    assert "Mon 29 Mar 2027 09:00 +0200" in text
+    assert "29 Mar 07:00 UTC" in text
+    assert text.count("clocks go forward on 28 Mar") == 1
+
+
+def test_an_execution_shows_what_it_did(stack: Stack, ui: str) -> None:
+    """Steps, the sleep, the wait, progress, and the gap in which nothing ran; a step can be chosen."""
+    address = f"{ui}/tasks/monthly-close/executions/{execution_of(stack, 'monthly-close')}"
+    text = get(address, step="1").text.replace("\N{NO-BREAK SPACE}", " ")
+    for part in ("collect", "balance", "approved", "214 invoices collected", "gaps compressed: ", "1, step collect"):
+        assert part in text, part
+    assert "gaps compressed" not in get(address, scale="true").text
+
+
+def test_a_failure_is_readable(stack: Stack, ui: str) -> None:
+    """Its error, and the traceback folded."""
+    text = get(f"{ui}/tasks/sync/executions/{execution_of(stack, 'sync')}").text
+    assert "ValueError: the warehouse of shop did not answer" in text
+    assert "<details><summary>Traceback</summary>" in text
+
+
+def test_filters_stand_in_the_address_and_in_the_search(ui: str) -> None:
+    """``owner:shop`` in the search is the filter; what matches nothing says so."""
+    for query in ({"owner": "shop"}, {"q": "owner:shop"}, {"q": "catalogue"}):
+        text = get(f"{ui}/tasks", **query).text
+        assert "Sync catalogue" in text
+        assert "Weekday report" not in text
+    assert "Nothing matches nothing-like-it." in get(f"{ui}/tasks", q="nothing-like-it").text
+    assert get(f"{ui}/tasks", q='"unbalanced').status_code == 200
+
+
+def test_verbs_work_and_lead_back(stack: Stack, ui: str) -> None:
+    """Pause and resume change the task in the API; a stale ETag changes nothing and is said."""
+    task = f"{stack.url}/v1/tasks/weekday-report"
+    stale = get(task).headers["ETag"]
+    paused = post(f"{ui}/tasks/weekday-report/verbs/pause", {"etag": stale})
+    assert paused.status_code == 200
+    assert paused.url.endswith("/ui/tasks/weekday-report?done=pause")
+    assert get(task).json()["status"] == "PAUSED"
+    refused = post(f"{ui}/tasks/weekday-report/verbs/resume", {"etag": stale})
+    assert refused.status_code == 412
+    assert "Somebody has changed this task" in refused.text
+    assert get(task).json()["status"] == "PAUSED"
+    assert post(f"{ui}/tasks/weekday-report/verbs/resume", {}).status_code == 200
+    assert get(task).json()["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize("payload", ["{", "nul", '{"a": }'])
+def test_a_payload_that_is_not_json_is_refused(ui: str, payload: str) -> None:
+    """Nothing is sent, and the page says what is wrong."""
+    response = post(f"{ui}/tasks/monthly-close/verbs/send", {"event": "approved", "payload": payload})
+    assert response.status_code == 400
+    assert "is not JSON" in response.text
+
+
+def test_what_is_not_there_is_said(ui: str) -> None:
+    """An unknown page, task, execution, verb or file is a 404 of this page's own."""
+    for address in ("/nothing", "/tasks/nope", "/tasks/sync/executions/nope", "/static/..%2Fapi.py", "/static/none"):
+        assert get(ui + address).status_code == 404, address
+    assert post(f"{ui}/tasks/sync/verbs/explode", {}).status_code == 404
+
+
+def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
+    """A form of another site, one without an origin, and a rebound name are refused; the clock is, too."""
+    url = f"{ui}/tasks/sync/verbs/pause"
+    assert post(url, {}, Origin="https://evil.example").status_code == 403
+    assert post(url, {}, Sec_Fetch_Site="cross-site").status_code == 403
+    assert requests.post(url, timeout=30).status_code == 403
+    assert requests.get(f"{ui}/tasks", headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    clock = f"{stack.url}/dev/clock"
+    evil = {"Origin": "https://evil.example"}
+    assert requests.post(clock, json={"advance": "PT1H"}, headers=evil, timeout=30).status_code == 403
+    assert requests.get(clock, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    assert get(f"{stack.url}/v1/tasks/sync").json()["status"] == "ACTIVE"
+
+
+def test_all_that_a_page_loads_is_small() -> None:
+    """Stylesheet, scripts, icon and the largest template together stay far below 150 kB."""
+    static = sum(file.stat().st_size for file in (ROOM / "static").iterdir())
+    assert static + max(file.stat().st_size for file in (ROOM / "templates").iterdir()) < 100_000
+
+
+def test_scripts_stay_short() -> None:
+    """Fewer than 600 lines in all."""
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in (ROOM / "static").glob("*.js")) < 600

@@ -39,6 +39,7 @@ def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) 
     assert [[one.task_id for one in lock.holders] for lock in client.locks()] == [["work"]]
     assert [(one.worker, one.is_listening) for one in client.workers()] == [("box", True)]
     assert client.overview("ada").tasks[TaskStatus.COMPLETED] == 1
+    assert client.change_cursor() == client.change_cursor()
     assert "greet" in [one.name for one in client.handlers()]
 
 

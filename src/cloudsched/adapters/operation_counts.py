@@ -313,6 +313,11 @@ class CountingSearch:
         self._counts.add(reads=max(1, -(-count // 1000)))
         return count
 
+    def find_last_change(self, owner: str | None = None) -> str:
+        """Pass on; one read."""
+        self._counts.add(reads=1)
+        return self._search.find_last_change(owner)
+
     def list_queue_keys(
         self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
     ) -> Sequence[str]:

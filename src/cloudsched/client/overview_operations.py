@@ -66,6 +66,12 @@ class OverviewOperations:
         return answer.read("an overview", OverviewCounts.model_validate)
 
     @operation
+    def change_cursor(self, owner: str | None = None) -> Flow[str]:
+        """Return a text that is another one after any task (of an owner) has changed, and once a minute."""
+        answer = yield ApiRequest("GET", "/v1/changes", query=_to_query({"owner": owner}))
+        return answer.read("a cursor", lambda content: str(content["cursor"]))
+
+    @operation
     def handlers(self) -> Flow[list[HandlerInfo]]:
         """Return the handlers that the caller may name in a task, with the JSON schemas of their payloads."""
         return (yield ApiRequest("GET", "/v1/handlers")).read_list("handlers", HandlerInfo.model_validate)

@@ -146,12 +146,21 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
 
 def search_everything(search: SearchStore) -> None:
     """Make each list across tasks with every combination of its filters, for the first page and for a later one."""
-    others = {"list_queue_keys", "count_offers", "list_locks", "count_tasks", "count_finished", "count_open"}
+    others = {
+        "list_queue_keys",
+        "count_offers",
+        "list_locks",
+        "count_tasks",
+        "count_finished",
+        "count_open",
+        "find_last_change",
+    }
     assert methods(SearchStore) == {"list_finished", "list_open", *others}
     for owner in (None, "ada"):
         search.list_queue_keys(owner, limit=5)
         search.list_queue_keys(owner, limit=5, after="gpu")
         search.count_offers("gpu", owner, 5)
+        search.find_last_change(owner)
     for end, after in itertools.product((None, "b"), ("", "a")):
         search.list_locks(limit=5, begin="a", end=end, after=after)
     values: dict[str, tuple[Any, ...]] = {

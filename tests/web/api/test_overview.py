@@ -132,3 +132,23 @@ def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa:
     assert report["payloadSchema"]["required"] == ["about"]
     assert report["payloadSchema"]["properties"]["pages"]["default"] == 1
     assert ask("worker", "/v1/handlers").status_code == 403
+
+
+def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """For one read; a user's is not moved by others, and it moves once a minute."""
+    body = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every year"}
+
+    def look() -> dict[str, str]:
+        return {who: ask(who, "/v1/changes").get_json()["cursor"] for who in ("admin", "ada", "bob")}
+
+    first = look()
+    before = ask.sim.counts.reads
+    assert look() == first
+    assert ask.sim.counts.reads - before == 3
+    assert ask("admin", "/v1/tasks", body).status_code == 201
+    second = look()
+    assert [who for who in first if first[who] != second[who]] == ["admin", "ada"]
+    ask.sim.advance(timedelta(minutes=1))
+    assert look()["bob"] != second["bob"]
+    assert ask("bob", "/v1/changes?owner=ada").status_code == 403
+    assert ask("worker", "/v1/changes").status_code == 403

@@ -19,15 +19,21 @@ LISTED: Final = "listed"
 """Where a final record has these fields: only those that have them are listed across tasks."""
 OPEN: Final = "open"
 """Where a task with an open run has them."""
+CHANGED: Final = "changed"
+"""Where every task has its shard, and `CHANGED_AT`."""
+CHANGED_AT: Final = f"{CHANGED}.at"
+"""When the task was stored last, by Firestore's clock."""
 SHARD: Final = 0
 """The only shard."""
 
 
 def add_list_fields(document: Document, data: dict[str, Any]) -> dict[str, Any]:
     """Return what is stored of a document, with these fields."""
-    if isinstance(document, Task) and (position := find_open_position(document)) is not None:
-        status, since = position
-        return {**data, OPEN: {"shard": SHARD, "status": str(status), "since": since}}
+    if isinstance(document, Task):
+        data = {**data, CHANGED: {"shard": SHARD}}
+        if (position := find_open_position(document)) is not None:
+            status, since = position
+            data[OPEN] = {"shard": SHARD, "status": str(status), "since": since}
     if isinstance(document, Execution) and is_listed(document):
         return {**data, LISTED: {"shard": SHARD, "isFailure": is_failure(document)}}
     return data
@@ -37,4 +43,5 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return a stored document without these fields."""
     data.pop(LISTED, None)
     data.pop(OPEN, None)
+    data.pop(CHANGED, None)
     return data

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore.list_fields import LISTED, OPEN, SHARD
+from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, SHARD
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES
-from cloudsched.adapters.firestore.pages import fetch_page, to_document
+from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
 from cloudsched.adapters.firestore.queries import (
     Listing,
     build_lock_query,
@@ -81,6 +81,18 @@ class FirestoreSearch:
         if listing.is_empty or _is_too_long(listing):
             return 0
         return self._rpc.count(self._documents, listing.to_query(up_to, self._documents))
+
+    def find_last_change(self, owner: str | None = None) -> str:
+        """Return when a task was stored last, as text, by Firestore's clock."""
+        leader: dict[str, str | int] = {f"{CHANGED}.shard": SHARD} if owner is None else {"owner": owner}
+        listing = Listing("tasks", CHANGED_AT, is_descending=True, equals=leader, fields=(CHANGED_AT,))
+        if _is_too_long(listing):
+            return ""
+        found = self._rpc.query(self._documents, listing.to_query(1, self._documents))
+        if not found:
+            return ""
+        at, key = to_sort_key(found[0], listing)
+        return f"{at.timestamp_value.ToNanoseconds()} {key}"
 
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""

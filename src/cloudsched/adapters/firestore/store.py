@@ -26,7 +26,7 @@ from google.cloud.firestore_v1.types import write as proto
 
 from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists
 from cloudsched.adapters.firestore.inbox import FirestoreInbox
-from cloudsched.adapters.firestore.list_fields import add_list_fields
+from cloudsched.adapters.firestore.list_fields import CHANGED_AT, add_list_fields
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
 from cloudsched.adapters.firestore.preconditions import build_precondition_write, with_precondition
@@ -299,7 +299,9 @@ class FirestoreStore:
 
     def _build_task_writes(self, task: Task, expected_version: Version | None) -> list[google_calls.Message]:
         """Return the write of a task, and that of its offer if it changes."""
-        writes = [with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
+        write = with_precondition(self._build_write(task, "tasks", task.id), expected_version)
+        write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
+        writes = [write]
         offer = offer_entry(task)
         if offer != (None if expected_version is None else expected_version.offer):
             writes.append(self._build_offer_write(task.id, offer))

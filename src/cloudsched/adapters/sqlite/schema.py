@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 10
+LAYOUT_VERSION: Final = 11
 
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
     AND label IN (SELECT value FROM json_each(OLD.labels))"""
 
+_COUNT_CHANGE = """INSERT INTO changes (owner, number) VALUES ({0}.owner, 1)
+    ON CONFLICT (owner) DO UPDATE SET number = number + 1"""
 _LATEST = "scheduled_for, task_id, id"
 _IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
 _ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
@@ -42,6 +44,10 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX deliveries_newest_of_parent ON tasks (parent, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
+    "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
+    f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
+    f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
+    f"CREATE TRIGGER change_by_deleted_task AFTER DELETE ON tasks BEGIN {_COUNT_CHANGE.format('OLD')}; END",
     """CREATE TABLE labels (
         label TEXT NOT NULL, task_created_at INTEGER NOT NULL, task_id TEXT NOT NULL,
         PRIMARY KEY (label, task_created_at, task_id)) WITHOUT ROWID""",

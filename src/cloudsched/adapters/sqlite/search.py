@@ -124,6 +124,12 @@ class SqliteSearch:
         statement = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
         return int(self._database.read(statement, [*values, up_to])[0][0])
 
+    def find_last_change(self, owner: str | None = None) -> str:
+        """Return how often tasks were stored or deleted, as text."""
+        where, values = ("", ()) if owner is None else (" WHERE owner = ?", (owner,))
+        rows = self._database.read(f"SELECT coalesce(sum(number), 0) FROM changes{where}", values)  # noqa: S608 - no input
+        return str(rows[0][0])
+
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
         mine = "" if owner is None else " AND owner = ?"

@@ -157,6 +157,13 @@ class OverviewCounts(ApiResponse):
     """How many tasks are due within an hour, or overdue."""
 
 
+class ChangeCursor(ApiResponse):
+    """Tells whether anything has changed."""
+
+    cursor: str
+    """Compare it with the last one: if it is the same, no task has changed since."""
+
+
 class HandlerInfo(ApiResponse):
     """A handler that the caller may name in a task."""
 

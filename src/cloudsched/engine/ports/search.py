@@ -96,6 +96,13 @@ class SearchStore(Protocol):
         """Return how many items `list_open` has, at most `up_to`."""
         ...
 
+    def find_last_change(self, owner: str | None = None) -> str:
+        """Return a text that is another one after any task (of an owner) was stored. Reads one document at most.
+
+        After a task is purged it may be one that was returned before.
+        """
+        ...
+
     def list_queue_keys(
         self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
     ) -> Sequence[str]:

@@ -265,6 +265,7 @@ _RESPONSES: Final[dict[str, Json]] = {
         "hours": [{"start": "2027-01-04T08:00:00Z", "failed": 1, "others": 7}],
         "dueSoon": 3,
     },
+    "ChangeCursor": {"cursor": "1f40fc2c04a90b1c"},
     "Handlers": {
         "handlers": [
             {

@@ -53,7 +53,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
-    *(overview_responses.OverviewCounts, overview_responses.Handlers),
+    *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.Deliveries, responses.DeliveryReport),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,20 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
         due_soon=counts.due_soon,
     )
     return json_response(shown.to_wire())
+
+
+@operation("GET", "/v1/changes", "Tasks", query=bodies.AnyOwnerQuery, response_schema="ChangeCursor")
+def get_change_cursor(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
+    """Get a text that is another one after any task has changed: a cheap way to ask whether a list is still right.
+
+    It costs one read. It is also another one each minute, since tasks that were deleted leave no trace. Users see
+    whether one of their own tasks has changed.
+    """
+    container = call.app.container
+    last = container.store.search.find_last_change(_choose_owner(call, query.owner))
+    minute = int(container.clock.now().timestamp()) // 60
+    cursor = hashlib.sha256(f"{minute} {last}".encode()).hexdigest()[:16]
+    return json_response(responses.ChangeCursor(cursor=cursor).to_wire())
 
 
 @operation("GET", "/v1/handlers", "Tasks", response_schema="Handlers")

@@ -110,7 +110,6 @@ class OneDocument:
             scheduled_for=due_at,
             attempt=1,
             due_at=due_at,
-            hop=0,
             limit=1,
             priority=Priority.NORMAL,
         )

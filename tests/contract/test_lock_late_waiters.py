@@ -62,7 +62,6 @@ def waiter(task_id: str, limit: int = 1, *, is_notified: bool = False) -> Waiter
         scheduled_for=NOW,
         attempt=1,
         due_at=NOW,
-        hop=0,
         limit=limit,
         priority=Priority.NORMAL,
         notified_at=NOW if is_notified else None,

@@ -46,6 +46,7 @@ DISPATCHES = st.builds(
     hop=st.integers(0, 500),
     repair=st.integers(0, 500),
     lock_key=st.text(max_size=5),
+    lock_turn=st.integers(0, 500),
 )
 
 
@@ -74,7 +75,20 @@ def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatc
 
 
 @pytest.mark.parametrize(
-    "field", ["task_id", "revision", "execution_id", "attempt", "due_at", "after", "hop", "repair", "lock_key"]
+    "field",
+    [
+        "task_id",
+        "revision",
+        "execution_id",
+        "attempt",
+        "due_at",
+        "after",
+        "hop",
+        "repair",
+        "suspension_count",
+        "lock_key",
+        "lock_turn",
+    ],
 )
 def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
     """If one were missing, the queue would mistake a dispatch for a duplicate of another, and drop it."""
@@ -188,13 +202,15 @@ def test_the_repair_number_grows_ever_more_slowly() -> None:
         {"attempt": "1"},
         {"attempt": True},
         {"hop": -1},
+        {"lockTurn": "1"},
         {"revision": None},
     ],
 )
 def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> None:
     """Each field is checked, and any invalid body raises ValueError."""
     plain = Dispatch("t", 1, "e", START, 1, START, START).to_wire()
-    for body in ({**plain, **change}, {key: plain[key] for key in plain if key not in change}):
+    without = {key: plain[key] for key in plain if key not in change}
+    for body in ({**plain, **change}, *([without] if without != plain else [])):  # lockTurn may be left out
         with pytest.raises(ValueError, match=r"a dispatch|are|name|Invalid"):
             Dispatch.from_wire(body, START)
 

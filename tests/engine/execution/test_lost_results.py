@@ -102,7 +102,6 @@ def enqueue(app: App, ctx: Context) -> None:
         scheduled_for=ctx.scheduled_for,
         attempt=1,
         due_at=ctx.scheduled_for,
-        hop=0,
         limit=1,
         priority=ctx.task.priority,
     )

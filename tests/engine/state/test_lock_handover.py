@@ -10,7 +10,7 @@ from tests.engine.pull.harness import lock_wait_list
 from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
-from cloudsched.domain.transitions.locks import Holder, Lock, cancel_stale_wait
+from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.engine.state.locks import Locks
 from cloudsched.testing import START
 
@@ -77,7 +77,7 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             sim.clock.advance(SECOND)
             sim.queue.deliver_due()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Locks, "remove_task", lambda *_: None)
+                patch.setattr(Locks, "cancel_waits_of_task", lambda *_: None)
                 app.update("edited", jitter=timedelta(days=1))  # the same occurrence, at another time
             wait_lists.append(lock_wait_list(sim))
 
@@ -92,5 +92,6 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
 def test_a_stale_grant_does_not_remove_the_wait_of_a_newer_revision() -> None:
     """Only the wait of the dispatch's own revision goes: the edited task has asked for the lock anew."""
     lock = Lock(key="k", holders=(Holder(task_id="t", execution_id="e", until=START + MINUTE),), waiters=(waiter(1),))
-    assert cancel_stale_wait(lock, "t1", "e", waiter(1).revision - 1, START) == (lock, ())
-    assert cancel_stale_wait(lock, "t1", "e", waiter(1).revision, START)[0].waiters == ()
+    older, same = (WaitFilter("t1", "e", waiter(1).revision - age) for age in (1, 0))
+    assert cancel_waits(lock, older, START) == (lock, (), ())
+    assert cancel_waits(lock, same, START)[0].waiters == ()

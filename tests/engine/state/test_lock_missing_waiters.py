@@ -26,7 +26,7 @@ from tests.engine.pull.harness import (
 )
 from tests.engine.state.test_locks import waiter
 
-from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, acquire, release, requeue_group
+from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
@@ -129,7 +129,8 @@ def test_only_the_group_without_workers_leaves_the_wait_list(groups: list[str], 
         waiter(number, limit).model_copy(update={"worker_group": group, "notified_at": START if number == 0 else None})
         for number, group in enumerate(groups)
     )
-    lock, woken, sent_back = requeue_group(Lock(key="k", waiters=waiters), "a", START + GRANT_TIMEOUT)
+    before, which = Lock(key="k", waiters=waiters), WaitFilter(worker_group="a")
+    lock, woken, sent_back = cancel_waits(before, which, START + GRANT_TIMEOUT)
     rest = [number for number, group in enumerate(groups) if group != "a" and number > 0]
     assert [one.task_id for one in lock.waiters] == [f"t{number}" for number in rest]
     assert [one.task_id for one in woken] == [f"t{number}" for number in rest[:limit]]

@@ -31,13 +31,12 @@ from cloudsched.domain.transitions.locks import (
     GRANT_TIMEOUT,
     Lock,
     Waiter,
+    WaitFilter,
     acquire,
-    cancel_stale_wait,
+    cancel_waits,
     free_places,
     is_held_by,
     release,
-    remove_task,
-    requeue_group,
 )
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
 from cloudsched.errors import InvalidInput, StoreUnavailable
@@ -79,14 +78,14 @@ def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[t
     """For every request, release, expiry and limit, the waiters that are not read would not change the result."""
     full, now = Lock(key="k"), START
     for move, number, limit in moves:
-        who = waiter(number, limit).model_copy(update={"worker_group": "ab"[number % 2]})
+        who = waiter(number, limit).model_copy(update={"worker_group": (group := "ab"[number % 2])})
         name, is_holder = f"t{number}", is_held_by(full, f"t{number}", "e", now)
         changes: dict[str, Callable[[Lock], tuple[Any, ...]]] = {
             "ask": lambda lock: acquire(lock, who, now + MINUTE, now),  # noqa: B023 - called in this round
             "leave": lambda lock: release(lock, name, "e", now),  # noqa: B023 - the same
-            "edit": lambda lock: cancel_stale_wait(lock, name, "e", 1, now),  # noqa: B023 - the same
-            "delete": lambda lock: remove_task(lock, name, now),  # noqa: B023 - the same
-            "requeue": lambda lock: requeue_group(lock, "ab"[number % 2], now),  # noqa: B023 - the same
+            "edit": lambda lock: cancel_waits(lock, WaitFilter(name, "e", 1), now),  # noqa: B023 - the same
+            "delete": lambda lock: cancel_waits(lock, WaitFilter(name), now),  # noqa: B023 - the same
+            "requeue": lambda lock: cancel_waits(lock, WaitFilter(worker_group=group), now),  # noqa: B023 - the same
         }
         if move == "wait" or (move == "ask" and is_holder):
             now += GRANT_TIMEOUT / 2
@@ -95,7 +94,7 @@ def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[t
         leaving = (name, "e") if move == "leave" else None
         places = free_places(document, limit if move == "ask" else 0, now, leaving)
         is_read = {one.order for one in queued if one.task_id == name}
-        is_read |= {one.order for one in queued if move == "requeue" and one.worker_group == "ab"[number % 2]}
+        is_read |= {one.order for one in queued if move == "requeue" and one.worker_group == group}
         leaving_count = 0 if move == "ask" else len(is_read)
         is_read |= {one.order for one in queued[: places + leaving_count]} if places else set()
         known = sorted((*document.waiters, *(one for one in queued if one.order in is_read)), key=lambda one: one.order)

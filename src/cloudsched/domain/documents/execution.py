@@ -181,10 +181,10 @@ class Run(WireModel):
     """What it waits for, if its handler has suspended it."""
     suspension_count: int = 0
     """How often it has been suspended. A dispatch from before the latest suspension runs nothing."""
-    lock_waits: int = 0
-    """How often a worker's claim found its lock held: each time the run is dispatched again."""
+    lock_turn: int = 0
+    """The number of its last turn at its lock, if a worker is to claim it; its turns are numbered upwards."""
     lock_turn_until: Instant | None = None
-    """The end of its lock grant, before which a worker must claim it."""
+    """The end of that turn, before which a worker must claim it."""
     attempts_before_suspension: int = 0
     """How many attempts it had used when it was last suspended: they no longer count, since it made progress."""
     steps: int = 0

@@ -113,7 +113,7 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop
     if not isinstance(decision, Drop):
         return decision
     if dispatch.lock_key:
-        granted = run.model_copy(update={"lock_turn_until": now + GRANT_TIMEOUT, "lock_waits": run.lock_waits + 1})
+        granted = _with_turn(run, dispatch, now + GRANT_TIMEOUT)
         return Claim(
             Transition(with_changes(task, now, runs=task.runs_with(granted))), None, "its turn at its lock has come"
         )
@@ -142,12 +142,17 @@ def _on_live_lease(lease: Lease) -> Drop | Hop:
 def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
-        turn_until = now + GRANT_TIMEOUT if dispatch.lock_key else None
-        offered = run.model_copy(update={"waiting_for": None, "lock_turn_until": turn_until})
+        turned = _with_turn(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
+        offered = turned.model_copy(update={"waiting_for": None})
         step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
         return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
     claimed = _with_lease(task, run, now, token_hash)
     return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
+
+
+def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
+    """Return an offered run with the turn at its lock that a dispatch brings; it lasts until `until`."""
+    return run.model_copy(update={"lock_turn": max(run.lock_turn, dispatch.lock_turn), "lock_turn_until": until})
 
 
 def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
@@ -245,9 +250,7 @@ def on_worker_claim(
 
 def on_lock_taken(task: Task, offered: Run, now: datetime) -> Transition:
     """Take an offered run off its queue until the lock is granted; the dispatch for the grant offers it again."""
-    blocked = offered.model_copy(
-        update={"waiting_for": WaitingFor.LOCK, "lock_waits": offered.lock_waits + 1, "lock_turn_until": None}
-    )
+    blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_turn_until": None})
     return Transition(with_changes(task, now, runs=task.runs_with(blocked)))
 
 

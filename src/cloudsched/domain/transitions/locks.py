@@ -20,6 +20,7 @@ acquires or releases it, so the two cannot disagree.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 GRANT_TIMEOUT = timedelta(minutes=1)
 """How long a place is kept for a run that was notified."""
 MAX_REQUEUED = 100
-"""The most waiters that leave the wait list in one commit because no worker claims them; each gets a dispatch."""
+"""The most waiters of a worker group that leave the wait list in one commit; each gets a dispatch."""
 
 
 class Holder(WireModel):
@@ -56,7 +57,8 @@ class Waiter(Document):
     attempt: int
     due_at: Instant
     """When it came due; the earliest waiter is granted the lock first."""
-    hop: int
+    lock_turn: int = 0
+    """The number of its last turn at the lock; 0 if it had none."""
     suspension_count: int = 0
     limit: int
     """How many runs may hold the lock at once, according to this run's task."""
@@ -78,6 +80,34 @@ class Waiter(Document):
     def has_missed_turn(self, now: datetime) -> bool:
         """Whether it was notified and did not acquire the lock in time."""
         return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now
+
+    def with_next_turn(self, now: datetime) -> Waiter:
+        """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
+        return self.model_copy(update={"lock_turn": max(self.lock_turn + 1, int(now.timestamp()))})
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFilter:
+    """Which waits are to be cancelled: those that match everything that is given."""
+
+    task_id: str = ""
+    execution_id: str = ""
+    revision: int | None = None
+    worker_group: str = ""
+    """Of a worker group, only the first `MAX_REQUEUED`."""
+
+    def select(self, waiters: Iterable[Waiter]) -> tuple[Waiter, ...]:
+        """Return the waiters that match."""
+        found = tuple(one for one in waiters if self._matches(one))
+        return found[:MAX_REQUEUED] if self.worker_group else found
+
+    def _matches(self, waiter: Waiter) -> bool:
+        return (
+            self.task_id in ("", waiter.task_id)
+            and self.execution_id in ("", waiter.execution_id)
+            and self.revision in (None, waiter.revision)
+            and self.worker_group in ("", waiter.worker_group)
+        )
 
 
 class Lock(Document):
@@ -189,30 +219,16 @@ def grant_turns(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Wait
     return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
-def cancel_stale_wait(
-    lock: Lock, task_id: str, execution_id: str, revision: int, now: datetime
-) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock without a wait of an older revision of a task, and the waiters to notify."""
-    gone = (task_id, execution_id, revision)
-    here = (one for one in lock.waiters if (one.task_id, one.execution_id, one.revision) != gone)
-    return _with_waiters(lock, _live_holders(lock, now), here, now)
+def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
+    """Remove waits; return the lock, the waiters to notify, and the removed ones that had no turn.
 
-
-def remove_task(lock: Lock, task_id: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock without the waits of a deleted task's runs, and the waiters to notify.
-
-    A running attempt of the task keeps the lock until its lease ends: its handler is still running.
+    An attempt that is running keeps the lock, whatever becomes of its task's waits.
     """
-    return _with_waiters(lock, _live_holders(lock, now), (one for one in lock.waiters if one.task_id != task_id), now)
-
-
-def requeue_group(lock: Lock, group: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Remove a worker group's waiters; return the lock, the waiters to notify, and the removed ones to requeue."""
-    away = [one for one in lock.waiters if one.worker_group == group][:MAX_REQUEUED]
-    gone = {one.order for one in away}
+    cancelled = which.select(lock.waiters)
+    gone = {one.order for one in cancelled}
     here = (one for one in lock.waiters if one.order not in gone)
     rest, granted = _with_waiters(lock, _live_holders(lock, now), here, now)
-    return rest, granted, tuple(one for one in away if one.notified_at is None)
+    return rest, granted, tuple(one for one in cancelled if one.notified_at is None)
 
 
 def _with_waiters(
@@ -229,7 +245,7 @@ def _grant_turns(
 ) -> tuple[tuple[Waiter, ...], tuple[Waiter, ...]]:
     """Mark the waiters at the head for whom there is a place as notified; return the queue, and those marked now."""
     marked = tuple(
-        one.model_copy(update={"notified_at": now})
+        one.with_next_turn(now).model_copy(update={"notified_at": now})
         if holder_count + place < one.limit and one.notified_at is None
         else one
         for place, one in enumerate(queue)

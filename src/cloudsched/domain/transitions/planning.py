@@ -199,6 +199,8 @@ class Dispatch:
     """How often the run had been suspended when this was sent."""
     lock_key: str = ""
     """The lock that was granted to the run, if that is why this was sent."""
+    lock_turn: int = 0
+    """The number of the run's turn at a lock, if a lock sent this: its dispatches differ by it."""
     trace: str = ""
     """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
@@ -220,6 +222,7 @@ class Dispatch:
             "repair": self.repair,
             **({"suspensionCount": self.suspension_count} if self.suspension_count else {}),
             **({"lockKey": self.lock_key} if self.lock_key else {}),
+            **({"lockTurn": self.lock_turn} if self.lock_turn else {}),
         }
 
     @property
@@ -247,13 +250,13 @@ class Dispatch:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
             text |= {key: data.get(key, "") for key in ("trace", "lockKey")}
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
-            numbers["suspensionCount"] = data.get("suspensionCount", 0)
+            numbers |= {key: data.get(key, 0) for key in ("suspensionCount", "lockTurn")}
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
             raise ValueError("taskId, executionId, scheduledFor, dueAt, after and lockKey are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
-            raise ValueError("revision, attempt, hop, repair and suspensionCount are whole numbers")
+            raise ValueError("revision, attempt, hop, repair, suspensionCount and lockTurn are whole numbers")
         scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
         if scheduled_for.tzinfo is None or due_at.tzinfo is None:
             raise ValueError("scheduledFor and dueAt name their offset from UTC")
@@ -271,6 +274,7 @@ class Dispatch:
             suspension_count=numbers["suspensionCount"],
             trace=text["trace"],
             lock_key=text["lockKey"],
+            lock_turn=numbers["lockTurn"],
         )
 
 

@@ -217,7 +217,7 @@ class AttemptRunner:
                 mark_deferred(self._engine.store, each.task.id, self._engine.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.stored is not None and had_turn and each.stored.task.revision != each.task.revision:
-                    self._engine.locks.remove_task(each.stored.task, self._engine.now())  # as in `Scheduler`
+                    self._engine.locks.cancel_waits_of_task(each.stored.task, self._engine.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:

@@ -206,10 +206,11 @@ class Executor:
         """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
         run, now = task.find_run(dispatch.execution_id), self._engine.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
-            self._engine.locks.cancel_stale_wait(dispatch, now)
+            identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
+            self._engine.locks.cancel_wait(*identity, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
             if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
-                self._engine.locks.requeue_worker_group(task, now)
+                self._engine.locks.cancel_waits_of_group(task, now)
             return
         lock_key = task.scoped_lock_key
         if lock_key is not None and not any(

@@ -16,16 +16,15 @@ from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import (
     MAX_REQUEUED,
     Waiter,
+    WaitFilter,
     acquire,
-    cancel_stale_wait,
+    cancel_waits,
     extend,
     free_places,
     grant_turns,
     is_held_by,
     is_waiting,
     release,
-    remove_task,
-    requeue_group,
     with_queued_limit,
     worker_group,
 )
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.store import Store
 
-
-_WORKER_HOP_BASE = 1_000_000_000_000
-"""Where the hops of dispatches that wake a worker's run begin. Those that wake an executor's run are Unix times in
-seconds, which are all smaller, so no two of these dispatches have the same name."""
 
 _MAX_WAITS = 2 * MAX_OPEN_RUNS
 """The most waits of one task that are read at once: one for each open run, and some of an older revision."""
@@ -166,13 +161,23 @@ class Locks:
 
     # ── Runs that will not come ──────────────────────────────────────────────────────────────────────────────────────
 
-    def cancel_wait(self, key: str, task_id: str, execution_id: str, now: datetime) -> None:
+    def cancel_wait(
+        self, key: str, task_id: str, execution_id: str, now: datetime, *, revision: int | None = None
+    ) -> None:
         """Remove a run that will not ask any more from the lock, and notify the next waiters.
 
         A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
         between makes this commit conflict.
 
         If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
+
+        Args:
+            key: The lock's key.
+            task_id: The run's task.
+            execution_id: The run's execution.
+            now: The current time.
+            revision: Remove only the wait of this revision. The task was changed since; if it still names the lock, its
+                run asks for it again.
         """
 
         def is_running() -> bool:
@@ -180,6 +185,10 @@ class Locks:
             run = current and current.task.find_run(execution_id)
             return bool(run and run.lease and run.lock_key == key)
 
+        if revision is not None:
+            which = WaitFilter(task_id, execution_id, revision)
+            self._update(key, partial(self._load, key, now, task_ids=[task_id]), _cancel(which, now), now)
+            return
         self._update(
             key,
             lambda: self._load(key, now, task_ids=[task_id], leaving=(task_id, execution_id)),
@@ -189,17 +198,7 @@ class Locks:
             if_unchanged=_repeat_grants,
         )
 
-    def cancel_stale_wait(self, dispatch: Dispatch, now: datetime) -> None:
-        """Remove a wait whose task was changed since; if the task still names the lock, its run asks for it again."""
-        identity = dispatch.task_id, dispatch.execution_id, dispatch.revision
-        self._update(
-            dispatch.lock_key,
-            lambda: self._load(dispatch.lock_key, now, task_ids=[dispatch.task_id]),
-            lambda lock: cancel_stale_wait(lock, *identity, now),
-            now,
-        )
-
-    def remove_task(self, task: Task, now: datetime) -> None:
+    def cancel_waits_of_task(self, task: Task, now: datetime) -> None:
         """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
 
         If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
@@ -210,32 +209,29 @@ class Locks:
             stored = self._store.load(task.id)
             return stored is not None and was_recreated(task, stored.task)
 
+        cancel = _cancel(WaitFilter(task.id), now)
         for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
             with suppress(QueueUnavailable):
                 self._update(
-                    key or "",
-                    partial(self._load, key or "", now, task_ids=[task.id]),
-                    lambda lock: remove_task(lock, task.id, now),
-                    now,
-                    is_recreated,
+                    key or "", partial(self._load, key or "", now, task_ids=[task.id]), cancel, now, is_recreated
                 )
 
-    def requeue_worker_group(self, task: Task, now: datetime) -> None:
+    def cancel_waits_of_group(self, task: Task, now: datetime) -> None:
         """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
 
         Raises:
             QueueUnavailable: A dispatch could not be sent; the sweep sends it.
         """
         requeued: list[Waiter] = []
+        group, lock_key = worker_group(task), task.scoped_lock_key
 
-        def change(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
-            remaining, granted, requeued[:] = requeue_group(lock, worker_group(task), now)
+        def cancel(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
+            remaining, granted, requeued[:] = cancel_waits(lock, WaitFilter(worker_group=group), now)
             return remaining, granted
 
-        lock_key = task.scoped_lock_key
         if lock_key is not None:
-            self._update(lock_key, partial(self._load, lock_key, now, worker_group=worker_group(task)), change, now)
-            self._dispatch(requeued, now)
+            self._update(lock_key, partial(self._load, lock_key, now, worker_group=group), cancel, now)
+            self._dispatch([one.with_next_turn(now) for one in requeued], now)
 
     def _update(
         self,
@@ -340,9 +336,9 @@ class Locks:
                 attempt=waiter.attempt,
                 due_at=waiter.due_at,
                 at=now,
-                hop=max(waiter.hop + 1, int(now.timestamp())),
                 suspension_count=waiter.suspension_count,
                 lock_key=lock_key,
+                lock_turn=waiter.lock_turn,
             )
             self._sender.send_dispatch(dispatch, waiter.priority)
 
@@ -364,13 +360,18 @@ def _require_lock_key(run: Run) -> str:
     return run.lock_key
 
 
+def _cancel(which: WaitFilter, now: datetime) -> Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]]:
+    """Return the change that cancels waits: it returns the lock without them, and the waiters to notify."""
+    return lambda lock: cancel_waits(lock, which, now)[:2]
+
+
 def _make_worker_waiter(task: Task, run: Run) -> Waiter:
     return Waiter(
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         due_at=run.due_at,
         attempt=run.attempt,
-        hop=_WORKER_HOP_BASE + run.lock_waits,
+        lock_turn=run.lock_turn,
         suspension_count=run.suspension_count,
         **_waiter_task_fields(task),
     )
@@ -383,7 +384,7 @@ def _make_waiter(task: Task, run: Run, dispatch: Dispatch) -> Waiter:
         scheduled_for=dispatch.scheduled_for,
         due_at=run.due_at,
         attempt=dispatch.attempt,
-        hop=dispatch.hop,
+        lock_turn=dispatch.lock_turn,
         suspension_count=dispatch.suspension_count,
         **_waiter_task_fields(task),
     )

@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.documents.policy import to_retry_policy
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
@@ -62,7 +62,7 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     task = create()
     finish = ClaimedRun.finish
 
-    def finish_late(held: ClaimedRun, *arguments: Any) -> Task | None:
+    def finish_late(held: ClaimedRun, *arguments: Any) -> Committed | None:
         if held.task.id == task.id:
             sim.queue.deliver_due()
         return finish(held, *arguments)

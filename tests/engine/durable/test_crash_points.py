@@ -11,7 +11,7 @@ from tests.engine.harness import DAY, MINUTE, register_work_handler
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
@@ -143,7 +143,7 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
     """Let the executors of a task die before they can say how its handler ended."""
     finish = ClaimedRun.finish
 
-    def die(held: ClaimedRun, *arguments: Any) -> Task | None:
+    def die(held: ClaimedRun, *arguments: Any) -> Committed | None:
         if held.task.id == task.id:
             raise StoreUnavailable("The executor", "it died")
         return finish(held, *arguments)

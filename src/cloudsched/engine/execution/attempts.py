@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.outcome import Done, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
-from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.durable.procedure import run_procedure
+from cloudsched.engine.execution.attempt_end import AttemptEnd, EndServices
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
-from cloudsched.engine.execution.follow_ups import FollowUpPlanner
-from cloudsched.engine.execution.invoke import call_handler, truncate_text
+from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
@@ -36,7 +33,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.execution.claimed_run import Committed
+    from cloudsched.engine.ports.store import TaskWrite, VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
 
 log = logging.getLogger(__name__)
@@ -69,7 +67,6 @@ class StartedAttempt:
     """A run whose handler may be called now."""
 
     claimed_run: ClaimedRun
-    run: Run
     context: Context
     sent_wakeups: tuple[WakeUp, ...]
     """What was dispatched at the start, and need not be dispatched again at the end."""
@@ -83,13 +80,12 @@ class AttemptRunner:
     ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
-        self._deliveries = deliveries
+        self._end_services = EndServices(engine, child_tasks, deliveries)
         self._durable = DurableServices(engine, child_tasks)
-        self._follow_ups = FollowUpPlanner(engine, child_tasks)
         self._tracer = tracer
 
     def run(self, claimed: VersionedTask, run: Run) -> DeliveryResult:
-        """Call the handler under the lease, commit the outcome, and dispatch what follows.
+        """Run a claimed attempt: start it, call the handler, decide how it ends, commit that, dispatch what follows.
 
         Raises:
             StoreUnavailable: The store did not answer; deliver the dispatch again.
@@ -98,7 +94,14 @@ class AttemptRunner:
         attempt = self.start(claimed, run)
         if attempt is None:
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        return self.finish(attempt, run_procedure(self.plan_call(attempt)))
+        report = self.invoke(attempt)
+        end = self.decide(attempt, report)
+        committed = self.commit(attempt, end)
+        self.dispatch(attempt.claimed_run, committed, attempt.sent_wakeups)
+        if committed is None:
+            why = "the run was taken over or its task deleted; its result is dropped"
+            return DeliveryResult(DeliveryAction.SUPERSEDED, why)
+        return DeliveryResult(DeliveryAction.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
 
     def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
         """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
@@ -106,109 +109,90 @@ class AttemptRunner:
             self.dispatch_wakeups(claimed.task)
             sent = executor_wakeups(claimed.task)
         except QueueUnavailable:
-            sent = ()  # the handler need not wait for the queue: `finish` dispatches these as well
+            sent = ()  # the handler need not wait for the queue: `dispatch` sends these as well
         now = self._engine.now()
         if run.wake_at <= now:  # this process was suspended for too long: the next delivery records the expired lease
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
             self._engine.sender.send(claimed.task, [expiry], now)
             return None
         claimed_run = self.claimed_run(claimed, run)
-        durable_run = self._durable.create_durable_run(claimed_run, run)
+        durable_run = self._durable.create_durable_run(claimed_run)
         context = Context(claimed.task, run, self._engine.clock, claimed_run.renew, durable_run)
-        return StartedAttempt(claimed_run, run, context, sent)
+        return StartedAttempt(claimed_run, context, sent)
+
+    def invoke(self, attempt: StartedAttempt) -> AttemptReport:
+        """Call the handler in this thread, and return a report of how the attempt ended."""
+        return run_procedure(self.plan_call(attempt))
 
     def plan_call(self, attempt: StartedAttempt) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
-        task, run = attempt.claimed_run.task, attempt.run
+        task, run = attempt.claimed_run.task, attempt.claimed_run.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids):
             return (yield from call_handler(self._engine.registry, attempt.context))
 
-    def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
-        """Return the object through which the holder of the lease changes its run."""
-        return ClaimedRun(self._engine, claimed, run)
+    def decide(self, attempt: StartedAttempt, report: AttemptReport) -> AttemptEnd:
+        """Return how the attempt ends, on whatever version of its task the commit finds."""
+        journal = attempt.context.durable_run.entries_or_none
+        return AttemptEnd(self._end_services, attempt.claimed_run.run, report, journal)
 
-    def finish(self, attempt: StartedAttempt, report: AttemptReport) -> DeliveryResult:
-        """Commit the outcome of an attempt, and dispatch what follows."""
-        finished = self.commit_outcome(attempt, report)
-        self.dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
-        if finished is None:
-            return DeliveryResult(
-                DeliveryAction.SUPERSEDED, "the run was taken over or its task deleted; its result is dropped"
-            )
-        return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
-
-    def commit_outcome(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        """Commit the outcome of an attempt; return the task as committed, or None if the lease was lost before.
+    def commit(self, attempt: StartedAttempt, end: AttemptEnd) -> Committed | None:
+        """Commit how an attempt ended; None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
         and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
-        the attempt is recorded as a failure, without its notices and progress, which may have been too large.
+        the attempt is recorded as a failure.
         """
+        claimed_run = attempt.claimed_run
         try:
-            return self._commit_or_fail(attempt, report)
+            try:
+                return claimed_run.finish(end)
+            except InvalidInput as error:
+                return claimed_run.finish(end.to_failure(error, claimed_run.task.id))
         except BlobsUnavailable as error:
-            suspend = Suspend(str(error), self._engine.now() + OUTAGE_PAUSE)
-            journal = attempt.context.durable_run.entries_or_none
-            return attempt.claimed_run.finish(
-                replace(report, outcome=suspend, error=None), self._engine.random, journal
-            )
+            return claimed_run.finish(end.to_suspension(error))
 
-    def _commit_or_fail(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        claimed_run, journal = attempt.claimed_run, attempt.context.durable_run.entries_or_none
-        in_progress = partial(self._calls_in_progress, claimed_run.task.id, attempt.run.execution_id)
-        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
-        try:
-            follow_ups = self._follow_ups.plan(claimed_run.task, attempt.run, drafts)
-            finished = claimed_run.finish(
-                report, self._engine.random, journal, in_progress, follow_ups, self._deliveries
-            )
-        except InvalidInput as error:
-            ids = {"taskId": claimed_run.task.id, "executionId": attempt.run.execution_id}
-            log.exception("The result was rejected", extra={"action": "result_rejected", **ids})
-            what = "Its follow-ups are refused" if drafts and error.field.startswith("then.") else None
-            reason = f"{what or f'The store rejected the outcome {type(report.outcome).__name__}'}: {error}"
-            failure = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
-            return claimed_run.finish(failure, self._engine.random, journal)
-        if claimed_run.has_calls_in_progress:
-            self._child_tasks.recheck_awaited_calls(claimed_run.task, attempt.run.execution_id)
-        return finished
-
-    def _calls_in_progress(self, task_id: str, execution_id: str, calls: tuple[int, ...]) -> Collection[int]:
-        """Return which of the calls are in progress; none if that is unknown: their parent checks when it runs."""
-        with suppress(StoreUnavailable):
-            return self._child_tasks.calls_in_progress(task_id, execution_id, calls)
-        return ()
-
-    def dispatch_after_finish(
-        self, claimed_run: ClaimedRun, run: Run, finished: Task | None, sent_wakeups: tuple[WakeUp, ...] = ()
+    def dispatch(
+        self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()
     ) -> None:
         """Dispatch what follows from the end of an attempt.
 
         Args:
             claimed_run: The run, as its holder changes it.
-            run: The run as it was claimed.
-            finished: The task as committed; None if the lease was lost before.
+            committed: Its end as committed; None if the lease was lost before.
             sent_wakeups: What was dispatched at the start.
 
         Raises:
             QueueUnavailable: Something could not be dispatched.
         """
-        if finished is None:
+        run, now = claimed_run.run, self._engine.now()
+        if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._engine.locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.now())
+                self._engine.locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, now)
             self.notify_parent(claimed_run.task)
             return
-        self._dispatch_follow_ups(claimed_run)
-        self.dispatch_wakeups(finished, already_sent=sent_wakeups)
-        self._engine.locks.notify(claimed_run.granted, self._engine.now())
-        self.notify_parent(finished)
+        if committed.decision.has_calls_in_progress:
+            self._child_tasks.recheck_awaited_calls(committed.task, run.execution_id)
+        self._dispatch_others(committed.decision.writes)
+        self.dispatch_wakeups(committed.task, already_sent=sent_wakeups)
+        self._engine.locks.notify(committed.decision.grants, self._engine.now())
+        self.notify_parent(committed.task)
 
-    def _dispatch_follow_ups(self, claimed_run: ClaimedRun) -> None:
-        """Send the dispatches of the follow-ups that a success has created; what fails is left to the sweep."""
-        for each in claimed_run.follow_ups:
+    # ── Parts of these, and what else the holder of a claim does ─────────────────────────────────────────────────────
+
+    def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
+        """Return the object through which the holder of the lease changes its run."""
+        return ClaimedRun(self._engine, claimed, run)
+
+    def decide_by_report(self, claimed_run: ClaimedRun, report: AttemptReport) -> AttemptEnd:
+        """Return how an attempt ends that another process has run, and reports."""
+        return AttemptEnd(self._end_services, claimed_run.run, report)
+
+    def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
+        """Send the dispatches of the follow-ups and deliveries of a success; what fails is left to the sweep."""
+        for each in writes:
             had_turn = each.stored is not None and any(run.lock_turn_until for run in each.stored.task.runs)
             try:
                 self.dispatch_wakeups(each.task)

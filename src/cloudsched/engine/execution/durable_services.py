@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -44,7 +43,7 @@ class DurableServices:
         self._child_tasks = child_tasks
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
-    def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> Replay:
+    def create_durable_run(self, claimed_run: ClaimedRun) -> Replay:
         """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed."""
         surroundings = Surroundings(
             claimed_run=claimed_run,
@@ -53,7 +52,7 @@ class DurableServices:
             name_of=self._engine.registry.name_of,
             blobs=self._engine.blobs,
             chance=self._engine.random,
-            load=partial(self._engine.archive.load, claimed_run.task.id, run),
+            load=partial(self._engine.archive.load, claimed_run.task.id, claimed_run.run),
             make_call=self._child_tasks.create,
             cancel_call=self._child_tasks.cancel_call,
             call_outcome=partial(call_outcome, self._engine.store),
@@ -63,7 +62,7 @@ class DurableServices:
                 self._suspend_deadline(), self._engine.settings.replays_each_step, self._call_arguments
             ),
         )
-        return Replay(surroundings, run.execution_id)
+        return Replay(surroundings, claimed_run.run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         return self._engine.registry.get(handler).function if handler in self._engine.registry else None

@@ -84,24 +84,11 @@ class Executor:
             "attempt": dispatch.attempt,
         }
         with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-            return self._process(dispatch)
-
-    def _process(self, dispatch: Dispatch) -> DeliveryResult:
-        stored, decision = self._claim(dispatch)
-        result = self._apply(dispatch, stored, decision)
-        log.log(
-            logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO,  # the event log has a line for it
-            "%s: %s",
-            result.action,
-            result.reason,
-            extra={
-                "action": result.action.value,
-                "taskId": dispatch.task_id,
-                "executionId": dispatch.execution_id,
-                "attempt": dispatch.attempt,
-            },
-        )
-        return result
+            stored, decision = self._claim(dispatch)
+            result = self._apply(dispatch, stored, decision)
+            level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has its line
+            log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
+            return result
 
     def _claim(self, dispatch: Dispatch) -> tuple[VersionedTask | None, Decision]:
         """Load, decide and commit the claim, again after each conflict; return the task as it is then."""

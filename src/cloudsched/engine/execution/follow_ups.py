@@ -62,35 +62,28 @@ def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
     return drafts
 
 
-class FollowUpPlanner:
-    """Checks what handlers give as follow-ups, by the rules for tasks that the app's own code creates."""
+def plan_follow_ups(
+    engine: EngineContext, child_tasks: ChildTasks, task: Task, run: Run, drafts: Sequence[TaskDraft]
+) -> FollowUps:
+    """Return the follow-ups of an execution, checked by the rules for tasks that the app's own code creates.
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
-        self._engine = engine
-        self._child_tasks = child_tasks
-
-    def plan(self, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> FollowUps | None:
-        """Return the follow-ups of an execution, ready to be committed; None if there are none.
-
-        Raises:
-            InvalidInput: One is invalid, or two have the same id; `field` begins with ``then``.
-        """
-        if not drafts:
-            return None
-        planned = dict[str, TaskDraft]()
-        for number, draft in enumerate(drafts):
-            try:
-                valid = validate_draft(draft, self._engine.registry, self._engine.settings.retention)
-            except InvalidInput as error:
-                raise _within(number, error) from error
-            except Exception as error:  # a payload's validators are user code, and may raise anything
-                problem = f"cannot be checked: {type(error).__name__}: {exception_text(error)}"
-                raise InvalidInput(f"then.{number}", problem) from error
-            task_id = valid.id or _derive_id(task, run, number)
-            if task_id in planned:
-                raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
-            planned[task_id] = valid.model_copy(update={"id": task_id})
-        return FollowUps(tuple(planned.values()), self._engine, self._child_tasks)
+    Raises:
+        InvalidInput: One is invalid, or two have the same id; `field` begins with ``then``.
+    """
+    planned = dict[str, TaskDraft]()
+    for number, draft in enumerate(drafts):
+        try:
+            valid = validate_draft(draft, engine.registry, engine.settings.retention)
+        except InvalidInput as error:
+            raise _within(number, error) from error
+        except Exception as error:  # a payload's validators are user code, and may raise anything
+            problem = f"cannot be checked: {type(error).__name__}: {exception_text(error)}"
+            raise InvalidInput(f"then.{number}", problem) from error
+        task_id = valid.id or _derive_id(task, run, number)
+        if task_id in planned:
+            raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
+        planned[task_id] = valid.model_copy(update={"id": task_id})
+    return FollowUps(tuple(planned.values()), engine, child_tasks)
 
 
 class FollowUps:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.documents.outcome import Done
-from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
-    from cloudsched.engine.execution.claimed_run import ClaimedRun
+    from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
     from cloudsched.engine.ports.store import VersionedTask
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter, WorkQueue
 
@@ -100,7 +99,7 @@ class WorkerClaims:
 
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
         """Call the handler in this thread, and return a report of how the attempt ended."""
-        return run_procedure(self.plan_call(attempt))
+        return self._attempt_runner.invoke(attempt)
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         """Commit how an attempt ended and dispatch what follows; None if the lease was lost and the result dropped.
@@ -108,18 +107,17 @@ class WorkerClaims:
         Raises:
             StoreUnavailable: It is not known whether the commit took effect; repeating the call is safe.
         """
-        finished = self._attempt_runner.commit_outcome(attempt, report)
-        self._dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
-        if finished is None and attempt.run.lease is not None:  # the commit may have succeeded, but its answer was lost
+        claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
+        committed = self._attempt_runner.commit(attempt, self._attempt_runner.decide(attempt, report))
+        self._dispatch(claimed_run, committed, attempt.sent_wakeups)
+        if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
-                return self._replay_of_finished(
-                    attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token_hash
-                )
-        return finished
+                return self._replay_of_finished(claimed_run.task, run.execution_id, run.lease.token_hash)
+        return None if committed is None else committed.task
 
     def release(self, attempt: StartedAttempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
-        return self._release(attempt.claimed_run, attempt.run, attempt.context.output.progress, reason)
+        return self._release(attempt.claimed_run, attempt.context.output.progress, reason)
 
     # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
@@ -155,9 +153,11 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._attempt_runner.claimed_run(stored, run)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        finished = claimed_run.finish(report, self._engine.random)
-        self._dispatch_after_finish(claimed_run, run, finished)
-        return finished or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
+        committed = claimed_run.finish(self._attempt_runner.decide_by_report(claimed_run, report))
+        self._dispatch(claimed_run, committed)
+        if committed is None:
+            return self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
+        return committed.task
 
     def release_by_token(
         self,
@@ -177,7 +177,7 @@ class WorkerClaims:
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._attempt_runner.claimed_run(stored, run)
-        released = self._release(claimed_run, run, run.progress if progress is None else progress, reason)
+        released = self._release(claimed_run, run.progress if progress is None else progress, reason)
         return released or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
 
     def _load_claim(
@@ -227,17 +227,18 @@ class WorkerClaims:
             self._attempt_runner.notify_parent(task)
         return task
 
-    def _release(self, claimed_run: ClaimedRun, run: Run, progress: Sequence[ProgressNote], reason: str) -> Task | None:
+    def _release(self, claimed_run: ClaimedRun, progress: Sequence[ProgressNote], reason: str) -> Task | None:
         released = claimed_run.release(progress, reason, self._caller.subject)
-        if released is not None:
-            self._dispatch_after_finish(claimed_run, run, released)
-        return released
+        if released is None:
+            return None
+        self._dispatch(claimed_run, released)
+        return released.task
 
-    def _dispatch_after_finish(
-        self, claimed_run: ClaimedRun, run: Run, finished: Task | None, sent_wakeups: tuple[WakeUp, ...] = ()
+    def _dispatch(
+        self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()
     ) -> None:
         with self._defer_dispatch_on_outage(claimed_run.task.id):
-            self._attempt_runner.dispatch_after_finish(claimed_run, run, finished, sent_wakeups)
+            self._attempt_runner.dispatch(claimed_run, committed, sent_wakeups)
 
     @contextmanager
     def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:

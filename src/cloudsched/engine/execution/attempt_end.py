@@ -1,0 +1,149 @@
+"""Decide what the end of an attempt changes: its task, its lock, what follows from it, and what is delivered.
+
+The decision depends on the task as it is when it is committed, so it is made again after each conflict.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.outcome import Done, Fail, Suspend
+from cloudsched.domain.transitions.finish import on_outcome
+from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
+from cloudsched.engine.execution.follow_ups import plan_follow_ups
+from cloudsched.engine.execution.invoke import truncate_text
+from cloudsched.engine.state.locks import Grants
+from cloudsched.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.delivery.planner import DeliveryPlanner
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.execution.follow_ups import FollowUps
+    from cloudsched.engine.ports.store import DeliveryMark, TaskWrite, VersionedLock
+    from cloudsched.errors import BlobsUnavailable, InvalidInput
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to commit: the change of the task, its lock if that changes, and other tasks."""
+
+    transition: Transition
+    lock: VersionedLock | None = None
+    writes: tuple[TaskWrite, ...] = ()
+    """The follow-ups and deliveries to create or edit."""
+    delivered: DeliveryMark | None = None
+    grants: Grants = field(default_factory=Grants)
+    """The waiters at the lock to notify after the commit."""
+    has_calls_in_progress: bool = False
+    """Whether it suspends the run for several calls, of which one has already ended and others are in progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndServices:
+    """What the end of an attempt is decided with."""
+
+    engine: EngineContext
+    child_tasks: ChildTasks
+    deliveries: DeliveryPlanner
+
+
+class AttemptEnd:
+    """How one attempt ends, on whatever version of its task is read.
+
+    Args:
+        services: What it is decided with.
+        run: The run as it was claimed.
+        report: The outcome, with what the handler reported.
+        journal: The whole journal of the run, if it has been loaded.
+    """
+
+    def __init__(
+        self, services: EndServices, run: Run, report: AttemptReport, journal: Sequence[JournalEntry] | None = None
+    ) -> None:
+        self._services = services
+        self._run = run
+        self._report = report
+        self._follow_ups: FollowUps | None = None
+        self._has_conflicted = False
+        self.journals = None if journal is None else {run.execution_id: journal}
+        """The journals that need not be loaded for the commit, by execution id."""
+
+    def decide(self, task: Task) -> Decision | None:
+        """Return what to commit; None if the lease is no longer held.
+
+        Raises:
+            InvalidInput: A follow-up is refused.
+        """
+        engine, report, run = self._services.engine, self._report, task.find_run(self._run.execution_id)
+        if run is None or self._run.lease is None:
+            return None
+        if self._follow_ups is None and isinstance(report.outcome, Done) and report.outcome.then:
+            self._follow_ups = plan_follow_ups(engine, self._services.child_tasks, task, self._run, report.outcome.then)
+        now, calls = engine.now(), self._find_calls_in_progress(task, run)
+        transition = on_outcome(
+            task, run.execution_id, self._run.lease.token_hash, report, now, engine.random, calls_in_progress=calls
+        )
+        if transition is None:
+            return None
+        writes: tuple[TaskWrite, ...] = ()
+        if self._follow_ups is not None:
+            transition, writes = self._follow_ups.apply(transition, run, now)
+        deliveries, is_repeat = self._services.deliveries, self._has_conflicted
+        writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
+        delivered = deliveries.mark(task, report, is_repeat=is_repeat)
+        lock, grants = engine.locks.release(task.id, self._run, engine.now())
+        return Decision(transition, lock, writes, delivered, grants, bool(calls))
+
+    def on_conflict(self) -> None:
+        """Read what the decision may take to be new the first time."""
+        self._has_conflicted = True
+        if self._follow_ups is not None:
+            self._follow_ups.reload()
+
+    def _find_calls_in_progress(self, task: Task, run: Run) -> Collection[int]:
+        """Return which of the awaited calls are in progress, if one ended while the handler ran.
+
+        None if that is unknown: their parent checks when it runs.
+        """
+        outcome = self._report.outcome
+        if run.call_finished_while_running and isinstance(outcome, Suspend) and outcome.calls:
+            with suppress(StoreUnavailable):
+                return self._services.child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
+        return ()
+
+    def to_failure(self, error: InvalidInput, task_id: str) -> AttemptEnd:
+        """Return the end as a failure, since a follow-up or the outcome was refused, which would happen every time.
+
+        It is without notices and progress, which may have been too large.
+        """
+        ids = {"taskId": task_id, "executionId": self._run.execution_id}
+        log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
+        outcome = self._report.outcome
+        is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
+        what = (
+            "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
+        )
+        failure = Fail(truncate_text(f"{what}: {error}"))
+        return self._with_report(replace(self._report, outcome=failure, error=None, notices=(), progress=()))
+
+    def to_suspension(self, error: BlobsUnavailable) -> AttemptEnd:
+        """Return the end as a suspension until later, since the blob store has no room for the steps now."""
+        outcome = Suspend(str(error), self._services.engine.now() + OUTAGE_PAUSE)
+        return self._with_report(replace(self._report, outcome=outcome, error=None))
+
+    def _with_report(self, report: AttemptReport) -> AttemptEnd:
+        journal = None if self.journals is None else self.journals[self._run.execution_id]
+        return AttemptEnd(self._services, self._run, report, journal)

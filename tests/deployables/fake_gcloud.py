@@ -270,7 +270,8 @@ class FakeCloud(ThreadingTCPServer):
                 for shape in shapes
             ]
             last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
-            index = {"name": f"{group}/indexes/1", "queryScope": "COLLECTION", "fields": [*fields, last]}
+            scope = call.flags.get("query-scope", "collection").upper().replace("-", "_")
+            index = {"name": f"{group}/indexes/1", "queryScope": scope, "fields": [*fields, last]}
             if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):
                 fail("ALREADY_EXISTS: index already exists")
             index["state"] = "CREATING"

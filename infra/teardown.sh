@@ -96,6 +96,12 @@ done
 revoke_role roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
 [[ -z "$API_KEYS_SECRET" ]] ||
   revoke_role roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
+for entry in "${SECRETS[@]}"; do
+  kept="${entry#*=}"
+  for account in api executor; do
+    revoke_role roles/secretmanager.secretAccessor "$account" -- gcloud secrets -- "${kept%:*}"
+  done
+done
 for account in api executor invoker builder smoke; do
   remove "service account $(get_account_email "$account")" "account.$account" \
     gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \

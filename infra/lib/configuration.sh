@@ -18,6 +18,7 @@ load_configuration() {
     die "SWEEP_TIMEOUT is $SWEEP_TIMEOUT; Cloud Scheduler accepts 15 to 1800 seconds."
   validate_access
   validate_settings
+  validate_secrets
   validate_queues
   FUNCTIONS_DIR="${FUNCTIONS_DIR:-$INFRA/../functions}"
   SECRET="$NAME-dispatch"
@@ -82,8 +83,20 @@ validate_settings() {
     [[ ! "$setting" =~ $derived ]] ||
       die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
 docs/deployment.md."
+    [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)= ]] ||
+      die "SETTINGS contains ${setting%%=*}, which has a password in it. Name a secret that has it in SECRETS."
     [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||
       die "SETTINGS contains a secret. Secrets belong in Secret Manager; see infra/rotate-secret.sh."
+  done
+}
+
+# Reject variables that the scripts mount themselves, and secrets without a version.
+validate_secrets() {
+  local entry
+  for entry in "${SECRETS[@]}"; do
+    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
+      die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
+CLOUDSCHED_APPRISE_URLS=NAME:VERSION, with the name of a secret and one of its versions."
   done
 }
 

@@ -9,6 +9,7 @@ get_secret_mounts() {
   current="$(get_ledger_entry secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
+  ((${#SECRETS[@]} == 0)) || printf ',%s' "${SECRETS[@]}"
   [[ "$1" == execute ]] || return 0
   other="$(get_ledger_entry secret.next)"
   other="${other:-$(get_ledger_entry secret.previous)}"
@@ -65,6 +66,7 @@ compute_digest() {
     list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
     printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
+    ((${#SECRETS[@]} == 0)) || printf '%s\n' "${SECRETS[@]}"
   } | sha256sum | cut -c1-16
 }
 

@@ -118,7 +118,7 @@ grant_project_roles() {
 
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
-  local account priority
+  local account priority entry kept
   for account in api executor; do
     grant_role "secret $SECRET" "serviceAccount:$(get_account_email "$account")" roles/secretmanager.secretAccessor -- \
       gcloud secrets -- "$SECRET"
@@ -131,6 +131,13 @@ grant_resource_roles() {
   done
   [[ -z "$API_KEYS_SECRET" ]] || grant_role "secret $API_KEYS_SECRET" "serviceAccount:$(get_account_email api)" \
     roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
+  for entry in "${SECRETS[@]}"; do
+    kept="${entry#*=}"
+    for account in api executor; do
+      grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email "$account")" \
+        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+    done
+  done
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
     [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/deployment.md."

@@ -96,6 +96,7 @@ done
 revoke_role roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
 [[ -z "$API_KEYS_SECRET" ]] ||
   revoke_role roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
+# shellcheck disable=SC2153 # the configuration sets it
 for entry in "${SECRETS[@]}"; do
   kept="${entry#*=}"
   for account in api executor; do

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 from tests.dashboard.conftest import ATTACK
+from werkzeug.test import Client as Browser
 
 import cloudsched.dashboard
+from cloudsched.client import Client
+from cloudsched.dashboard.application import Dashboard
 
 if TYPE_CHECKING:
     from cloudsched.local.stack import Stack
 
 ROOM = Path(cloudsched.dashboard.__file__).parent
-ADDRESSES = ("/tasks", "/tasks/weekday-report", "/tasks/monthly-close", "/tasks/sync")
+ADDRESSES = (
+    "/",
+    "/time",
+    "/queues",
+    "/locks",
+    "/outbox?owner=ada",
+    "/tasks",
+    "/tasks/weekday-report",
+    "/tasks/monthly-close",
+    "/tasks/sync",
+)
 
 
 def get(url: str, **query: str) -> requests.Response:
@@ -133,6 +147,36 @@ def test_what_is_not_there_is_said(ui: str) -> None:
     for address in ("/nothing", "/tasks/nope", "/tasks/sync/executions/nope", "/static/..%2Fapi.py", "/static/none"):
         assert get(ui + address).status_code == 404, address
     assert post(f"{ui}/tasks/sync/verbs/explode", {}).status_code == 404
+
+
+def test_home_says_what_is_open(ui: str) -> None:
+    """What waits is listed although it began long ago, and the sentence counts it."""
+    text = get(f"{ui}/").text
+    assert "monthly-close" in text
+    assert "1 open, " in text
+
+
+def test_the_clock_moves_from_the_page(stack: Stack, ui: str) -> None:
+    """Freeze, resume, and to an instant; over the clock change at night; never backwards, and words are refused."""
+    before = stack.clock.now()
+    assert post(f"{ui}/time", {"verb": "hour"}).status_code == 200
+    assert stack.clock.now() - before == timedelta(hours=1)
+    target = datetime(2027, 3, 28, 4, tzinfo=UTC)
+    answer = post(f"{ui}/time", {"verb": "to", "to": str(int(target.timestamp()))})
+    assert answer.status_code == 200
+    assert stack.clock.now() == target
+    assert "Sun 28 Mar 2027 06:00 +0200" in answer.text.replace("\N{NO-BREAK SPACE}", " ") or "+0000" in answer.text
+    for form in ({"verb": "to", "to": before.isoformat()}, {"verb": "to", "to": "soon"}, {"verb": "explode"}, {}):
+        assert post(f"{ui}/time", form).status_code == 400
+    assert stack.clock.now() == target
+
+
+def test_a_deployment_has_no_clock_to_move(stack: Stack) -> None:
+    """Beside a deployment, Time is neither in the navigation nor served."""
+    with Client(stack.url) as api:
+        page = Browser(Dashboard(api, place="elsewhere"))
+        assert page.get("/time", base_url="http://localhost").status_code == 404
+        assert ">Time<" not in page.get("/tasks", base_url="http://localhost").text
 
 
 def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:

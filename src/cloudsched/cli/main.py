@@ -24,6 +24,7 @@ _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
+    "dashboard": ("cloudsched.cli.dashboard:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),

@@ -14,7 +14,17 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import execution_view, task_view, tasks_view, verbs
+from cloudsched.dashboard import (
+    execution_view,
+    home_view,
+    locks_view,
+    outbox_view,
+    queues_view,
+    task_view,
+    tasks_view,
+    time_view,
+    verbs,
+)
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
@@ -62,6 +72,11 @@ class View:
 
 
 VIEWS: Final = {
+    "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
+    "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
+    "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
+    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
+    "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
     "execution": View(
@@ -72,12 +87,18 @@ VIEWS: Final = {
         lambda page: f"{page.task_title}, {page.at.text}",
     ),
 }
-_TABS: Final = {"Tasks": ("tasks", "t")}
+_TABS: Final = {
+    "Home": ("", "h"),
+    "Tasks": ("tasks", "t"),
+    "Queues": ("queues", "q"),
+    "Locks": ("locks", "l"),
+    "Outbox": ("outbox", "o"),
+}
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
 _MAP: Final = Map(
     [
         Rule("/", endpoint="home"),
-        Rule("/tasks", endpoint="tasks"),
+        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "queues", "locks", "outbox", "time")),
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
@@ -96,6 +117,7 @@ class _Shell:
     views: list[dict[str, Any]]
     now: Moment | None
     clock: str
+    mode: str
     has_time: bool
     every: int
     live: str
@@ -141,7 +163,7 @@ class Dashboard:
         response = protect(self.respond(request))
         return response(environ, start_response)
 
-    def respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
+    def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911 - one answer for each kind of request
         """Return the answer to a request."""
         refusal = find_refusal(request, self._hosts)
         if refusal is not None:
@@ -156,9 +178,13 @@ class Dashboard:
             return self._show_problem(request, 404, "There is no such page.", "The address may be mistyped.")
         if endpoint == "static":
             return _serve_file(arguments["name"], request)
-        if endpoint == "home":
-            return _redirect(f"{_root(request)}tasks")
+        if endpoint == "time" and self._clock is None:
+            return self._show_problem(request, 404, "Only a local stack has a clock that can be moved.")
         try:
+            if endpoint == "time" and request.method == "POST":
+                return self._move_clock(request)
+            if request.method == "POST" and endpoint != "verb":
+                return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
             if endpoint == "verb":
                 return self._act(request, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
@@ -192,6 +218,15 @@ class Dashboard:
             return _redirect(f"{_root(request)}tasks?done=delete")
         return _redirect(f"{_root(request)}tasks/{task_id}?done={verb}")
 
+    def _move_clock(self, request: Request) -> Response:
+        assert self._clock is not None  # noqa: S101 - the caller has looked
+        try:
+            time_view.move(self._clock, request.form)
+        except CloudschedError as error:
+            status, what, then = describe_problem(error)
+            return self._show(request, VIEWS["time"], {}, status=status, refusal=f"{what} {then}".strip())
+        return _redirect(f"{_root(request)}time?done=clock")
+
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")
         chosen = find_zone(request.args.get("tz"))
@@ -202,25 +237,38 @@ class Dashboard:
             query=request.args.to_dict(),
             may_change=caller["mayChange"],
             role=caller["role"],
+            owner=caller.get("owner"),
             is_local=self._clock is not None,
             has_chosen_zone=chosen is not None,
         )
 
     def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str) -> _Shell:
         every = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
-        tabs = _TABS
+        tabs = _TABS if self._clock is None else {**_TABS, "Time": ("time", "i")}
         views = [
             {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
         ]
         shown = find_zone(zone) or visit.zone
         clock = "" if self._clock is None else f"local clock {self._clock.mode}"
         now = make_moment(visit.now, visit.now, shown)
-        return _Shell(views, now, clock, "Time" in tabs, every, f"Live, every {every} s", zone, self._place, said, tone)
+        return _Shell(
+            views,
+            now,
+            clock,
+            "" if self._clock is None else self._clock.mode,
+            "Time" in tabs,
+            every,
+            f"Live, every {every} s",
+            zone,
+            self._place,
+            said,
+            tone,
+        )
 
     def _show_problem(self, request: Request, status: int, what: str, then: str = "") -> Response:
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC)
-        visit = Visit(now, zone, {}, may_change=False, role="", is_local=self._clock is not None)
+        visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
         shell = self._make_shell(visit, "", "", "", zone.key)
         page = {"what": what, "then": then, "tone": "fail"}
         titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}

@@ -28,6 +28,8 @@ class Visit:
     query: Mapping[str, str]
     may_change: bool
     role: str
+    owner: str | None
+    """The caller as an owner of tasks; None for a server."""
     is_local: bool
     """Whether this is the local stack, whose clock can be moved."""
     has_chosen_zone: bool = False

@@ -1,0 +1,48 @@
+"""``cloudsched dashboard``: the dashboard on this machine, of an API that runs anywhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import click
+
+from cloudsched.cli.signals import Stopped, raise_on_signal
+
+PORT = 8090
+
+
+@click.command()
+@click.option(
+    "--url",
+    envvar="CLOUDSCHED_URL",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    help="The API's address. [env: CLOUDSCHED_URL]",
+)
+@click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
+@click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
+@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Its port; 0 for any.")
+def dashboard(url: str, key: str | None, token: str | None, platform_token: str | None, port: int) -> None:
+    """Show the dashboard of a deployment, on this machine only.
+
+    It acts with your credentials, so nothing is made public, and it offers only what they allow. Ctrl-C stops it.
+    """
+    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+    from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise
+    from cloudsched.local.wsgi_server import WebServer  # noqa: PLC0415 - likewise
+
+    with raise_on_signal():
+        try:
+            with ExitStack() as parts:
+                client = parts.enter_context(Client(url, key=key, token=token, platform_token=platform_token))
+                application = Dashboard(client, place=f"of {urlsplit(url).netloc}")
+                server = parts.enter_context(WebServer(application, port=port))
+                server.serve()
+                click.echo(f"http://{server.address}/ shows {url}. Ctrl-C stops it.")
+                threading.Event().wait()
+        except Stopped:
+            sys.exit(0)

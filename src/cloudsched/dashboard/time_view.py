@@ -1,0 +1,114 @@
+"""The local stack's clock: what time it is, where it can go, what lies on the way, and what ran on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.task_view import ExecutionRow, build_execution
+from cloudsched.dashboard.times import find_clock_changes, parse_instant
+from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.local_clock import LocalClock
+    from cloudsched.dashboard.times import Moment
+
+AHEAD: Final = timedelta(days=30)
+"""How far the slider goes."""
+_LISTED: Final = 40
+_STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """An occurrence that lies on the way."""
+
+    at: Moment
+    epoch: int
+    task_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimePage:
+    """The view model."""
+
+    now: Moment
+    now_epoch: int
+    last_epoch: int
+    zone: str
+    due: list[DueRow]
+    more_due: bool
+    changes: list[str]
+    ran: list[ExecutionRow]
+    quiet: list[str]
+    zones: list[ZoneChoice]
+
+
+def fetch(api: Api, visit: Visit) -> Json:
+    """Ask the API what is due within reach, and what ran in the last day."""
+    until = (visit.now + AHEAD).isoformat()
+    since = (visit.now - timedelta(days=1)).isoformat()
+    return {
+        "occurrences": api.get("/v1/occurrences", until=until, pageSize=_LISTED),
+        "executions": api.get("/v1/executions", **{"from": since}, pageSize=200)["executions"],
+    }
+
+
+def build(answer: Json, visit: Visit) -> TimePage:
+    """Return the view model of the API's answers."""
+    executions = answer["executions"]
+    quiet = Counter(each["taskId"] for each in executions if each["status"] == "SUCCEEDED")
+    return TimePage(
+        now=visit.sure(visit.now),
+        now_epoch=int(visit.now.timestamp()),
+        last_epoch=int((visit.now + AHEAD).timestamp()),
+        zone=visit.zone.key,
+        due=[_build_due(each, visit) for each in answer["occurrences"]["occurrences"]],
+        more_due=bool(answer["occurrences"].get("nextPageToken")),
+        changes=[
+            f"{visit.sure(change.at).text}: {change.describe(visit.zone)}"
+            for change in find_clock_changes(visit.now, visit.now + AHEAD, visit.zone)
+        ],
+        ran=[build_execution(each, visit) for each in executions if each["status"] != "SUCCEEDED"][:20],
+        quiet=[f"{task}, {count:,} succeeded" for task, count in quiet.most_common(20)],
+        zones=zone_choices(visit),
+    )
+
+
+def move(clock: LocalClock, form: Mapping[str, str]) -> None:
+    """Do with the clock what a form asks for.
+
+    Raises:
+        InvalidInput: The form says nothing that the clock can do.
+        CloudschedError: The clock refuses.
+    """
+    verb = form.get("verb", "")
+    if verb in {"freeze", "resume"}:
+        clock.move({verb: True})
+    elif verb in _STEPS:
+        clock.move({"advance": _STEPS[verb]})
+    elif verb == "to":
+        clock.move({"advanceTo": _read_target(form.get("to", "")).isoformat()})
+    else:
+        raise InvalidInput("verb", "is nothing that a clock can do", "Choose a button of the page.")
+
+
+def _read_target(text: str) -> datetime:
+    try:
+        return (
+            datetime.fromtimestamp(int(text), UTC) if text.isdigit() else datetime.fromisoformat(text).astimezone(UTC)
+        )
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput("to", "is not an instant", "Write one with an offset.") from error
+
+
+def _build_due(occurrence: Json, visit: Visit) -> DueRow:
+    at = parse_instant(occurrence["utc"])
+    return DueRow(visit.sure(at), int(at.timestamp()), occurrence["taskId"], occurrence["title"])

@@ -37,6 +37,8 @@ def test_a_calendar_is_put_read_listed_and_deleted(call: Call) -> None:
     ("body", "field"),
     [
         ({"days": [{"date": "2027-13-01"}]}, "days.0.date"),
+        ({"days": [{"date": 0}]}, "days.0.date"),
+        ({"days": [{"date": "2027-02-02", "until": "1801526400"}]}, "days.0.until"),
         ({"days": [{"date": "2027-02-02", "until": "2027-02-01"}]}, "days"),
         ({"days": [{"date": "2027-02-02"}], "ics": "BEGIN:VCALENDAR"}, "ics"),
         ({"ics": "hello"}, "ics"),

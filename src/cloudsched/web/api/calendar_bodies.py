@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.calendars.ics_days import MAX_TEXT
@@ -13,15 +13,27 @@ from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.task import Owner, Text
 
+
+def _parse_day(value: object) -> object:
+    """Read a day as RFC 3339 writes it; pydantic alone would take a number for seconds since 1970."""
+    try:
+        if not isinstance(value, str) or len(value) != len("2027-01-01"):
+            raise ValueError  # noqa: TRY301 - the same message as for what is no date
+        return dt.date.fromisoformat(value)
+    except ValueError:
+        raise ValueError("is not a day such as 2027-01-01") from None
+
+
+Day = Annotated[dt.date, BeforeValidator(_parse_day)]
 DayName = Annotated[str, StringConstraints(max_length=MAX_DAY_NAME)]
 
 
 class CalendarDay(WireModel):
     """A day of a calendar, or several in a row."""
 
-    date: dt.date
+    date: Day
     """The day, or the first one."""
-    until: dt.date | None = None
+    until: Day | None = None
     """The last day, if there are several."""
     name: DayName = ""
     """What it is, such as a holiday's name: it is in the records of what it has moved."""

@@ -25,16 +25,21 @@ from cloudsched import App, Context
 app = App()
 
 
+def tell() -> None:
+    Path("starting").write_text(str(os.getpid()))
+    Path("starting").rename("started")
+
+
 @app.handler("wait")
 def wait(ctx: Context) -> None:
-    Path("started").write_text(str(os.getpid()))
+    tell()
     ctx.wait_for("word that nobody sends")
 
 
 @app.handler("hang")
 def hang() -> None:
     import time
-    Path("started").write_text(str(os.getpid()))
+    tell()
     time.sleep(600)
 """
 PARENT = """
@@ -62,7 +67,7 @@ def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path
     )
     started = tmp_path / "started"
     try:
-        wait_until(lambda: started.exists() and started.read_text(), "the handler runs")
+        wait_until(started.exists, "the handler runs")
         process = int(started.read_text())
         assert is_alive(process)
         if parent.stdout is None:
@@ -73,5 +78,6 @@ def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path
         wait_until(lambda: not is_alive(process), "the command ends")
     finally:
         parent.kill()
+        parent.wait(60)
         if started.exists() and is_alive(int(started.read_text())):
             os.kill(int(started.read_text()), signal.SIGKILL)

@@ -37,7 +37,7 @@ def fill(task: Task, size: int) -> Task:
 
 def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> None:
     """The largest is stored, one that is a byte larger is refused with its largest field, and nothing is written."""
-    largest = MAX_DOCUMENT_BYTES - 64
+    largest = MAX_DOCUMENT_BYTES - 256
     task = fill(make_task(), largest)
     store.commit(task, None)
     stored = store.load(task.id)

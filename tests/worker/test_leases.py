@@ -338,7 +338,7 @@ def test_a_handler_s_heartbeats_replace_the_worker_s(harness: WorkerHarness, app
     harness.offer("ask")
     before = harness.sim.counts.copy()
     harness.work()
-    assert harness.sim.counts.since(before).commits == 2 + 5
+    assert harness.sim.counts.since(before).commits == 1 + 2 + 5, "the note that the worker is there, start, end"
 
 
 def wait_for_loss(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,9 +29,11 @@ class ThreadCount:
     def __init__(self) -> None:
         self._before = set(threading.enumerate())
 
+    def threads(self) -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each not in self._before}
+
     def names(self) -> list[str]:
-        new = set(threading.enumerate()) - self._before
-        return sorted(each.name for each in new if not each.name.startswith("CP Server"))
+        return sorted(each.name for each in self.threads() if not each.name.startswith("CP Server"))
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_a_plain_handler_has_a_thread_while_it_runs(
         assert len(count.names()) <= MOST + 3
         gate.open()
         harness.wait_for_outcomes(*["succeeded"] * 3)
-    for thread in threading.enumerate():
+    for thread in count.threads():
         if thread.name.startswith(("worker-handler", "worker-source", "worker-supervisor", "worker-heartbeat")):
             thread.join(30)
     left = [name for name in count.names() if name.startswith("worker-") and name != "worker-calls"]

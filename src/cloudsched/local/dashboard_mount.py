@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 MOUNT, CLOCK_PATH = "/ui", "/dev/clock"
 _MOVE_TIMEOUT_SECONDS = 600
 """How long a move of the clock may take: everything on the way runs."""
-_BUSY = 409
 
 
 class StackClock:

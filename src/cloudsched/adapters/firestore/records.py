@@ -51,7 +51,7 @@ class FirestoreRecords:
         write, data = _Write(), record.to_stored()
         write.update.name = name
         encode_fields(write.update.fields, data)
-        require_write_fits((record.collection, record.id), write, data)
+        require_write_fits((record.collection, record.id), write, data, data)
         response = self._rpc.commit([with_precondition(write, expected_version)])
         if response is None:
             raise VersionConflict(f"record {record.id}")

@@ -313,10 +313,11 @@ class FirestoreStore:
         Raises:
             InvalidInput: It is too large, or a text in it by which it is indexed.
         """
-        write, data = _Write(), add_list_fields(document, hide_from_lists(document, document.to_stored()))
+        write, stored = _Write(), document.to_stored()
+        data = add_list_fields(document, hide_from_lists(document, stored))
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, data)
-        require_write_fits(path, write, data)
+        require_write_fits(path, write, stored, data)
         return write
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:

@@ -20,18 +20,19 @@ _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
 
 
-def require_write_fits(path: Sequence[str], write: Message, data: Mapping[str, Any]) -> None:
+def require_write_fits(path: Sequence[str], write: Message, stored: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Check the write of a document.
 
     Args:
         path: The ids of its collections and documents.
         write: The write.
-        data: Its fields, as stored.
+        stored: Its fields, as any store has them.
+        data: Its fields with those that this store adds.
 
     Raises:
         InvalidInput: It is too large, or a text in it by which it is indexed; `field` names it.
     """
-    require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), lambda: data)
+    require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), lambda: stored)
     require_indexable(data, INDEXED_TEXTS.get(path[-2], ()))
 
 

@@ -26,7 +26,7 @@ MAX_INDEXED_BYTES = 1500
 
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
 """What Firestore adds to a document's name, and to its fields."""
-_STORE_BYTES = 64
+_STORE_BYTES = 256
 """What the fields take that a store adds for itself."""
 
 

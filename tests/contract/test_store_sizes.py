@@ -8,7 +8,7 @@ import pytest
 from tests.domain.transitions.test_growth import largest_task
 
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.durable.archive import JournalArchive
@@ -37,7 +37,7 @@ def fill(task: Task, size: int) -> Task:
 
 def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> None:
     """The largest is stored, one that is a byte larger is refused with its largest field, and nothing is written."""
-    largest = MAX_DOCUMENT_BYTES - 256
+    largest = MAX_DOCUMENT_BYTES - STORE_BYTES
     task = fill(make_task(), largest)
     store.commit(task, None)
     stored = store.load(task.id)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cloudsched.domain.documents.document_size import (
     MAX_DOCUMENT_BYTES,
     MAX_INDEXED_BYTES,
+    STORE_BYTES,
     document_size,
     find_largest_part,
     require_document_fits,
@@ -31,7 +32,7 @@ def test_the_size_is_that_of_googles_example() -> None:
 @given(size=st.integers(-200, 200))
 def test_a_document_has_a_limit(size: int) -> None:
     """Up to 1 MiB with the fields that a store adds, and no byte more; a cheap upper bound spares the counting."""
-    room = MAX_DOCUMENT_BYTES - document_size(TASK, {"payload": ""}) - 64
+    room = MAX_DOCUMENT_BYTES - document_size(TASK, {"payload": ""}) - STORE_BYTES
     data = {"payload": "x" * (room + size)}
     if size <= 0:
         require_document_fits(TASK, 10 * MAX_DOCUMENT_BYTES, lambda: data)

@@ -8,7 +8,7 @@ Sources: firebase.google.com/docs/firestore/quotas and …/storage-size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.errors import InvalidInput
@@ -26,7 +26,7 @@ MAX_INDEXED_BYTES = 1500
 
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
 """What Firestore adds to a document's name, and to its fields."""
-_STORE_BYTES = 256
+STORE_BYTES: Final = 256
 """What the fields take that a store adds for itself."""
 
 
@@ -52,10 +52,10 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
     Raises:
         InvalidInput: It is too large; `field` names its largest part.
     """
-    if upper_bound + document_size(path, {}) + _STORE_BYTES <= MAX_DOCUMENT_BYTES:
+    if upper_bound + document_size(path, {}) + STORE_BYTES <= MAX_DOCUMENT_BYTES:
         return
     data = to_data()
-    size = document_size(path, data) + _STORE_BYTES
+    size = document_size(path, data) + STORE_BYTES
     if size > MAX_DOCUMENT_BYTES:
         field, part = find_largest_part(data)
         problem = f"has {part} of the {size} bytes that {'/'.join(path)} would have as Firestore counts them"

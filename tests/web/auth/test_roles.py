@@ -68,6 +68,20 @@ def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
+def path_for(operation: Operation, task_id: str) -> str:
+    """Return an operation's path for a task of Ada's, and for other things of hers that there need not be."""
+    return operation.path.format(
+        taskId=task_id,
+        executionId="x",
+        owner="ada",
+        event="e",
+        queue="q",
+        feedId="0" * 64,
+        messageId="m",
+        calendarId="c",
+    )
+
+
 def body_for(operation: Operation) -> object:
     """Return a body that the operation takes."""
     if operation.name == "backfill":
@@ -85,16 +99,7 @@ def body_for(operation: Operation) -> object:
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
     """Without credentials, each operation is a 401 that says how to authenticate."""
-    path = operation.path.format(
-        taskId=roles.task("ada"),
-        executionId="x",
-        owner="ada",
-        event="e",
-        queue="q",
-        feedId="0" * 64,
-        messageId="m",
-        calendarId="c",
-    )
+    path = path_for(operation, roles.task("ada"))
     answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
@@ -171,16 +176,7 @@ def test_the_owner_and_an_admin_may_use_every_operation(roles: RoleHarness, oper
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
     """A reader and a viewer may read, and get 403 for everything else."""
-    path = operation.path.format(
-        taskId=roles.task("ada"),
-        executionId="x",
-        owner="ada",
-        event="e",
-        queue="q",
-        feedId="0" * 64,
-        messageId="m",
-        calendarId="c",
-    )
+    path = path_for(operation, roles.task("ada"))
     answer = roles.ask(who, operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.READ)
 
@@ -188,16 +184,7 @@ def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who:
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
     """A worker gets 403 for everything but claiming and ending work, even for reading."""
-    path = operation.path.format(
-        taskId=roles.task("ada"),
-        executionId="x",
-        owner="ada",
-        event="e",
-        queue="q",
-        feedId="0" * 64,
-        messageId="m",
-        calendarId="c",
-    )
+    path = path_for(operation, roles.task("ada"))
     answer = roles.ask("worker", operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text
 

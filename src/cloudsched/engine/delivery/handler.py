@@ -11,12 +11,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import TypeAdapter
-
 from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.task import DeliveryChannel
-from cloudsched.engine.handlers.registry import Handler, Registry
 from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Message
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.sender import Recipient, Sender
@@ -63,19 +61,8 @@ def with_deliveries(
         random: For the jitter of the waits between tries.
         clock: The current time.
     """
-    handler = Handler(
-        name=DELIVERY_HANDLER,
-        function=_DeliveryHandler(senders, recipients, batches, random, clock).run,
-        takes_context=True,
-        payload=TypeAdapter(dict[str, Any]),
-        retry=None,
-        retry_on=(Exception,),
-        expected_duration=None,
-        pull=None,
-        on_failure=None,
-        check=_refuse_draft,
-    )
-    return registry.with_builtin(handler)
+    deliveries = _DeliveryHandler(senders, recipients, batches, random, clock)
+    return registry.with_builtin(DELIVERY_HANDLER, deliveries.run, check=_refuse_draft)
 
 
 def _refuse_draft(draft: TaskDraft, authority: Authority) -> NoReturn:  # noqa: ARG001 - nobody may

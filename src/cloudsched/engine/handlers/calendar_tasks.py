@@ -5,10 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import TypeAdapter
-
 from cloudsched.domain.documents.outcome import Snooze
-from cloudsched.engine.handlers.registry import Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,19 +37,5 @@ def with_calendars(registry: Registry, refresh: Callable[[str], str], replan: Ca
         return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
 
     for name, function in ((REFRESH_HANDLER, run_refresh), (REPLAN_HANDLER, run_replan)):
-        registry = registry.with_builtin(_built_in(name, function))
+        registry = registry.with_builtin(name, function, takes_context=False)
     return registry
-
-
-def _built_in(name: str, function: Callable[[dict[str, Any]], Any]) -> Handler:
-    return Handler(
-        name=name,
-        function=function,
-        takes_context=False,
-        payload=TypeAdapter(dict[str, Any]),
-        retry=None,
-        retry_on=(Exception,),
-        expected_duration=None,
-        pull=None,
-        on_failure=None,
-    )

@@ -11,7 +11,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import timedelta
     from typing import Self
-
-    from pydantic import TypeAdapter
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.policy import RetryPolicy
@@ -261,10 +259,32 @@ class Registry:
 
         return decorate
 
-    def with_builtin(self, handler: Handler) -> Self:
-        """Return a registry with an additional built-in handler; both share the registered handlers."""
+    def with_builtin(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        takes_context: bool = True,
+        check: Callable[[TaskDraft, Authority], None] | None = None,
+    ) -> Self:
+        """Return a registry with an additional built-in handler, whose payload is any JSON object.
+
+        Both registries share the registered handlers.
+        """
+        handler = Handler(
+            name=name,
+            function=function,
+            takes_context=takes_context,
+            payload=TypeAdapter(dict[str, Any]),
+            retry=None,
+            retry_on=(Exception,),
+            expected_duration=None,
+            pull=None,
+            on_failure=None,
+            check=check,
+        )
         extended = copy.copy(self)
-        extended._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
+        extended._built_in = {**self._built_in, name: handler}  # noqa: SLF001 - its own class
         return extended
 
     def replace_handlers(self, other: Registry) -> None:

@@ -12,8 +12,6 @@ import hashlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
@@ -23,7 +21,6 @@ from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.rounds import called_handlers, end_round, start_round
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
-from cloudsched.engine.handlers.registry import Handler, Registry
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
 _MAX_COMPILED = 1024
@@ -54,19 +52,7 @@ def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max
         max_requests: How many calls and sleeps one execution may request.
     """
     scripts = _ScriptHandler(registry, interpreter, max_requests)
-    handler = Handler(
-        name=SCRIPT_HANDLER,
-        function=scripts.run,
-        takes_context=True,
-        payload=TypeAdapter(dict[str, Any]),
-        retry=None,
-        retry_on=(Exception,),
-        expected_duration=None,
-        pull=None,
-        on_failure=None,
-        check=scripts.check,
-    )
-    return registry.with_builtin(handler)
+    return registry.with_builtin(SCRIPT_HANDLER, scripts.run, check=scripts.check)
 
 
 class _ScriptHandler:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import TypeAdapter
-
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.engine.handlers.registry import Handler, Registry
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,6 +13,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.people.person_data import PersonData
 
 ERASE_HANDLER: Final = "cloudsched.erase-person"
@@ -32,19 +30,7 @@ def with_person_jobs(registry: Registry, data: Callable[[], PersonData]) -> Regi
         return data().export(ctx)
 
     for name, run in ((ERASE_HANDLER, erase), (EXPORT_HANDLER, export)):
-        handler = Handler(
-            name=name,
-            function=run,
-            takes_context=True,
-            payload=TypeAdapter(dict[str, Any]),
-            retry=None,
-            retry_on=(Exception,),
-            expected_duration=None,
-            pull=None,
-            on_failure=None,
-            check=_refuse_users,
-        )
-        registry = registry.with_builtin(handler)
+        registry = registry.with_builtin(name, run, check=_refuse_users)
     return registry
 
 

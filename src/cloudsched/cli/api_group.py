@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.reachability import explain_unreachable
@@ -38,16 +39,7 @@ class ApiGroup(SuggestingGroup):
 def api_options(group: Callable[[], None]) -> Callable[..., None]:
     """Give a group the options that say where the API is, and its commands a `Client` as their object."""
 
-    @click.option(
-        "--url",
-        envvar="CLOUDSCHED_URL",
-        default="http://127.0.0.1:8080",
-        show_default=True,
-        help="The API's address. [env: CLOUDSCHED_URL]",
-    )
-    @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
-    @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
-    @click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
+    @connection_options
     @click.pass_context
     @wraps(group)
     def with_client(

@@ -9,22 +9,14 @@ from urllib.parse import urlsplit
 
 import click
 
+from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.signals import Stopped, raise_on_signal
 
 PORT = 8090
 
 
 @click.command()
-@click.option(
-    "--url",
-    envvar="CLOUDSCHED_URL",
-    default="http://127.0.0.1:8080",
-    show_default=True,
-    help="The API's address. [env: CLOUDSCHED_URL]",
-)
-@click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
-@click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
-@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
+@connection_options
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Its port; 0 for any.")
 def dashboard(url: str, key: str | None, token: str | None, platform_token: str | None, port: int) -> None:
     """Show the dashboard of a deployment, on this machine only.

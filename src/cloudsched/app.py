@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.execution.attempts import DeliveryResult
-    from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -174,9 +174,9 @@ class App(Hooks):
 
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares; `owners` are those that only older code named."""
-        if self.container.registry.declarations or owners:
+        if self.container.registry.registrations.declarations or owners:
             declared = self.declared_tasks()
-            declared.apply(declared.compare(list(self.container.registry.declarations.values()), owners))
+            declared.apply(declared.compare(list(self.container.registry.registrations.declarations.values()), owners))
 
     def guarded(self, authorize: Callable[[Task], None]) -> App:
         """Return an app of the same parts that calls `authorize` with each task first; see `Scheduler`.

@@ -58,7 +58,7 @@ def test_apply_makes_the_changes_once(app: App) -> None:
 def test_prune_deletes_what_is_gone(app: App) -> None:
     """Without the option the task is paused."""
     run()
-    app.container.registry.declarations.clear()
+    app.container.registry.registrations.declarations.clear()
     assert run("--check", "--prune")[1] == "- delete daily: is gone from the code\n"
     assert run()[1].startswith("- pause daily: is gone from the code\n")
     run("--prune")

@@ -64,7 +64,7 @@ def shout(app: App, sim: Simulation) -> None:
         app.create(owner="ada", title="Shout", handler="log-and-fail", id="t")
         sim.advance(timedelta(days=1))
     finally:
-        app.container.registry._handlers.pop("log-and-fail")  # noqa: SLF001 - the app is shared by the module
+        app.container.registry.registrations.handlers.pop("log-and-fail")  # the app is shared by the module
 
 
 def test_failures_have_their_traceback_and_handlers_their_lines(

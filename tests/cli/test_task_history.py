@@ -43,7 +43,7 @@ def film(app: App) -> Iterator[None]:
         return ctx.step("sell", ask)
 
     yield
-    app.container.registry._handlers.pop("film")  # noqa: SLF001 - the app is shared by the module
+    app.container.registry.registrations.handlers.pop("film")  # the app is shared by the module
 
 
 def set_columns(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
@@ -66,7 +66,7 @@ def hedge(app: App) -> Iterator[None]:
 
     yield
     for name in ("nap", "hedge"):
-        app.container.registry._handlers.pop(name)  # noqa: SLF001 - the app is shared by the module
+        app.container.registry.registrations.handlers.pop(name)  # the app is shared by the module
 
 
 @pytest.mark.usefixtures("hedge")

@@ -90,7 +90,7 @@ def test_handlers_come_and_go(project: tuple[Path, Path], run: Run) -> None:
     project[0].write_text(text + "\n@app.on_failure\ndef page(task, execution): ...\n")
     watching.check()
     assert {handler.name for handler in sim.app.container.registry} == {"renamed", "more"}
-    assert len(sim.app.container.registry.failure_hooks) == 1
+    assert len(sim.app.container.registry.registrations.failure_hooks) == 1
     assert result("renamed") == "one"
 
 

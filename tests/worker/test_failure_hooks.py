@@ -15,7 +15,7 @@ from cloudsched.worker.api_source import ApiSource
 
 if TYPE_CHECKING:
     from cloudsched import Execution, Task
-    from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.handlers.handler import OnFailure
 
 ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)
 Told = list[tuple[str, "Task", "Execution"]]

@@ -43,7 +43,7 @@ def apply(*, handlers: str | None, prune: bool, dry_run: bool, check: bool, owne
     try:
         declared = app.declared_tasks(name)
         changes = declared.compare(
-            list(app.container.registry.declarations.values()),
+            list(app.container.registry.registrations.declarations.values()),
             ("system", *owners),
             gone=Action.DELETE if prune else Action.PAUSE,
         )

@@ -125,7 +125,7 @@ def _run_durably(
 
     base = Settings.from_environment(defaults=Settings(default_lead=timedelta(0)))
     clock = MovableClock(frozen=skips_waits)
-    app.container.registry.declarations.clear()  # only this task is to run
+    app.container.registry.registrations.declarations.clear()  # only this task is to run
     with raise_on_signal(), run_stack(app, base=base, store="sqlite", clock=clock) as stack:
         task = _create(app, handler, payload, owner)
         click.echo(

@@ -89,7 +89,7 @@ class HandlerWatch:
             sys.modules.update(replaced)
             log.error("%s has changed and cannot be loaded, so the handlers are still the old ones: %s", names, error)  # noqa: TRY400 - says where
             return
-        owners = {each.owner for each in self._app.container.registry.declarations.values()}
+        owners = {each.owner for each in self._app.container.registry.registrations.declarations.values()}
         self._app.container.registry.replace_handlers(loaded.container.registry)
         loaded.container = self._app.container  # what the handlers' module calls `app` reaches the stack as well
         handlers = ", ".join(sorted(handler.name for handler in self._app.container.registry)) or "none"

@@ -106,7 +106,7 @@ def run_stack(
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
         tasks_address: list[str] = []
-        outbox = Outbox(base, clock, lambda: app.container.registry.mail_template)
+        outbox = Outbox(base, clock, lambda: app.container.registry.registrations.mail_template)
         dashboard = DashboardMount(_with_pages(wsgi(app), tasks_address, outbox))
         parts.callback(dashboard.close)
         web = parts.enter_context(WebServer(dashboard, port=port))

@@ -201,7 +201,7 @@ class Container:
         """Sends deliveries, by channel; only those that are set up."""
         from cloudsched.runtime.senders import Senders  # noqa: PLC0415 - imported only when used
 
-        return Senders(self.settings, lambda: self.registry.mail_template)
+        return Senders(self.settings, lambda: self.registry.registrations.mail_template)
 
     @lazy_property
     def recipients(self) -> Recipients:

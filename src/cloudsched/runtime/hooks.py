@@ -9,7 +9,7 @@ from cloudsched.runtime.parts import ReplaceableParts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
 
 H = TypeVar("H", bound="OnFailure")
@@ -25,7 +25,7 @@ class Hooks(ReplaceableParts):
         that records the failure: at least once, and again if the process dies before the failure is stored. An
         exception that it raises is logged, and changes nothing.
         """
-        self.container.registry.failure_hooks.append(hook)
+        self.container.registry.registrations.failure_hooks.append(hook)
         return hook
 
     def mail_template(self, template: Template) -> Template:
@@ -34,10 +34,10 @@ class Hooks(ReplaceableParts):
         They may come from users: it has to escape them (`html.escape`). The mail's text stays the message's own. An
         exception that it raises fails the attempt, which is repeated.
         """
-        self.container.registry.mail_template = template
+        self.container.registry.registrations.mail_template = template
         return template
 
     @property
     def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
         """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
-        return self.container.registry.dependency_overrides
+        return self.container.registry.registrations.dependency_overrides

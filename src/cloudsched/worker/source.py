@@ -144,7 +144,7 @@ def is_async_handler(registry: Registry, task: Task) -> bool:
 def has_failure_hook(registry: Registry, task: Task) -> bool:
     """Whether a failure of the task calls a hook of its handler or of the app."""
     own = registry.get(task.handler).on_failure if task.handler in registry else None
-    return own is not None or bool(registry.failure_hooks)
+    return own is not None or bool(registry.registrations.failure_hooks)
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:

@@ -34,9 +34,14 @@ def declaring(schedule: object = "every weekday at 9:00", **options: object) -> 
     return app
 
 
+def declarations(app: App) -> dict[str, Declaration]:
+    """Return what the app's code declares; a test changes it as another version of the code would."""
+    return app.container.registry.registrations.declarations
+
+
 def compare(app: App, *, prunes: bool = False) -> list[Change]:
     return app.declared_tasks().compare(
-        list(app.container.registry.declarations.values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
+        list(declarations(app).values()), ("system",), gone=Action.DELETE if prunes else Action.PAUSE
     )
 
 
@@ -72,9 +77,9 @@ def test_a_changed_declaration_edits_its_task() -> None:
     """Schedule and payload follow the code; the change names what differs, and is made once."""
     app = declaring()
     with Simulation(app):
-        app.container.registry.declarations.clear()
+        declarations(app).clear()
         other = declaring("0 7 * * *", payload={"name": "sales"})
-        app.container.registry.declarations.update(other.container.registry.declarations)
+        declarations(app).update(declarations(other))
         (change,) = compare(app)
         assert change.action is Action.UPDATE
         assert "schedule:" in change.detail
@@ -89,7 +94,7 @@ def test_what_is_gone_from_the_code_is_paused_or_deleted() -> None:
     app = declaring()
     with Simulation(app):
         own = app.create(handler="report", schedule="every day at 9")
-        app.container.registry.declarations.clear()
+        declarations(app).clear()
         declared = app.declared_tasks()
         declared.apply(compare(app))
         assert app.get("report").status is TaskStatus.PAUSED
@@ -120,7 +125,7 @@ def test_another_name_leaves_these_tasks_alone() -> None:
     with Simulation(app):
         assert app.declared_tasks("other").compare([], ("system",), gone=Action.DELETE) == []
         with pytest.raises(InvalidInput, match="did not declare"):
-            app.declared_tasks("other").compare(list(app.container.registry.declarations.values()))
+            app.declared_tasks("other").compare(list(declarations(app).values()))
 
 
 def test_a_handler_may_have_several_schedules() -> None:
@@ -132,7 +137,7 @@ def test_a_handler_may_have_several_schedules() -> None:
     @app.handler("daily")
     def report() -> None: ...
 
-    assert set(app.container.registry.declarations) == {"daily", "evening"}
+    assert set(declarations(app)) == {"daily", "evening"}
     with pytest.raises(Misconfigured, match="another one with the id"):
         app.scheduled("every day at 12")(report)
     with pytest.raises(Misconfigured, match="cannot be a task's id"):
@@ -159,8 +164,8 @@ def test_words_that_are_not_understood_store_nothing() -> None:
 
 def forget(app: App) -> dict[str, Declaration]:
     """Apply the code without its declarations; return them."""
-    known = dict(app.container.registry.declarations)
-    app.container.registry.declarations.clear()
+    known = dict(declarations(app))
+    declarations(app).clear()
     app.apply_declarations(["system"])
     return known
 
@@ -173,7 +178,7 @@ def test_a_declaration_that_comes_back_resumes_its_task() -> None:
         sim.advance(timedelta(days=3))
         assert app.get("report").message == "Its declaration is gone from the code."
         assert sim.executions("report") == []
-        app.container.registry.declarations["report"] = replace(known["report"], payload={"name": "sales"})
+        declarations(app)["report"] = replace(known["report"], payload={"name": "sales"})
         assert [change.action for change in compare(app)] == [Action.UPDATE, Action.RESUME]
         app.apply_declarations()
         assert compare(app) == []
@@ -191,7 +196,7 @@ def test_a_pause_by_a_person_outlives_the_return_of_a_declaration(moment: str) -
         known = forget(app)
         if moment == "while it is gone":
             app.pause("report")
-        app.container.registry.declarations.update(known)
+        declarations(app).update(known)
         changes = compare(app)
         app.pause("report")
         app.declared_tasks().apply(changes)
@@ -209,7 +214,7 @@ def test_a_pause_ends_with_its_resumption() -> None:
         known = forget(app)
         app.resume("report")
         app.pause("report")
-        app.container.registry.declarations.update(known)
+        declarations(app).update(known)
         assert compare(app) == []
 
 
@@ -231,10 +236,10 @@ def test_a_killed_apply_is_continued_by_the_next(commit_number: int, is_after: b
 
     store = SqliteStore()
     with Simulation(app, store=store):
-        back = app.container.registry.declarations.pop("back")
+        back = declarations(app).pop("back")
         app.apply_declarations()
-        del app.container.registry.declarations["old"], app.container.registry.declarations["changed"]
-        app.container.registry.declarations["back"] = back
+        del declarations(app)["old"], declarations(app)["changed"]
+        declarations(app)["back"] = back
         app.scheduled("every day at 10", id="changed")(report)
         app.scheduled("every day at 11", id="new")(report)
         made, commit = list[int](), store.commit
@@ -268,12 +273,9 @@ def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, A
     """Both compare before either changes anything; the second one finds its work done, and fails at nothing."""
     app = declaring("every day at 9", id="old")
     with Simulation(app):
-        app.container.registry.declarations.clear()
+        declarations(app).clear()
         app.scheduled("every day at 10", id="new")(next(iter(app.container.registry)).function)
-        both = [
-            app.declared_tasks().compare(list(app.container.registry.declarations.values()), gone=gone)
-            for _ in range(2)
-        ]
+        both = [app.declared_tasks().compare(list(declarations(app).values()), gone=gone) for _ in range(2)]
         assert [change.action for change in both[1]] == [Action.CREATE, gone]
         for changes in both:
             app.declared_tasks().apply(changes)
@@ -284,10 +286,10 @@ def test_two_applies_at_once_change_the_tasks_once(gone: Literal[Action.PAUSE, A
 def test_a_task_that_somebody_creates_meanwhile_stays_theirs() -> None:
     """Between comparison and change, too, and the error says which id it is."""
     app = declaring("every day at 9")
-    known = dict(app.container.registry.declarations)
-    app.container.registry.declarations.clear()
+    known = dict(declarations(app))
+    declarations(app).clear()
     with Simulation(app):
-        app.container.registry.declarations.update(known)
+        declarations(app).update(known)
         changes = compare(app)
         before = app.create(id="report", handler="report", schedule="every day at 12")
         with pytest.raises(InvalidInput, match="did not declare: 'report'"):

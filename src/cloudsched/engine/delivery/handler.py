@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Message
@@ -62,7 +63,7 @@ def with_deliveries(
         clock: The current time.
     """
     deliveries = _DeliveryHandler(senders, recipients, batches, random, clock)
-    return registry.with_builtin(DELIVERY_HANDLER, deliveries.run, check=_refuse_draft)
+    return registry.with_builtin(builtin_handler(DELIVERY_HANDLER, deliveries.run, check=_refuse_draft))
 
 
 def _refuse_draft(draft: TaskDraft, authority: Authority) -> NoReturn:  # noqa: ARG001 - nobody may

@@ -25,7 +25,7 @@ class CallHandle(Generic[R_co]):
 
     def __init__(self, durable_run: DurableRun, number: int, handler: str) -> None:
         self.durable_run = durable_run
-        self._handler = handler
+        self.handler = handler
         self.number = number
 
     @overload
@@ -44,7 +44,7 @@ class CallHandle(Generic[R_co]):
         return outcome
 
     def __repr__(self) -> str:
-        return f"<Call {self.number} of {self._handler!r}>"
+        return f"<Call {self.number} of {self.handler!r}>"
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"A Call has no attribute {name!r}. {_HINT}")

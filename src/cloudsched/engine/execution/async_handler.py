@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.engine.handlers.handler import Handler
 
 
 def prepare_async_handler(

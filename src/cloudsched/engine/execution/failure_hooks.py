@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.registry import OnFailure, Registry
+    from cloudsched.engine.handlers.handler import OnFailure
+    from cloudsched.engine.handlers.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execu
     for execution in executions:
         if execution.status in FAILURE_STATUSES:
             run_handler_hook(registry, task, execution)
-            for hook in registry.failure_hooks:
+            for hook in registry.registrations.failure_hooks:
                 _call_hook(hook, task, execution)
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.registry import Handler, Registry
+    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,9 @@ def _call_handler(registry: Registry, context: Context) -> Procedure[AttemptRepo
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        dependencies = Dependencies(handler.name, handler.dependencies, context, registry.dependency_overrides)
+        dependencies = Dependencies(
+            handler.name, handler.dependencies, context, registry.registrations.dependency_overrides
+        )
         result = yield from dependencies.provide(partial(_call_function, handler, context, payload))
         outcome, result_error = _normalize_result(result, context.durable_run.clock_now())
         if result_error is None:

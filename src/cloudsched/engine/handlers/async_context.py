@@ -300,7 +300,7 @@ class AsyncCallHandle(CallHandle[R_co]):
     """A call that an ``async def`` handler started. Await it to get its result, or pass it to `AsyncContext.gather`."""
 
     def __init__(self, context: AsyncContext, call: CallHandle[R_co]) -> None:
-        self.__dict__.update(call.__dict__)
+        super().__init__(call.durable_run, call.number, call.handler)
         self._context = context
 
     @overload

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.outcome import Snooze
+from cloudsched.engine.handlers.handler import builtin_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ def with_calendars(registry: Registry, refresh: Callable[[str], str], replan: Ca
             return None
         return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
 
-    for name, function in ((REFRESH_HANDLER, run_refresh), (REPLAN_HANDLER, run_replan)):
-        registry = registry.with_builtin(name, function, takes_context=False)
-    return registry
+    return registry.with_builtin(
+        builtin_handler(REFRESH_HANDLER, run_refresh, takes_context=False),
+        builtin_handler(REPLAN_HANDLER, run_replan, takes_context=False),
+    )

@@ -21,6 +21,7 @@ from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.rounds import called_handlers, end_round, start_round
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
+from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
@@ -52,7 +53,7 @@ def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max
         max_requests: How many calls and sleeps one execution may request.
     """
     scripts = _ScriptHandler(registry, interpreter, max_requests)
-    return registry.with_builtin(SCRIPT_HANDLER, scripts.run, check=scripts.check)
+    return registry.with_builtin(builtin_handler(SCRIPT_HANDLER, scripts.run, check=scripts.check))
 
 
 class _ScriptHandler:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.engine.handlers.registry import Handler, Registry
+    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Registry
 
 
 def validate_draft(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ def with_person_jobs(registry: Registry, data: Callable[[], PersonData]) -> Regi
     def export(ctx: Context, _payload: dict[str, Any]) -> Outcome:
         return data().export(ctx)
 
-    for name, run in ((ERASE_HANDLER, erase), (EXPORT_HANDLER, export)):
-        registry = registry.with_builtin(name, run, check=_refuse_users)
-    return registry
+    return registry.with_builtin(
+        builtin_handler(ERASE_HANDLER, erase, check=_refuse_users),
+        builtin_handler(EXPORT_HANDLER, export, check=_refuse_users),
+    )
 
 
 def _refuse_users(draft: TaskDraft, authority: Authority) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.registry import Handler
+    from cloudsched.engine.handlers.handler import Handler
     from cloudsched.web.api.call import ApiCall
 
 

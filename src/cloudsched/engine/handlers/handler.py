@@ -1,0 +1,178 @@
+"""A handler: a function (``def`` or ``async def``) that a task may name, and its options.
+
+It is called as ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation of `payload` is a pydantic model
+(or anything else that pydantic validates). A handler without a payload parameter takes an empty payload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.engine.durable.exits import is_handler_failure
+from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
+from cloudsched.engine.handlers.task_ids import derive_task_id
+from cloudsched.errors import InvalidInput, InvalidPayload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.pull import Pull
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.async_context import AsyncContext
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.dependencies import Depends
+
+    OnFailure = Callable[[Task, Execution], object]
+
+BUILT_IN_PREFIX = "cloudsched."
+"""The names of handlers that the engine itself brings begin with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered function and its options."""
+
+    name: str
+    function: Callable[..., Any]
+    takes_context: bool
+    payload: TypeAdapter[Any] | None
+    retry: RetryPolicy | None
+    """The retry policy of tasks that do not set one."""
+    retry_on: tuple[type[Exception], ...]
+    """Which exceptions are worth another attempt; any other is final."""
+    expected_duration: timedelta | None
+    """The lease duration of tasks that do not set one."""
+    pull: Pull | None
+    """The workers of tasks that do not name any."""
+    on_failure: OnFailure | None
+    """Called when an occurrence has failed permanently."""
+    is_async: bool = False
+    """Whether it runs on the event loop, with an `AsyncContext`."""
+    dependencies: Mapping[str, Depends] = field(default_factory=dict)
+    """Its parameters besides context and payload."""
+    is_tool: bool = False
+    """Whether scripts may call it."""
+    check: Callable[[TaskDraft, Authority], None] | None = None
+    """An additional check of the drafts of its tasks; it depends on the authority of the request."""
+    access: Authority = Authority.SERVERS
+    """Which callers may name it."""
+    user_max_priority: Priority = Priority.HIGH
+    """The most urgent priority that users may ask for."""
+    user_queues: frozenset[str] = frozenset()
+    """Which queues users may ask for, besides the handler's own."""
+    task_id: Callable[[Any], str | None] | None = None
+    """Returns the id of a task with this payload, for creations without one."""
+
+    @property
+    def is_for_users(self) -> bool:
+        """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
+        return self.is_built_in or self.access is Authority.USERS
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it runs what its task contains, such as a script, instead of a function of the app."""
+        return self.name.startswith(BUILT_IN_PREFIX)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The values of fields that a task leaves out; None where the handler sets no value either."""
+        return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
+
+    def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
+        """Return the payload as the type that the handler takes.
+
+        Raises:
+            InvalidPayload: It does not match; `field` names the first invalid field.
+        """
+        if self.payload is None:
+            if payload:
+                hint = f"Handler {self.name!r} takes no payload; leave it out."
+                raise InvalidPayload(f"payload.{next(iter(payload))}", "is not expected", hint)
+            return None
+        try:
+            return self.payload.validate_python(payload)
+        except ValidationError as error:
+            raise self._explain(error) from error
+        except BaseException as error:  # a model's validators are user code
+            if isinstance(error, Exception) or not is_handler_failure(error):
+                raise
+            raise InvalidPayload(
+                "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
+            ) from error
+
+    def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
+        """Return the payload of a task that is created or edited, as the type that the handler takes.
+
+        Raises:
+            InvalidPayload: It does not match, or has a field that its model does not know and says nothing about.
+        """
+        unknown = find_unknown_field(self.payload.core_schema, payload) if self.payload and refuses_unknown else None
+        if unknown is not None:
+            raise InvalidPayload(f"payload{unknown.path}", f"is not a field of {unknown.model}", unknown.hint)
+        return self.parse_payload(payload)
+
+    def _explain(self, error: ValidationError) -> InvalidInput:
+        invalid = to_invalid_input(error, "payload", InvalidPayload)
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        if first["type"] != "missing" or self.payload is None:
+            return invalid
+        fields = describe_fields(self.payload.core_schema, first["loc"][:-1])
+        return invalid if fields is None else InvalidPayload(invalid.field, invalid.problem, f"{fields}.")
+
+    def derive_id(self, payload: object, owner: str) -> str | None:
+        """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
+        if self.task_id is None:
+            return None
+        is_for_users = self.access is Authority.USERS
+        return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
+
+    def accepts_field(self, field: str) -> bool:
+        """Whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
+        return self.payload is not None and accepts_field(self.payload.core_schema, field)
+
+    def is_retryable(self, error: BaseException) -> bool:
+        """Whether an attempt that failed with this error is retried.
+
+        `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are retried if
+        it contains `Exception` itself.
+        """
+        return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
+
+    def build_arguments(self, context: Context | AsyncContext, payload: object) -> list[object]:
+        """Return the positional arguments for the function."""
+        arguments: list[object] = [context] if self.takes_context else []
+        return arguments if self.payload is None else [*arguments, payload]
+
+
+def builtin_handler(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    takes_context: bool = True,
+    takes_payload: bool = True,
+    check: Callable[[TaskDraft, Authority], None] | None = None,
+) -> Handler:
+    """Return a handler that the engine itself brings. Its payload, if it takes one, is any JSON object."""
+    return Handler(
+        name=name,
+        function=function,
+        takes_context=takes_context,
+        payload=TypeAdapter(dict[str, Any]) if takes_payload else None,
+        retry=None,
+        retry_on=(Exception,),
+        expected_duration=None,
+        pull=None,
+        on_failure=None,
+        check=check,
+    )

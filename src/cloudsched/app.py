@@ -30,6 +30,7 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
+from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.ports.page_tokens import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -219,7 +220,8 @@ class App(Hooks):
         owner, that one is edited and triggered.
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
-        task, is_new = self._scheduler.create(self.draft(given), lead=LeadTimes(timedelta(0)))
+        draft = with_preferred_channels(self.draft(given), self.container.engine)
+        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)))
         return task if is_new else self.trigger(task.id)
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
@@ -241,6 +243,7 @@ class App(Hooks):
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
+        draft = with_preferred_channels(draft, self.container.engine)
         return self._scheduler.create(draft, mark, authority=authority, refusal=refusal)
 
     def get(self, task_id: str) -> Task:

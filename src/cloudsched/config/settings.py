@@ -14,6 +14,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
+    ANSWER,
     CALENDAR_ID,
     DAYS,
     PATH,
@@ -179,6 +180,14 @@ class Settings:
         default=(),
         is_secret=True,
     )
+    preferred_channels: bool | None = setting(
+        "CLOUDSCHED_PREFERRED_CHANNELS",
+        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](people.md), at the "
+        "cost of one more read",
+        ANSWER,
+        default=None,
+        shown_default="`on` where mail or pushes are set up",
+    )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
         "how long from now a task runs if its caller gives no time",
@@ -269,6 +278,13 @@ class Settings:
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
         )
+
+    @property
+    def reads_preferences(self) -> bool:
+        """Whether owners' preferences give new tasks their channels."""
+        if self.preferred_channels is not None:
+            return self.preferred_channels
+        return self.smtp_url is not None or self.fcm_project is not None
 
     def require_store(self) -> StoreKind:
         """Return which store to open.

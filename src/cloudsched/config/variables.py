@@ -202,6 +202,8 @@ TEXT: Kind[str] = Kind(str)
 ADDRESS: Kind[str] = Kind(lambda text: text.rstrip("/"))
 PATH: Kind[Path] = Kind(Path)
 SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")
+ANSWER: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "off")
+"""A switch whose default is neither on nor off."""
 SECONDS: Kind[timedelta] = Kind(_parse_seconds, _format_seconds)
 POSITIVE_SECONDS: Kind[timedelta] = Kind(_parse_positive_seconds, _format_seconds)
 DAYS: Kind[timedelta] = Kind(_parse_days, lambda value: f"{value / _DAY:g}", none="never")

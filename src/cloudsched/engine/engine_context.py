@@ -35,6 +35,8 @@ class EngineSettings(Protocol):
     def time_limit(self) -> timedelta: ...  # noqa: D102
     @property
     def replays_each_step(self) -> bool: ...  # noqa: D102
+    @property
+    def reads_preferences(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

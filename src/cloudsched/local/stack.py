@@ -122,6 +122,7 @@ def run_stack(
             tasks_emulator=emulator.address,
             firestore_emulator=choice.address,
             invoker=None,
+            preferred_channels=True if base.preferred_channels is None else base.preferred_channels,
         )
         opened = App(settings)  # opens the store and the dispatcher that the settings name
         parts.callback(opened.close)

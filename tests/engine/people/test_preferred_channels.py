@@ -1,0 +1,106 @@
+"""A person's preferences are the default channels of new tasks, and cost nothing where people are unused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Settings
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = App(Settings())
+
+
+@app.handler("say", access="users")
+def say() -> str:
+    """Return the text of a mail."""
+    return "water them"
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A simulation with a person who wants reminders by mail."""
+    with Simulation(app, preferred_channels=True) as simulation:
+        person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
+        spec = PersonSpec.model_validate(person)
+        simulation.app.container.people.put("ada", spec, may_verify=True)
+        yield simulation
+
+
+def make(sim: Simulation, **more: Any) -> tuple[str, ...]:
+    """Create a task, and return its channels."""
+    fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "handler": "say", "category": "REMINDER", **more}
+    return sim.app.create(**fields).delivery_channels
+
+
+def test_a_task_that_names_no_channels_gets_those_that_its_owner_prefers(sim: Simulation) -> None:
+    """Those of its category, and it delivers by them."""
+    assert make(sim) == ("EMAIL", "WEB")
+    assert make(sim, category="REPORT") == ()
+    assert make(sim, owner="bob") == ()
+    sim.advance(timedelta(hours=1))
+    assert [mail.address for mail in sim.sent("EMAIL")] == ["ada@example.com"]
+
+
+def test_a_task_that_names_channels_keeps_them_and_reads_nothing(sim: Simulation) -> None:
+    """An empty list is a choice, too."""
+    before = sim.counts.copy()
+    assert make(sim, delivery_channels=["WEB"]) == ("WEB",)
+    assert make(sim, delivery_channels=[]) == ()
+    assert sim.counts.since(before) == Counts(reads=0, commits=2, writes=2, dispatches=2)
+
+
+def test_preferences_cost_one_read_and_tasks_of_the_system_none(sim: Simulation) -> None:
+    """The system is nobody who could prefer anything."""
+    before = sim.counts.copy()
+    make(sim)
+    assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=1, dispatches=1)
+    before = sim.counts.copy()
+    make(sim, owner="system")
+    assert sim.counts.since(before) == Counts(reads=0, commits=1, writes=1, dispatches=1)
+
+
+def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
+    """They are read at the creation; an opt-out counts at sending."""
+    task = sim.app.create(owner="ada", title="Plants", handler="say", category="REMINDER")
+    web_only = {Category.REMINDER: (DeliveryChannel.WEB,)}
+    sim.app.container.people.change("ada", lambda person: person.model_copy(update={"channels": web_only}))
+    assert sim.app.get(task.id).delivery_channels == ("EMAIL", "WEB")
+    sim.advance(timedelta(hours=1))
+    assert sim.sent("EMAIL") == []
+
+
+def test_preferences_never_reach_the_channels_of_the_operator(sim: Simulation) -> None:
+    """Users may not name OPERATOR, and so not by their preferences either."""
+    sim.app.container.people.put("eve", PersonSpec.model_validate({"channels": {"REMINDER": ["OPERATOR", "WEB"]}}))
+    assert make(sim, owner="eve") == ("WEB",)
+
+
+def test_a_task_that_is_run_now_gets_them_too(sim: Simulation) -> None:
+    """`run_now` is a creation like any other."""
+    task = sim.app.run_now("say", owner="ada", category="REMINDER")
+    assert task.delivery_channels == ("EMAIL", "WEB")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings(), False),
+        (Settings(smtp_url="smtps://mail.example.com"), True),
+        (Settings(fcm_project="plants"), True),
+        (Settings(preferred_channels=True), True),
+        (Settings(preferred_channels=False, smtp_url="smtps://mail.example.com"), False),
+    ],
+)
+def test_preferences_are_read_where_people_are_reached(settings: Settings, *, expected: bool) -> None:
+    """An app without mail and pushes pays nothing, unless it asks for it; and asking survives the environment."""
+    assert settings.reads_preferences is expected
+    assert Settings.from_environment(settings.to_environment()).reads_preferences is expected

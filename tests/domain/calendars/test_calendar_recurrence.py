@@ -209,6 +209,13 @@ def test_a_calendar_that_takes_every_day_leaves_nothing_and_ends() -> None:
     assert with_calendars("FREQ=DAILY;COUNT=500", every_day).after(START) is None
 
 
+def test_occurrences_move_to_the_first_free_day_after_more_than_a_year() -> None:
+    """With no free day for longer than an occurrence may move, those of the last year still meet on the first."""
+    closed = calendar("after", ("2025-12-01", "2027-02-28", "closed"))
+    schedule = with_calendars("FREQ=WEEKLY;BYDAY=WE", closed)
+    assert local_times(schedule, datetime(2026, 12, 1, tzinfo=UTC), 2) == ["2027-03-01 09:00", "2027-03-03 09:00"]
+
+
 def test_a_schedule_whose_calendars_are_not_loaded_is_refused() -> None:
     """A calendar's name alone says nothing about its days: nothing is planned as if there were none."""
     with pytest.raises(InvalidSchedule, match="not known here"):

@@ -262,3 +262,10 @@ def test_a_rule_counts_from_one(part: str) -> None:
     """An interval or a count below one is refused, and the error says what is allowed."""
     with pytest.raises(InvalidSchedule, match=r"1 or more|whole number"):
         Schedule(rrule=f"FREQ=DAILY;{part}", dtstart="2027-01-01T09:00:00", timezone="UTC")
+
+
+@pytest.mark.parametrize("part", ["BYHOUR", "=9", "BYHOUR=", ""])
+def test_a_part_of_a_rule_that_is_no_pair_is_told_as_such(part: str) -> None:
+    """What is missing is said, with an example, whichever half it is."""
+    with pytest.raises(InvalidSchedule, match=r"is not NAME=VALUE.*FREQ=WEEKLY;BYDAY=MO,WE"):
+        Schedule(rrule=f"FREQ=DAILY;{part};BYMINUTE=0", dtstart="2027-01-01T09:00:00", timezone="UTC")

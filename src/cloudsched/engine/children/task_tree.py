@@ -26,8 +26,8 @@ class Tree:
     """A task and the calls that it has made, in the order of the calls."""
 
     task: Task
-    children: Sequence[Tree] = ()
-    omitted_children: int = 0
+    children: Sequence[Tree]
+    omitted_children: int
     """How many of the task's calls are not among `children`; a lower bound if `MAX_READ` was reached."""
 
 

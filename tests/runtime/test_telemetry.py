@@ -123,7 +123,7 @@ def test_a_failure_is_logged_with_its_class(sim: Simulation, lines: list[dict[st
 def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """What the API, the executor and the handler log for one occurrence is in the trace of the request that made it.
 
-    The next occurrence is not: it has a trace of its own.
+    The next occurrence is not: it has a trace of its own, of which no spans are kept.
     """
     create(sim, schedule=DAILY)
     sim.advance(timedelta(hours=10))
@@ -136,6 +136,7 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
     assert actions(lines) == ["started", "succeeded"]
     (trace,) = {line["logging.googleapis.com/trace"] for line in lines if "taskId" in line}
     assert trace != wanted
+    assert {line["logging.googleapis.com/trace_sampled"] for line in lines if "taskId" in line} == {False}
     lines.clear()
     sim.advance(timedelta(days=1))
     assert trace not in {line.get("logging.googleapis.com/trace") for line in lines}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import zoneinfo
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
+from dateutil.rrule import rrulestr
 from hypothesis import given
 from hypothesis import strategies as st
 from icalendar import Calendar, Timezone
@@ -27,9 +29,11 @@ from cloudsched.domain.recurrence.content_lines import (
     unescape_text,
     unfold,
 )
+from cloudsched.domain.recurrence.iso8601 import EPOCH
+from cloudsched.domain.recurrence.posix_tz import parse_footer
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_zone, zone_names
-from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
+from cloudsched.domain.recurrence.vtimezone import vtimezone_lines, yearly_rule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -106,6 +110,45 @@ def test_vtimezones_have_the_zones_offsets() -> None:
             instant = first + chance.randrange(25 * 365 * 86_400)
             offset = datetime.fromtimestamp(instant, zone).utcoffset()
             assert offset == timedelta(seconds=load_zone(name).offset_at(instant)), (name, instant)
+
+
+@pytest.mark.parametrize(
+    ("zone", "rules"),
+    [
+        ("Europe/Paris", ["FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU"]),
+        ("Australia/Sydney", ["FREQ=YEARLY;BYMONTH=10;BYDAY=1SU", "FREQ=YEARLY;BYMONTH=4;BYDAY=1SU"]),
+        ("Asia/Jerusalem", ["FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=23,24,25,26,27,28,29;BYDAY=FR", None]),
+        ("Asia/Tokyo", []),
+    ],
+)
+def test_a_zone_goes_on_by_its_yearly_rules(zone: str, rules: list[str | None]) -> None:
+    """A block without an end is two observances that repeat, not a list of all changes to come."""
+    begin = int(datetime(2060, 6, 1, tzinfo=UTC).timestamp())
+    lines = vtimezone_lines(zone, begin)
+    found = [line.removeprefix("RRULE:") for line in lines if line.startswith("RRULE:")]
+    assert len(found) == len(rules)
+    assert {each for each in rules if each} <= {*found}
+    assert lines.count("BEGIN:STANDARD") + lines.count("BEGIN:DAYLIGHT") == len(rules) + 1
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_the_rule_of_a_clock_change_names_its_days(month: int) -> None:
+    """Wherever there is a rule, python-dateutil finds the day of the change by it, year after year.
+
+    A rule may be missing only for times that lead out of the day that it names.
+    """
+    for week, days in itertools.product(range(1, 6), range(-6, 7)):
+        footer = parse_footer(f"STD0DST,M{month}.{week}.{(week + days) % 7}/{24 * days + 3},J365")
+        assert footer.starts is not None
+        rule = yearly_rule(footer.starts)
+        if rule is None:
+            assert days
+            continue
+        changes = [EPOCH + timedelta(seconds=footer.starts.local_seconds(year)) for year in range(2020, 2035)]
+        found = rrulestr(rule, dtstart=datetime(2019, 1, 1, 3))  # noqa: DTZ001 - local times
+        assert found.between(changes[0].replace(tzinfo=None), changes[-1].replace(tzinfo=None), inc=True) == [
+            each.replace(tzinfo=None) for each in changes
+        ], (week, days)
 
 
 @pytest.mark.parametrize("number", READ_ALIKE, ids=lambda number: CASES[number]["id"])

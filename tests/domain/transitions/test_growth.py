@@ -92,6 +92,26 @@ def test_a_task_at_its_largest_fits_a_document(make_task: MakeTask, character: s
     assert fit_runs(fitted) == fitted
 
 
+@pytest.mark.parametrize("notes", [0, 10, MAX_PROGRESS_NOTES])
+@pytest.mark.parametrize("attempts", [0, 3, FIRST_ATTEMPTS + LAST_ATTEMPTS])
+@pytest.mark.parametrize("calls", [0, 500])
+def test_runs_fit_whatever_they_are_large_by(make_task: MakeTask, attempts: int, notes: int, calls: int) -> None:
+    """Attempts, notes and awaited calls count toward the room, each alone and together."""
+    task = largest_task(make_task, "中")
+    runs = tuple(
+        run.model_copy(
+            update={
+                "attempts": run.attempts[:attempts],
+                "progress": run.progress[:notes],
+                "suspension": run.suspension and run.suspension.model_copy(update={"calls": tuple(range(calls))}),
+            }
+        )
+        for run in task.runs
+    )
+    fitted = fit_runs(task.model_copy(update={"runs": runs}))
+    assert document_size(("tasks", task.id), fitted.to_stored()) <= MAX_DOCUMENT_BYTES - 1_000
+
+
 @TEXTS
 def test_what_fits_is_not_touched(make_task: MakeTask, character: str) -> None:
     """Neither one run at its largest, nor twenty beside a small payload in a language of one byte a character."""

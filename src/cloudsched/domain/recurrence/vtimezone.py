@@ -92,7 +92,7 @@ def _iter_yearly(footer: Footer | None, after: int, last: int | None) -> Iterato
     year = (EPOCH + timedelta(seconds=after)).year - 1
     for day, before, offset in kinds:
         first = next(each for each in range(year, year + 4) if day.local_seconds(each) - before > after)
-        rule = _yearly_rule(day)
+        rule = yearly_rule(day)
         if rule is not None:
             yield _Observance(day.local_seconds(first), before, offset, rule)
             continue
@@ -101,7 +101,7 @@ def _iter_yearly(footer: Footer | None, after: int, last: int | None) -> Iterato
             yield _Observance(day.local_seconds(each), before, offset)
 
 
-def _yearly_rule(day: ChangeDay) -> str | None:
+def yearly_rule(day: ChangeDay) -> str | None:
     """Return the RRULE of a yearly change; None if there is none."""
     if day.form != "M":
         return None

@@ -99,6 +99,14 @@ def test_an_event_for_an_execution_that_is_not_open_is_refused(
     assert app.get(task.id).events == ()
 
 
+def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Callable[..., Task]) -> None:
+    """The wake-up at that instant ends it: it is not put off to a later one again and again."""
+    task = create(schedule=START + MINUTE)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert (execution.content, execution.finished_at) == ("nobody approved", START + MINUTE + 8 * DAY)
+
+
 @pytest.mark.parametrize("end", ["cancel", "delete"])
 def test_the_events_of_an_execution_are_removed_when_its_task_ends(
     app: App, sim: Simulation, create: Callable[..., Task], end: str

@@ -19,6 +19,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/logs.sh
+source "$here/lib/logs.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 
@@ -60,6 +62,7 @@ for function in api sweep execute; do
     gcloud functions describe "$NAME-$function" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet -- \
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
 done
+include_feeds_in_logs
 for priority in "${QUEUES[@]}"; do
   queue="$(get_queue_name "$priority")"
   remove "queue $queue, with its waiting dispatches" "queue.$queue" \

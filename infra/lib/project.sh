@@ -12,6 +12,7 @@ SERVICES=(
   firestore.googleapis.com
   iam.googleapis.com
   iamcredentials.googleapis.com       # lets the smoke test impersonate its account
+  logging.googleapis.com              # keeps the addresses of feeds out of the request log
   run.googleapis.com                  # runs them
   secretmanager.googleapis.com
 )

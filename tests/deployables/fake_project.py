@@ -19,6 +19,11 @@ from tests.deployables.fake_resources import NUMBER, State
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "demo-project"
+EMPTY: State = {
+    f"project/{PROJECT}": {"projectNumber": NUMBER},
+    "sink/_Default": {"name": "_Default", "exclusions": []},
+}
+"""A new project: Google gives each a log sink."""
 
 _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
@@ -46,7 +51,7 @@ class Cloud:
         shutil.copytree(_snapshot(), self.checkout)
         self.config = folder / "config.sh"
         self.configure(**config)
-        self.fake = FakeCloud({f"project/{PROJECT}": {"projectNumber": NUMBER}} if state is None else deepcopy(state))
+        self.fake = FakeCloud(deepcopy(EMPTY if state is None else state))
         (folder / "bin").mkdir()
         for name in ("gcloud", "curl"):
             self._command(name, CLIENT.format(name=name, port=self.fake.server_address[1]))

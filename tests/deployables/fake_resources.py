@@ -65,6 +65,7 @@ KINDS = {
     "run services": "service",
     "scheduler jobs": "job",
     "storage buckets": "bucket",
+    "logging sinks": "sink",
     "projects": "project",
 }
 
@@ -117,10 +118,32 @@ def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
         resource |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
     elif kind == "secret":
         resource["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
+    elif kind == "sink":
+        update_exclusions(resource["exclusions"], flags)
     elif verb == "update":
         update_secrets(resource, call, key)
     else:
         assign_traffic(resource["status"], flags)
+
+
+def update_exclusions(exclusions: list[State], flags: dict[str, str]) -> None:
+    """Add, update or remove one exclusion of a log sink; the values of flags have no comma of their own."""
+    action, value = next((flag, flags[flag]) for flag in flags if "exclusion" in flag)
+    if action == "remove-exclusions":
+        kept = [each for each in exclusions if each["name"] != value]
+        if kept == exclusions:
+            fail(f"INVALID_ARGUMENT: there is no exclusion {value}")
+        exclusions[:] = kept
+        return
+    told: State = dict(pair.split("=", 1) for pair in value.split(","))
+    told["disabled"] = told.get("disabled") == "true"
+    found = [each for each in exclusions if each["name"] == told["name"]]
+    if bool(found) != (action == "update-exclusion"):
+        fail(f"INVALID_ARGUMENT: exclusion {told['name']} exists: {bool(found)}")
+    if found:
+        found[0].update(told)
+    else:
+        exclusions.append(told)
 
 
 def update_secrets(service: State, call: Call, key: str) -> None:

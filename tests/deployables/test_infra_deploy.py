@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
@@ -183,6 +183,53 @@ def test_check_reports_differences_and_deploy_reverts_them(cloud: Cloud) -> None
     cloud.ok("deploy.sh")
     wanted["indexes"].append(wanted["indexes"].pop(0))
     assert cloud.state == wanted
+
+
+def read_excluded(cloud: Cloud) -> re.Pattern[str]:
+    """Return what the addresses of the requests match that the log sink leaves out."""
+    (exclusion,) = cloud.state["sink/_Default"]["exclusions"]
+    assert (exclusion["name"], exclusion["disabled"]) == ("cloudsched-feeds", False)
+    service, method, url = re.fullmatch(
+        r'resource\.type="cloud_run_revision" AND resource\.labels\.service_name=~"(.*)"'
+        r' AND httpRequest\.requestMethod!="(.*)" AND httpRequest\.requestUrl=~"(.*)"',
+        exclusion["filter"],
+    ).groups()  # type: ignore[union-attr] # it fails here if the filter is another one
+    assert [re.search(service, name) is not None for name in ("cloudsched-api", "cloudsched-links", "other")] == [
+        True,
+        True,
+        False,
+    ]
+    assert method == "DELETE"
+    return re.compile(url)
+
+
+def test_addresses_of_feeds_are_not_logged(cloud: Cloud) -> None:
+    """The request log leaves out what is asked for with a feed's secret, however it is written, and nothing else.
+
+    An exclusion that somebody changed or disabled is put right; those of others stay; a teardown removes ours.
+    """
+    excluded = read_excluded(cloud)
+    for path in ("secret.ics", "secret.ICS?x=1", "secret%2Eics", "secret"):
+        assert excluded.search(f"https://cloudsched-api-1.run.app/v1/feeds/{path}"), path
+    for path in ("feeds", "feeds/", "tasks/feeds", "tasks?owner=ada"):
+        assert not excluded.search(f"https://cloudsched-api-1.run.app/v1/{path}"), path
+    exclusions = cloud.state["sink/_Default"]["exclusions"]
+    theirs = {"name": "theirs", "filter": "severity<ERROR", "disabled": False}
+    exclusions.append(theirs)
+    wanted = deepcopy(exclusions)
+    for change in ({"filter": "severity=DEBUG"}, {"disabled": True}):
+        exclusions[0].update(change)
+        assert "differs: update the exclusion of feeds" in cloud.run("deploy.sh", "--check").out
+        cloud.ok("deploy.sh", "--step=logs")
+        assert exclusions == wanted
+    cloud.ok("teardown.sh", "--yes")
+    assert exclusions == [theirs]
+
+
+def test_a_project_without_the_default_sink_is_told_what_to_exclude(tmp_path: Path) -> None:
+    """An organisation may have removed the sink: the deployment goes on, and says what other sinks should leave out."""
+    cloud = Cloud(tmp_path, {key: value for key, value in EMPTY.items() if not key.startswith("sink/")})
+    assert 'exclude resource.type="cloud_run_revision"' in cloud.ok("deploy.sh").err
 
 
 def test_changed_settings_require_an_upgrade(cloud: Cloud) -> None:

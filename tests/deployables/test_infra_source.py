@@ -109,9 +109,9 @@ def test_the_source_contains_what_is_needed_and_nothing_else(built: Deployed) ->
 
 
 def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
-    """The adapters for Firestore and Cloud Tasks can be imported, and the three functions exist."""
+    """The adapters for Firestore and Cloud Tasks can be imported, holidays are known, and the three functions exist."""
     adapters = "cloudsched.adapters.firestore.store, cloudsched.adapters.google.cloud_tasks"
-    code = f"import {adapters}, main; main.api, main.execute, main.sweep"
+    code = f"import {adapters}, holidays, main; main.api, main.execute, main.sweep"
     command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
     done = subprocess.run(command, cwd=built.source, capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
     assert done.returncode == 0, done.stderr

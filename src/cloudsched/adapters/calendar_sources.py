@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import requests
 
 from cloudsched.domain.calendars.ics_days import MAX_TEXT
-from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
+from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,12 +63,12 @@ class CalendarSources:
 
         Raises:
             InvalidInput: The package does not know the country or its part, or there are too many years.
-            Misconfigured: The package is not installed.
+            MissingExtra: The package is not installed.
         """
         try:
             import holidays  # noqa: PLC0415 - an extra, and slow to import
         except ImportError as error:
-            raise Misconfigured("Holidays need a package; install cloudsched[holidays].") from error
+            raise MissingExtra("A calendar of a country's holidays", "holidays", "holidays") from error
         first, last = source.first_year or now.year - 1, source.last_year or now.year + _YEARS_AHEAD
         if not 0 <= last - first < _MAX_YEARS:
             raise InvalidInput("holidays.lastYear", f"is {last}, and the first year {first}", f"At most {_MAX_YEARS}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.tasks import calendar_replan
-from cloudsched.errors import InvalidInput, InvalidSchedule, NotFound
+from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.testing import Simulation
@@ -272,6 +273,17 @@ def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> N
     assert made.holidays.version
     with pytest.raises(InvalidInput, match="XX"):
         sim.app.container.calendars.put("xx", holidays=HolidaySource(country="XX"))
+
+
+def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
+    """A missing extra names the command that brings it, and nothing is stored."""
+    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
+
+    monkeypatch.setitem(sys.modules, "holidays", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'cloudsched\[holidays\]'"):
+        sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))
+    with pytest.raises(NotFound):
+        sim.app.container.calendars.get("fr")
 
 
 def test_holidays_are_refreshed_with_the_years_and_the_package(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401

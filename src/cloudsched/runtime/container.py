@@ -235,7 +235,7 @@ class Container:
         registry = with_calendars(
             delivered,
             lambda key: self.calendars.refresh(key),  # noqa: PLW0108 - it is made when it is used
-            lambda key: self.calendars.replan(key),  # noqa: PLW0108 - the same
+            lambda key, since: self.calendars.replan(key, since),  # noqa: PLW0108 - the same
         )
         return EngineContext(
             settings=self.settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,41 @@ def test_a_task_that_has_ended_has_the_new_days_when_it_is_opened_again(sim: Sim
     assert holiday not in upcoming_days(sim)
 
 
+def list_records(sim: Simulation) -> list[tuple[date, ExecutionStatus]]:
+    return sorted((each.scheduled_for.date(), each.status) for each in sim.executions("t"))
+
+
+@pytest.mark.parametrize("edit", [{"max_runs": 2}, {"schedule": "0 15 * * *"}, {"schedule": DAILY, "max_runs": 3}])
+def test_what_a_task_has_run_is_not_left_out_later(sim: Simulation, edit: dict[str, Any]) -> None:
+    """The day on which a task ran becomes a holiday after its end: the record of the run stays the only one."""
+    put(sim)
+    make_task(sim, max_runs=1)
+    sim.advance(timedelta(days=1))
+    (ran,) = list_records(sim)
+    assert ran[1] is ExecutionStatus.SUCCEEDED
+    put(sim, ran[0])
+    sim.advance(timedelta(minutes=20))
+    sim.app.update("t", **edit)
+    sim.advance(timedelta(days=1))
+    assert ran in list_records(sim)
+    assert len({day for day, _ in list_records(sim)}) == len(list_records(sim)) == 2
+
+
+@pytest.mark.parametrize("edit", [{"schedule": "0 15 * * *", "until": None}, {"until": None}])
+def test_nothing_is_left_out_of_a_task_that_has_ended(sim: Simulation, edit: dict[str, Any]) -> None:
+    """Holidays that passed between a task's end and the edit that opens it again are not in its history."""
+    holidays = [sim.now.date() + timedelta(days) for days in range(3, 8)]
+    put(sim, *holidays)
+    make_task(sim, until=sim.now + timedelta(days=2))
+    sim.advance(timedelta(days=10))
+    before = list_records(sim)
+    assert sim.app.get("t").status is TaskStatus.COMPLETED
+    sim.app.update("t", **edit)
+    sim.advance(timedelta(days=2))
+    assert len(list_records(sim)) == len(before) + 2
+    assert not {day for day, _ in list_records(sim)} & {*holidays}
+
+
 def test_a_writer_that_dies_after_its_note_leaves_the_change_before_to_be_followed(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +119,66 @@ def test_a_writer_that_dies_after_its_note_leaves_the_change_before_to_be_follow
     assert not open_changes(sim)
     assert holiday not in upcoming_days(sim)
     assert holiday + timedelta(1) in upcoming_days(sim)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("last", range(1, 5))
+def test_no_change_is_left_behind_wherever_its_writer_dies(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, last: int, when: str
+) -> None:
+    """A writer dies at the n-th commit, before or after it took effect: nobody writes again, and all is followed."""
+    put(sim)
+    make_task(sim)
+    sim.advance(timedelta(hours=1))
+    holiday = sim.now.date() + timedelta(3)
+    store = sim.app.container.store
+    commits = [0]
+
+    def dying(real: Any) -> Any:  # noqa: ANN401 - any commit of the store
+        def commit(*arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - passed on
+            commits[0] += 1
+            if commits[0] > last or (commits[0] == last and when == "before"):
+                raise StoreUnavailable("The store", "the writer's process has died")
+            result = real(*arguments, **more)
+            if commits[0] == last:
+                raise StoreUnavailable("The store", "the writer's process has died")
+            return result
+
+        return commit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.records), "write", dying(type(store.records).write))
+        patch.setattr(type(store), "commit", dying(type(store).commit))
+        with suppress(StoreUnavailable):
+            put(sim, holiday)
+    sim.advance(3 * OPEN_FOR)
+    assert not open_changes(sim)
+    (is_holiday,) = {bool(each.content) for each in [sim.app.container.calendars.get("fr")]}
+    assert is_holiday == (holiday not in upcoming_days(sim))
+
+
+def test_a_note_that_is_written_late_is_followed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer stands still before it, until the task that follows it has found nothing and ended."""
+    put(sim)
+    make_task(sim)
+    sim.advance(timedelta(hours=1))
+    holiday = sim.now.date() + timedelta(3)
+    records = sim.app.container.store.records
+    write = type(records).write
+    waits = [True]
+
+    def wait_long(self: Any, record: Any, version: Any) -> Any:  # noqa: ANN401 - as the port
+        if isinstance(record, CalendarChange) and waits:
+            waits.clear()
+            sim.advance(3 * OPEN_FOR)
+        return write(self, record, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(records), "write", wait_long)
+        put(sim, holiday)
+    sim.advance(3 * OPEN_FOR)
+    assert not open_changes(sim)
+    assert holiday not in upcoming_days(sim)
 
 
 def test_a_writer_that_was_taken_for_dead_notes_its_change_again(
@@ -118,7 +214,7 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
     holiday = sim.now.date() + timedelta(3)
     failures = [0]
 
-    def fail(_self: object, _key: str) -> bool:
+    def fail(_self: object, *_arguments: object) -> bool:
         failures[0] += 1
         raise RuntimeError("the process is out of memory")
 

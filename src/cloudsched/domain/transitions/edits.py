@@ -83,8 +83,9 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
     if not replanned:
         return Transition(with_changes(changed, now))
     require_room(task, "edit")
-    if schedule != task.schedule:
+    if schedule != task.schedule or not task.is_active:
         changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
+    if schedule != task.schedule:
         changed, records = reset_plan(note_left_out(task, now), changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)

@@ -22,14 +22,18 @@ _MAX_IN_CLAIM = 20
 
 
 def note_left_out(task: Task, now: datetime) -> Task:
-    """Return the task with its left out occurrences up to now among the records that are to be written."""
+    """Return the task with its left out occurrences up to now among the records that are to be written.
+
+    Nothing comes due of a task that is paused or has ended, so nothing of that time is left out either.
+    """
     if task.left_out_from is None or not task.schedule.calendars:
         return task
-    first = task.schedule.skipped_after(task.left_out_from - _TICK, now)
+    until = now if task.is_active else min(now, task.status_changed_at)
+    first = task.schedule.skipped_after(task.left_out_from - _TICK, until)
     noted = task.model_copy(update={"left_out_from": max(now, task.left_out_from)})
     if first is None:
         return noted
-    pending = PendingRecords(next_at=first, until=now, status=ExecutionStatus.SKIPPED, message="", is_left_out=True)
+    pending = PendingRecords(next_at=first, until=until, status=ExecutionStatus.SKIPPED, message="", is_left_out=True)
     return noted.model_copy(update={"pending_records": (*task.pending_records, pending)})
 
 

@@ -39,13 +39,14 @@ def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
     """Return the task planned with the days of calendars as they are now; unchanged if it has them.
 
-    One that has ended is only given the days: an edit may open it again.
+    One that has ended is only given the days: an edit may open it again. What has run must not be left out then.
     """
     schedule = with_days(task.schedule, contents)
     if schedule is task.schedule or task.deleted_at is not None:
         return Transition(task)
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-        return Transition(task.model_copy(update={"schedule": schedule}))
+        ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update={"schedule": schedule})
+        return Transition(*take_records(ended, now))
     require_room(task, "plan again")
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)

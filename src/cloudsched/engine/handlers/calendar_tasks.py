@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.outcome import Snooze
@@ -20,20 +20,22 @@ REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
 _AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
-def with_calendars(registry: Registry, refresh: Callable[[str], str], replan: Callable[[str], bool]) -> Registry:
+def with_calendars(
+    registry: Registry, refresh: Callable[[str], str], replan: Callable[[str, datetime], bool]
+) -> Registry:
     """Return a registry that also has the handlers for calendars.
 
     Args:
         registry: The handlers.
         refresh: Fetches the calendar of an id again, and says what it found.
-        replan: Plans tasks of the calendar of an id again, and returns whether it has finished.
+        replan: Plans tasks of the calendar of an id again, whose writer began at an instant; returns whether to stop.
     """
 
     def run_refresh(payload: dict[str, Any]) -> str:
         return refresh(str(payload["calendar"]))
 
     def run_replan(payload: dict[str, Any]) -> Snooze | None:
-        if replan(str(payload["calendar"])):
+        if replan(str(payload["calendar"]), datetime.fromisoformat(str(payload["since"]))):
             return None
         return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
 

@@ -17,6 +17,8 @@ from cloudsched.engine.tasks.calendar_days import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
@@ -38,11 +40,11 @@ class CalendarReplan:
         self._scheduler = scheduler
         self._clock = clock
 
-    def run(self, key: str) -> bool:
-        """Continue the change of a calendar; return whether it is finished."""
+    def run(self, key: str, since: datetime) -> bool:
+        """Continue the change of a calendar; return whether it is finished, or still not noted long after `since`."""
         stored = self._store.records.load(CalendarChange, key)
         if stored is None:
-            return True
+            return self._clock.now() - since >= OPEN_FOR
         try:
             return self._continue(stored)
         except VersionConflict:  # a newer change goes on with it

@@ -25,13 +25,13 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER
-from cloudsched.engine.tasks.calendar_days import find_calendar
+from cloudsched.engine.tasks.calendar_days import OPEN_FOR, find_calendar
 from cloudsched.engine.tasks.calendar_replan import CalendarReplan
 from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date
+    from datetime import date, datetime
     from random import Random
 
     from cloudsched.engine.ports.calendar_sources import CalendarSource
@@ -185,9 +185,14 @@ class Calendars:
         is_same = self._write(key, change).revision == before.revision
         return "Its days are the same." if is_same else "Its days have changed."
 
-    def replan(self, key: str) -> bool:
-        """Plan some of a changed calendar's tasks again; return whether that is finished."""
-        return CalendarReplan(self._store, self._scheduler(), self._clock).run(key)
+    def replan(self, key: str, since: datetime) -> bool:
+        """Plan some of a changed calendar's tasks again; return whether that is finished.
+
+        Args:
+            key: The calendar's id.
+            since: When the writer of the change began. If no change is noted, it may be about to note one.
+        """
+        return CalendarReplan(self._store, self._scheduler(), self._clock).run(key, since)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar; if its days change, note first that its tasks are to be planned again."""
@@ -207,17 +212,24 @@ class Calendars:
         raise StoreUnavailable("The store", f"calendar {key} changed {_MAX_CONFLICTS} times while it was written")
 
     def _note_change(self, calendar: Calendar) -> None:
+        """Note that a calendar's tasks are to be planned again. Its follower comes first: no note is left alone."""
         now = self._clock.now()
+        self._create_follower(calendar, now)
         stored: VersionedRecord[CalendarChange] | None = self._store.records.load(CalendarChange, calendar.id)
         noted = CalendarChange(
             id=calendar.id, owner=CHANGES_OWNER, created_at=now, updated_at=now, revision=calendar.revision
         )
         self._store.records.write(noted, None if stored is None else stored.version)
+        if self._clock.now() - now > OPEN_FOR / 2:  # the follower may have found nothing, and ended
+            self._create_follower(calendar, now)
+
+    def _create_follower(self, calendar: Calendar, since: datetime) -> None:
+        """Create the task that plans a changed calendar's tasks again."""
         draft = TaskDraft(
             id=f"calendar-change-{calendar.id}-{self._chance.getrandbits(64):016x}",
             title=f"Plan the tasks of the calendar {calendar.id} again",
             handler=REPLAN_HANDLER,
-            payload={"calendar": calendar.id},
+            payload={"calendar": calendar.id, "since": since.isoformat()},
             expected_duration=_REPLAN_DURATION,
             retry=_REPLAN_RETRY,
             retention=_REPLAN_RETENTION,

@@ -11,33 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
-from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import (
-    execution_view,
-    home_view,
-    locks_view,
-    outbox_view,
-    queues_view,
-    task_view,
-    tasks_view,
-    time_view,
-    verbs,
-)
+from cloudsched.dashboard import time_view, verbs
 from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
+from cloudsched.dashboard.routes import DONE, MAP, TABS, VIEWS, View
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.client.client import Client
-    from cloudsched.dashboard.api import Json
     from cloudsched.dashboard.local_clock import LocalClock
 
 log = logging.getLogger(__name__)
@@ -46,68 +35,6 @@ _HERE: Final = Path(__file__).parent
 _ZONE_COOKIE: Final = "cloudsched-zone"
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
 """How often a page asks for news, in seconds."""
-_DONE: Final = {
-    "pause": "Paused.",
-    "resume": "Resumed.",
-    "cancel": "Cancelled.",
-    "trigger": "It runs now.",
-    "retry": "It is retried.",
-    "send": "Sent.",
-    "delete": "Deleted.",
-    "clock": "The clock was moved.",
-}
-"""What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A view: what it asks the API, and what it makes of the answers."""
-
-    fetch: Callable[..., Json]
-    build: Callable[[Json, Visit], Any]
-    template: str
-    tab: str
-    """The name of the view in the top bar that it belongs to."""
-    title: Callable[[Any], str]
-
-
-VIEWS: Final = {
-    "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
-    "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
-    "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
-    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
-    "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
-    "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
-    "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
-    "execution": View(
-        execution_view.fetch,
-        execution_view.build,
-        "execution.html",
-        "Tasks",
-        lambda page: f"{page.task_title}, {page.at.text}",
-    ),
-}
-_TABS: Final = {
-    "Home": ("", "h"),
-    "Tasks": ("tasks", "t"),
-    "Queues": ("queues", "q"),
-    "Locks": ("locks", "l"),
-    "Outbox": ("outbox", "o"),
-}
-"""The views in the top bar: their paths, and the key after ``g`` that leads there."""
-_MAP: Final = Map(
-    [
-        Rule("/", endpoint="home"),
-        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "queues", "locks", "outbox", "time")),
-        Rule("/tasks/<task_id>", endpoint="task"),
-        Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
-        Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
-        Rule("/static/<name>", endpoint="static"),
-    ],
-    strict_slashes=False,
-    merge_slashes=False,
-    redirect_defaults=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +98,7 @@ class Dashboard:
         if not request.path.strip("/") and not request.environ.get("PATH_INFO"):
             return Response(status=308, headers={"Location": f"{request.root_path.rpartition('/')[2]}/"})
         try:
-            endpoint, arguments = _MAP.bind_to_environ(request.environ).match()
+            endpoint, arguments = MAP.bind_to_environ(request.environ).match()
         except HTTPException as error:
             if isinstance(error, MethodNotAllowed):
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
@@ -201,7 +128,7 @@ class Dashboard:
     ) -> Response:
         visit = self._look(request)
         page = view.build(view.fetch(self._api, visit, **arguments), visit)
-        said = refusal or _DONE.get(request.args.get("done", ""), "")
+        said = refusal or DONE.get(request.args.get("done", ""), "")
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
         shell = self._make_shell(visit, view.tab, said, "fail" if refusal else "", chosen)
         return self._render(request, view.template, shell, view.title(page), page, status)
@@ -244,7 +171,7 @@ class Dashboard:
 
     def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str) -> _Shell:
         every = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
-        tabs = _TABS if self._clock is None else {**_TABS, "Time": ("time", "i")}
+        tabs = TABS if self._clock is None else {**TABS, "Time": ("time", "i")}
         views = [
             {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
         ]

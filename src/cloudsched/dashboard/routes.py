@@ -1,0 +1,88 @@
+"""Which address shows which view, what stands in the top bar, and what is said after a verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from werkzeug.routing import Map, Rule
+
+from cloudsched.dashboard import (
+    execution_view,
+    home_view,
+    locks_view,
+    outbox_view,
+    queues_view,
+    task_view,
+    tasks_view,
+    time_view,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.visit import Visit
+
+DONE: Final = {
+    "pause": "Paused.",
+    "resume": "Resumed.",
+    "cancel": "Cancelled.",
+    "trigger": "It runs now.",
+    "retry": "It is retried.",
+    "send": "Sent.",
+    "delete": "Deleted.",
+    "clock": "The clock was moved.",
+}
+"""What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view: what it asks the API, and what it makes of the answers."""
+
+    fetch: Callable[..., Json]
+    build: Callable[[Json, Visit], Any]
+    template: str
+    tab: str
+    """The name of the view in the top bar that it belongs to."""
+    title: Callable[[Any], str]
+
+
+VIEWS: Final = {
+    "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
+    "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
+    "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
+    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
+    "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
+    "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
+    "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
+    "execution": View(
+        execution_view.fetch,
+        execution_view.build,
+        "execution.html",
+        "Tasks",
+        lambda page: f"{page.task_title}, {page.at.text}",
+    ),
+}
+TABS: Final = {
+    "Home": ("", "h"),
+    "Tasks": ("tasks", "t"),
+    "Queues": ("queues", "q"),
+    "Locks": ("locks", "l"),
+    "Outbox": ("outbox", "o"),
+}
+"""The views in the top bar: their paths, and the key after ``g`` that leads there."""
+MAP: Final = Map(
+    [
+        Rule("/", endpoint="home"),
+        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "queues", "locks", "outbox", "time")),
+        Rule("/tasks/<task_id>", endpoint="task"),
+        Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
+        Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
+        Rule("/static/<name>", endpoint="static"),
+    ],
+    strict_slashes=False,
+    merge_slashes=False,
+    redirect_defaults=False,
+)

@@ -17,6 +17,7 @@ from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.person import QuietHours
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import (
     CloudschedError,
@@ -69,7 +70,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     person = client.put_person(
         "ada", webhook={"url": "https://example.com/"}, quiet_hours={"from": "22:00", "until": "07:00"}
     )
-    assert client.person("ada").quiet_hours == {"from": "22:00", "until": "07:00"}
+    assert client.person("ada").quiet_hours == QuietHours.model_validate({"from": "22:00", "until": "07:00"})
     assert client.rotate_webhook_secret("ada") != person.webhook_secret
     task_id = client.erase_person("bob").id
     sim.advance(timedelta(minutes=1))

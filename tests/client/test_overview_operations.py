@@ -47,7 +47,7 @@ def test_a_task_is_tried_before_it_is_made(client: Client) -> None:
     """Nothing is stored; an edit is tried by the task's id."""
     fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}}
     tried = client.validate_task(title="T", id="t", schedule="every day at 9", **fields)
-    assert len((tried.model_extra or {})["upcoming"]) == 10
+    assert len(tried.upcoming or ()) == 10
     assert list(client.tasks()) == []
     client.create(title="T", id="t", **fields)
     assert client.validate_task("t", title="U").title == "U"

@@ -17,6 +17,7 @@ from werkzeug.wrappers import Response
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client import client as client_module
 from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressNote
+from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.finish import InboxMessage
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
@@ -66,7 +67,7 @@ def task_id(client: Client, sim: Simulation) -> str:
 def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, task_id: str) -> None:
     """A run is claimed, renewed and completed; the client that created the task waits for its result."""
     waiting = client.get(task_id)
-    assert (waiting.pull, waiting.offered_at) == ({"queue": "gpu"}, sim.now)
+    assert (waiting.pull, waiting.offered_at) == (Pull(queue="gpu"), sim.now)
     assert client.claim("gpu", handlers=["other"]) == []
     (claim,) = client.claim("gpu", worker="box", skills=["cuda"], handlers=["greet"], limit=5)
     assert (claim.task.id, claim.task.payload, claim.attempt) == (task_id, {"name": "Ada"}, 1)

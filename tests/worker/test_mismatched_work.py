@@ -175,9 +175,9 @@ def test_the_server_clock_follows_the_last_time_set() -> None:
 
 
 def _task() -> dict[str, Any]:
-    stamps = dict.fromkeys(("createdAt", "updatedAt"), "2027-01-01T00:00:00Z")
-    more = {"status": "ACTIVE", "revision": 1, "schedule": {}, "timezone": "UTC", **stamps}
-    return {"id": "it", "owner": "ada", "title": "It", "handler": "act", **more}
+    stamps = dict.fromkeys(("createdAt", "updatedAt", "statusChangedAt"), "2027-01-01T00:00:00Z")
+    more = {"status": "ACTIVE", "revision": 1, "schedule": {}, "timezone": "UTC", "isOneTime": True, "isRunning": True}
+    return {"id": "it", "owner": "ada", "title": "It", "handler": "act", **more, **stamps}
 
 
 @pytest.mark.parametrize(("off", "said"), [(-600, "600 s behind"), (600, "600 s ahead of"), (-9, ""), (9, "")])

@@ -139,7 +139,7 @@ class Printer:
 
 
 def _to_json(task: TaskView) -> dict[str, Any]:
-    return task.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return task.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
 
 
 def _status_reason(execution: Execution) -> str:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.views import CalendarView
+from cloudsched.client.wire_reader import reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,19 +46,19 @@ class CalendarOperations:
         body: dict[str, Any] = {"title": title, "weekdays": list(weekdays), "days": listed}
         body |= {name: value for name, value in optional.items() if value is not None}
         answer = yield ApiRequest("PUT", _calendar_path(calendar_id), body)
-        return answer.read("a calendar", CalendarView.model_validate)
+        return answer.read("a calendar", reader(CalendarView))
 
     @operation
     def calendar(self, calendar_id: str, owner: str | None = None) -> Flow[CalendarView]:
         """Return a calendar: the one for everybody, or else the owner's own."""
         answer = yield ApiRequest("GET", _calendar_path(calendar_id), query=_owner_query(owner))
-        return answer.read("a calendar", CalendarView.model_validate)
+        return answer.read("a calendar", reader(CalendarView))
 
     @operation
     def calendars(self, owner: str | None = None) -> Flow[list[CalendarView]]:
         """Return the calendars for everybody and the owner's own, without their days."""
         answer = yield ApiRequest("GET", "/v1/calendars", query=_owner_query(owner))
-        return answer.read_list("calendars", CalendarView.model_validate)
+        return answer.read_list("calendars", reader(CalendarView))
 
     @operation
     def delete_calendar(self, calendar_id: str, owner: str | None = None) -> Flow[None]:

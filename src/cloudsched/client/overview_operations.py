@@ -10,8 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
 from cloudsched.client.responses import parse_task
+from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.overview_responses import (
+    ChangeCursor,
     HandlerInfo,
     LockDetails,
     OverviewCounts,
@@ -35,7 +37,7 @@ class OverviewOperations:
     def validate_task(self, task_id: str | None = None, /, **fields: Any) -> Flow[TaskView]:
         """Check a new task, or with an id an edit of it, and return it as it would be; nothing is stored.
 
-        `model_extra` has ``upcoming``: its next occurrences. Raises InvalidInput like `create` and `update`.
+        Its `upcoming` are the next occurrences. Raises InvalidInput like `create` and `update`.
         """
         path = "/v1/tasks" if task_id is None else f"/v1/tasks/{quote(task_id, safe='')}"
         method = "POST" if task_id is None else "PATCH"
@@ -48,7 +50,7 @@ class OverviewOperations:
 
         Filters: `owner`, `status`, `handler` or `label`, `since`, `until`. Results and steps are left out.
         """
-        return Listing("/v1/executions", "executions", _to_query(filters), Execution.model_validate)
+        return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
 
     @listing
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
@@ -57,47 +59,47 @@ class OverviewOperations:
         Filters: `since`, `owner`, `handler`.
         """
         query = _to_query({**filters, "until": until})
-        return Listing("/v1/occurrences", "occurrences", query, TaskOccurrence.model_validate)
+        return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))
 
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
         """Return counts of tasks by status, of what is open, of what ended in each of the last hours."""
         answer = yield ApiRequest("GET", "/v1/overview", query=_to_query({"owner": owner}))
-        return answer.read("an overview", OverviewCounts.model_validate)
+        return answer.read("an overview", reader(OverviewCounts))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:
         """Return a text that is another one after any task (of an owner) has changed, and once a minute."""
         answer = yield ApiRequest("GET", "/v1/changes", query=_to_query({"owner": owner}))
-        return answer.read("a cursor", lambda content: str(content["cursor"]))
+        return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
     def handlers(self) -> Flow[list[HandlerInfo]]:
         """Return the handlers that the caller may name in a task, with the JSON schemas of their payloads."""
-        return (yield ApiRequest("GET", "/v1/handlers")).read_list("handlers", HandlerInfo.model_validate)
+        return (yield ApiRequest("GET", "/v1/handlers")).read_list("handlers", reader(HandlerInfo))
 
     @operation
     def queues(self, owner: str | None = None) -> Flow[list[Queue]]:
         """Return the queues in which something waits or workers listen; of an owner's tasks only, if one is given."""
         answer = yield ApiRequest("GET", "/v1/queues", query=_to_query({"owner": owner}))
-        return answer.read_list("queues", Queue.model_validate)
+        return answer.read_list("queues", reader(Queue))
 
     @listing
     def queued_tasks(self, queue: str, owner: str | None = None) -> Listing[QueuedTask]:
         """Yield what waits in a queue, in the order in which workers get it, page by page. Nothing is claimed."""
         path = f"/v1/queues/{quote(queue, safe='')}/tasks"
-        return Listing(path, "tasks", _to_query({"owner": owner}), QueuedTask.model_validate)
+        return Listing(path, "tasks", _to_query({"owner": owner}), reader(QueuedTask))
 
     @operation
     def workers(self, owner: str | None = None) -> Flow[list[WorkerNote]]:
         """Return the workers that have asked for work in the last day."""
         answer = yield ApiRequest("GET", "/v1/workers", query=_to_query({"owner": owner}))
-        return answer.read_list("workers", WorkerNote.model_validate)
+        return answer.read_list("workers", reader(WorkerNote))
 
     @listing
     def locks(self, owner: str | None = None) -> Listing[LockDetails]:
         """Yield the locks that are held or waited for, with who holds them and who waits, page by page."""
-        return Listing("/v1/locks", "locks", _to_query({"owner": owner}), LockDetails.model_validate)
+        return Listing("/v1/locks", "locks", _to_query({"owner": owner}), reader(LockDetails))
 
 
 def _to_query(filters: Mapping[str, str | datetime | None]) -> dict[str, str | int]:

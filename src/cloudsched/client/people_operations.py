@@ -11,7 +11,9 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Pause, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import PersonView, TaskView
+from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.responses import ExportPage, UnreadCount, VerificationStatus, WebhookSecret
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 10.0
@@ -25,7 +27,7 @@ class PeopleOperations:
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
         """Return a person's contacts and preferences. Raises NotFound."""
-        return (yield ApiRequest("GET", _person_path(owner))).read("a person", PersonView.model_validate)
+        return (yield ApiRequest("GET", _person_path(owner))).read("a person", reader(PersonView))
 
     @operation
     def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
@@ -38,7 +40,7 @@ class PeopleOperations:
         """
         content = {to_camel(name): value for name, value in fields.items()}
         answer = yield ApiRequest("PUT", _person_path(owner), content, is_idempotent=True)
-        return answer.read("a person", PersonView.model_validate)
+        return answer.read("a person", reader(PersonView))
 
     @operation
     def delete_person(self, owner: str) -> Flow[None]:
@@ -65,12 +67,13 @@ class PeopleOperations:
         pause, path = _FIRST_PAUSE, f"{_person_path(owner)}/export"
         until = time.monotonic() + _EXPORT_TIMEOUT
         while True:
-            content = (yield ApiRequest("GET", path, query=query)).content
-            if "text" in content:
-                texts.append(str(content["text"]))
-                if "nextPageToken" not in content:
+            answer = yield ApiRequest("GET", path, query=query)
+            if "text" in answer.content:
+                page = answer.read("an export", reader(ExportPage))
+                texts.append(page.text)
+                if page.next_page_token is None:
                     return "".join(texts)
-                query = {"pageToken": str(content["nextPageToken"])}
+                query = {"pageToken": page.next_page_token}
             elif time.monotonic() > until:
                 raise TimeoutError(f"The export of {owner} is not ready. Its task may say why.")
             else:
@@ -85,31 +88,31 @@ class PeopleOperations:
             QuotaExceeded: One was sent less than a minute ago, or enough were sent today.
         """
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/verify", {})
-        return answer.read("a status", lambda content: bool(content["verified"]))
+        return answer.read("a status", reader(VerificationStatus)).verified
 
     @operation
     def confirm_email(self, owner: str, code: str) -> Flow[PersonView]:
         """Confirm a person's address by the code that was sent to it. Raises InvalidInput if it is another one."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/email/confirm", {"code": code})
-        return answer.read("a person", PersonView.model_validate)
+        return answer.read("a person", reader(PersonView))
 
     @operation
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
         """Mark a message in an owner's inbox as read, and return it."""
         path = f"{_inbox_path(owner)}/messages/{quote(message_id, safe='')}/read"
-        return (yield ApiRequest("POST", path, {}, is_idempotent=True)).read("a message", Message.model_validate)
+        return (yield ApiRequest("POST", path, {}, is_idempotent=True)).read("a message", reader(Message))
 
     @operation
     def unread(self, owner: str) -> Flow[int]:
         """Return how many messages in an owner's inbox are unread; 1000 stands for that many or more."""
         answer = yield ApiRequest("GET", f"{_inbox_path(owner)}/unread")
-        return answer.read("a count", lambda content: int(content["unread"]))
+        return answer.read("a count", reader(UnreadCount)).unread
 
     @operation
     def rotate_webhook_secret(self, owner: str) -> Flow[str]:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one, too."""
         answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/rotate", {})
-        return answer.read("a secret", lambda content: str(content["webhookSecret"]))
+        return answer.read("a secret", reader(WebhookSecret)).webhook_secret
 
 
 def _inbox_path(owner: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cloudsched.errors import (
     CloudschedError,
@@ -23,6 +23,9 @@ from cloudsched.errors import (
     UnknownHandler,
     VersionConflict,
 )
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.responses import Problem
 
 _KINDS: dict[str, type[CloudschedError]] = {
     "invalid-schedule": InvalidSchedule,
@@ -49,19 +52,17 @@ _STATUSES: dict[int, type[CloudschedError]] = {
 _SECONDS = re.compile("[0-9]{1,9}")
 
 
-def error_from_problem(
-    problem: dict[str, Any], status: int, retry_after: str = "", server: str = "The API"
-) -> CloudschedError:
+def error_from_problem(problem: Problem, retry_after: str = "", server: str = "The API") -> CloudschedError:
     """Return the error for a problem document, with the API's message and the attributes of its class."""
-    detail = str(problem.get("detail") or problem.get("title") or status)
-    kind = _KINDS.get(str(problem.get("type")).rpartition("/")[2]) or _STATUSES.get(status)
+    detail = problem.detail or problem.title or str(problem.status)
+    kind = _KINDS.get(problem.type.rpartition("/")[2]) or _STATUSES.get(problem.status)
     if kind is None:
-        return Unavailable(server, f"{status}: {detail}")
+        return Unavailable(server, f"{problem.status}: {detail}")
     error = kind.__new__(kind, detail)
     known = {
-        "field": problem.get("field", "(request)"),
+        "field": problem.field or "(request)",
         "problem": detail,
-        "hint": problem.get("hint", ""),
+        "hint": problem.hint or "",
         "status": "",
         "action": "",
         "kind": "",

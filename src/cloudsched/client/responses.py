@@ -6,8 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from cloudsched.client.problems import error_from_problem
 from cloudsched.client.views import TaskView
+from cloudsched.client.wire_reader import reader
+from cloudsched.domain.documents.responses import Problem
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
@@ -109,14 +113,16 @@ def _parse_content(body: bytes) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _to_error(response: HttpResponse, problem: dict[str, Any] | None, server: str) -> CloudschedError:
+def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: str) -> CloudschedError:
     status = response.status
     status_line = f"{status} {response.reason}"
-    if problem is None or not isinstance(problem.get("type"), str):
+    try:
+        problem = reader(Problem)(content)
+    except ValidationError:
         if status not in _GATEWAY_STATUSES:
             return not_the_api(server, status_line)
-        problem = {"detail": status_line}
-    return error_from_problem(problem, status, response.headers.get("Retry-After", ""), server)
+        problem = Problem(type="about:blank", title=response.reason, status=status, detail=status_line)
+    return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
 
 
 def parse_task(response: ApiResponse) -> TaskView:

@@ -14,8 +14,9 @@ from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, listing, op
 from cloudsched.client.problems import error_from_problem
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView
+from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import Execution, Message
-from cloudsched.domain.documents.responses import DeliveryReport
+from cloudsched.domain.documents.responses import BatchResult, DeliveryReport, Occurrences, SchedulePreview
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
@@ -141,13 +142,13 @@ class TaskOperations:
         """Return a task with the calls below it, of all its executions or of one; a large tree is cut."""
         query = None if execution_id is None else {"executionId": execution_id}
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/tree", query=query)
-        return response.read("a tree", TreeView.model_validate)
+        return response.read("a tree", reader(TreeView))
 
     @operation
     def explain(self, task_id: str) -> Flow[ExplanationView]:
         """Return why a task runs when it does, or does not run."""
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain")
-        return response.read("an explanation", ExplanationView.model_validate)
+        return response.read("an explanation", reader(ExplanationView))
 
     @operation
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:
@@ -192,34 +193,34 @@ class TaskOperations:
     def upcoming(self, task_id: str, count: int = 10) -> Flow[list[datetime]]:
         """Return a task's next occurrences, in UTC."""
         answer = yield ApiRequest("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
-        return answer.read_list("occurrences", _parse_instant)
+        return [each.utc for each in answer.read("occurrences", reader(Occurrences)).occurrences]
 
     # ── Results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @listing
     def executions(self, task_id: str) -> Listing[Execution]:
         """Yield a task's executions, the latest first, page by page."""
-        return Listing(f"{_task_path(task_id)}/executions", "executions", {}, Execution.model_validate)
+        return Listing(f"{_task_path(task_id)}/executions", "executions", {}, reader(Execution))
 
     @operation
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
         """Return one execution."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
         response = yield ApiRequest("GET", path)
-        return response.read("an execution", Execution.model_validate)
+        return response.read("an execution", reader(Execution))
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
         """Return how far the deliveries of an execution have come, by channel; see ``docs/delivery.md``."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
-        return response.read_list("deliveries", DeliveryReport.model_validate)
+        return response.read_list("deliveries", reader(DeliveryReport))
 
     @listing
     def inbox(self, owner: str) -> Listing[Message]:
         """Yield the messages in an owner's inbox, the newest first, page by page."""
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
-        return Listing(path, "messages", {}, Message.model_validate)
+        return Listing(path, "messages", {}, reader(Message))
 
     @operation
     def create_feed(
@@ -234,13 +235,13 @@ class TaskOperations:
         """
         body = {"owner": owner, "categories": list(categories), "labels": list(labels)}
         answer = yield ApiRequest("POST", "/v1/feeds", {key: value for key, value in body.items() if value is not None})
-        return answer.read("a feed", FeedView.model_validate)
+        return answer.read("a feed", reader(FeedView))
 
     @operation
     def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
         """Return an owner's feeds, without their addresses; the caller's if None."""
         answer = yield ApiRequest("GET", "/v1/feeds", query={} if owner is None else {"owner": owner})
-        return answer.read_list("feeds", FeedView.model_validate)
+        return answer.read_list("feeds", reader(FeedView))
 
     @operation
     def delete_feed(self, feed_id: str) -> Flow[None]:
@@ -252,21 +253,20 @@ class TaskOperations:
         """Return the next occurrences of a schedule, in UTC, without storing it."""
         content = {"schedule": schedule, "count": count}
         answer = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
-        return answer.read_list("occurrences", _parse_instant)
+        return [each.utc for each in answer.read("a preview", reader(SchedulePreview)).occurrences]
 
 
 def _task_path(task_id: str) -> str:
     return f"/v1/tasks/{quote(task_id, safe='')}"
 
 
-def _parse_instant(occurrence: dict[str, Any]) -> datetime:
-    return datetime.fromisoformat(occurrence["utc"])
-
-
-def _parse_created(result: dict[str, Any]) -> Created:
-    if "task" in result:
-        return Created(task=TaskView.from_response(result["task"]), error=None)
-    return Created(task=None, error=error_from_problem(result["problem"], result["status"]))
+def _parse_created(content: object) -> Created:
+    result = reader(BatchResult[TaskView])(content)
+    if result.task is not None:
+        return Created(task=result.task, error=None)
+    if result.problem is None:
+        raise ValueError("it has neither a task nor a problem")
+    return Created(task=None, error=error_from_problem(result.problem))
 
 
 def _post_change(task_id: str, verb: str, content: dict[str, Any] | None = None) -> Flow[TaskView]:
@@ -284,7 +284,7 @@ def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:
         return None
     path = f"{_task_path(task_id)}/executions"
     page = yield ApiRequest("GET", path, query={"pageSize": 1}, time_limit=within())
-    found = page.read_list("executions", Execution.model_validate)
+    found = page.read_list("executions", reader(Execution))
     if not found:
         raise NotFound("execution of task", task_id)
     return found[0]

@@ -1,58 +1,40 @@
-"""The API's responses as the client returns them. Fields that only a newer API has are kept in `model_extra`."""
+"""The API's responses as the client returns them: the models that the API answers with, and what the client adds.
+
+Fields that only a newer API has are kept in `model_extra`, and values that only a newer API knows as the JSON they are.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from cloudsched.domain.documents import responses
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.client.wire_reader import keep_newer_value, reader
+from cloudsched.domain.documents import responses, shown_documents
+from cloudsched.domain.documents.task import TaskSpec
+from cloudsched.domain.explanation.findings import Explanation, Finding
 from cloudsched.errors import CloudschedError, Unavailable
 
+_STRICT = {"title", "handler", "priority"}
+_MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule", "outcome", "parent", "upcoming")
+"""The fields of a task whose values may be of a newer API: what its owner sets, and what comes of that."""
 
-class _View(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
 
+class TaskView(shown_documents.Task):
+    """A task as returned by the API."""
 
-class TaskView(_View):
-    """A task as returned by the API; unknown fields are kept in `model_extra`."""
-
-    id: str
-    owner: str
-    title: str
-    handler: str
-    status: TaskStatus
-    revision: int
-    schedule: dict[str, Any]
-    script: dict[str, Any] | None = None
-    timezone: str
-    payload: dict[str, Any] = Field(default_factory=dict)
-    priority: Priority = Priority.NORMAL
-    pull: dict[str, Any] | None = None
-    """The queue, and the skill if one is required, of the workers that run it; None if the executor runs it."""
-    message: str = ""
-    next_execution_time: datetime | None = None
-    offered_at: datetime | None = None
-    """The time since which it has been waiting for a worker; None if it is not waiting."""
-    created_at: datetime
-    updated_at: datetime
-    run_count: int = 0
-    is_running: bool = False
-    dispatch_deferred: bool = False
     failed_execution: dict[str, Any] | None = None
     """In the response to `fail`: the record, if no attempt follows and the API called no failure hook; call yours."""
     etag: str = Field(default="", exclude=True)
     """Identifies this state: pass it to an edit, which fails if the task has changed since."""
 
+    _keep_newer_value = field_validator(*_MAY_BE_NEWER, mode="wrap")(keep_newer_value)
+
     @classmethod
     def from_response(cls, content: object, etag: str = "") -> TaskView:
         """Parse a response. Raises Unavailable if it is not a task, since it cannot be the API's then."""
         try:
-            return cls.model_validate({**content, "etag": etag} if isinstance(content, dict) else content)
+            return reader(cls)({**content, "etag": etag} if isinstance(content, dict) else content)
         except ValidationError as error:
             raise _unexpected_response_error("a task", error) from error
 
@@ -79,39 +61,26 @@ class FeedView(responses.Feed):
     """Where it is; only in the response to its creation."""
 
 
-class PersonView(_View):
+class PersonView(shown_documents.Person):
     """A person's contacts and preferences."""
 
-    owner: str
-    name: str = ""
-    email: dict[str, Any] | None = None
-    """The address, and whether it is verified."""
-    devices: tuple[dict[str, Any], ...] = ()
-    webhook: dict[str, Any] | None = None
-    timezone: str = "UTC"
-    locale: str | None = None
-    channels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    quiet_hours: dict[str, str] | None = None
-    digest: str | None = None
     webhook_secret: str | None = Field(default=None, repr=False)
     """What a new webhook's messages are signed with; only in the response to the call that sets its URL."""
 
+    _keep_newer_value = field_validator("email", "devices", "webhook", "channels", "quiet_hours", mode="wrap")(
+        keep_newer_value
+    )
 
-class FindingView(_View):
+
+class FindingView(Finding):
     """One reason why a task runs or does not, with its evidence."""
 
-    reason: str
-    sentence: str
-    at: datetime | None = None
-    execution_id: str | None = None
+    _keep_newer_value = field_validator("reason", mode="wrap")(keep_newer_value)
 
 
-class ExplanationView(_View):
+class ExplanationView(Explanation):
     """Why a task runs when it does, or does not run."""
 
-    task_id: str
-    status: TaskStatus
-    summary: str
     findings: tuple[FindingView, ...]
     """What matters most comes first."""
 
@@ -133,8 +102,7 @@ class ClaimView(responses.Claim[TaskView]):
     def from_response(cls, content: object) -> ClaimView:
         """Parse a response. Raises Unavailable if it is not a claim."""
         try:
-            data = {**content, "taskData": content.get("task")} if isinstance(content, dict) else content
-            return cls.model_validate(data)
+            return reader(cls)({**content, "taskData": content.get("task")} if isinstance(content, dict) else content)
         except ValidationError as error:
             raise _unexpected_response_error("a claim", error) from error
 
@@ -144,14 +112,6 @@ class HeartbeatResult(responses.HeartbeatResult):
 
     renewed_at: AwareDatetime | None = None  # type: ignore[assignment]  # an older API does not send it
     """When it was renewed, by the clock that leases are measured by; None if the API is too old to send it."""
-
-    @classmethod
-    def from_response(cls, content: object) -> HeartbeatResult:
-        """Parse a response. Raises Unavailable if it is not the result of a heartbeat."""
-        try:
-            return cls.model_validate(content)
-        except ValidationError as error:
-            raise _unexpected_response_error("a heartbeat's answer", error) from error
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:

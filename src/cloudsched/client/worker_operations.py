@@ -22,6 +22,7 @@ from urllib.parse import quote
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView
+from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
 from cloudsched.domain.transitions.drafts import to_wire_fields
@@ -102,7 +103,7 @@ class WorkerOperations:
             NotFound: The task was deleted.
         """
         response = yield from _post_claim(claim, "heartbeat", progress=_encode_progress(progress))
-        return response.read("a heartbeat's answer", HeartbeatResult.from_response)
+        return response.read("a heartbeat's answer", reader(HeartbeatResult))
 
     @operation
     def complete(  # noqa: PLR0913 - each is a field of the request

@@ -16,12 +16,12 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
+from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
-from cloudsched.web.api.response_models import Person, Task
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from cloudsched.domain.documents.responses import ExportPage, VerificationStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api import response_models
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import json_response, task_response
+from cloudsched.web.api.shown_documents import show_person
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def read_owner(call: ApiCall) -> str:
 
 
 def _person_to_json(person: Person) -> dict[str, Any]:
-    return response_models.Person.from_stored_person(person).to_wire()
+    return show_person(person).to_wire()
 
 
 def _find_proven_address(call: ApiCall, owner: str) -> str | None:

@@ -9,8 +9,8 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.recurrence import time_zones as zones
-from cloudsched.web.api import response_models
 from cloudsched.web.api.etags import compute_quoted_etag
+from cloudsched.web.api.shown_documents import show_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", 
 
 def task_to_json(task: Task) -> dict[str, Any]:
     """Return a task as callers see it."""
-    return response_models.Task.from_stored_task(task).to_wire()
+    return show_task(task).to_wire()
 
 
 def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:

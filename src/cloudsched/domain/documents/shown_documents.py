@@ -1,0 +1,33 @@
+"""Stored documents as the API shows them: models that the API, its description in OpenAPI and the client share."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+
+from cloudsched.domain.documents.document import Instant  # noqa: TC001 - pydantic reads it
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.responses import Occurrence  # noqa: TC001 - pydantic reads it
+from cloudsched.domain.documents.task import Owner, PublicTask
+
+
+class Task(PublicTask):
+    """One task: its spec and its state."""
+
+    is_running: bool
+    """Whether a handler is running for it."""
+    offered_at: Instant | None = None
+    """Since when it has been waiting for a worker, if it is."""
+    dispatch_deferred: bool | None = None
+    """A dispatch could not be created yet; the sweep will create it."""
+    upcoming: tuple[Occurrence, ...] | None = None
+    """Its next occurrences; only in the answer to ``validateOnly``."""
+
+
+class Person(PersonSpec):
+    """A person's contacts and preferences."""
+
+    model_config = ConfigDict(defer_build=True)  # most processes show none
+
+    owner: Owner
+    created_at: Instant
+    updated_at: Instant

@@ -95,6 +95,22 @@ def test_nothing_is_left_out_of_a_task_that_has_ended(sim: Simulation, edit: dic
     assert not {day for day, _ in list_records(sim)} & {*holidays}
 
 
+def test_all_that_was_left_out_before_a_task_ended_is_recorded(sim: Simulation) -> None:
+    """Its calendar changes after its end: what the old days left out is recorded, also if one commit has no room."""
+    today = sim.now.date()
+    put(sim, *(today + timedelta(days) for days in range(3)))
+    every_minute = Schedule.model_validate({"rrule": "FREQ=MINUTELY", "calendars": ["fr"]})
+    make_task(sim, every_minute)
+    sim.advance(timedelta(days=1))
+    sim.app.update("t", until=sim.now + timedelta(minutes=1))
+    assert sim.app.get("t").status is TaskStatus.COMPLETED
+    put(sim)
+    sim.advance(timedelta(minutes=20))
+    records = list_records(sim)
+    assert {status for _, status in records} == {ExecutionStatus.SKIPPED}
+    assert len(records) >= (timedelta(days=1) - timedelta(minutes=5)) / timedelta(minutes=1)
+
+
 def test_a_writer_that_dies_after_its_note_leaves_the_change_before_to_be_followed(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +251,6 @@ def test_a_backfill_runs_what_the_calendars_leave(sim: Simulation) -> None:
     put(sim, *closed)
     after = DAILY.model_copy(update={"rrule": "FREQ=DAILY;INTERVAL=2;BYHOUR=12", "dtstart": f"{start}T12:00:00"})
     moved = Schedule.model_validate({**after.model_dump(), "calendars": [{"id": "fr", "on": "after"}]})
-    begin = sim.now
     sim.advance(timedelta(days=7))
     for name, schedule in (("left-out", DAILY), ("moved", moved)):
         anchored = schedule.model_copy(update={"dtstart": f"{start}T12:00:00"})

@@ -46,7 +46,8 @@ def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> 
         return Transition(task)
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
         ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update={"schedule": schedule})
-        return Transition(*take_records(ended, now))
+        ended, records = take_records(ended, now)
+        return Transition(with_changes(ended, now), records)
     require_room(task, "plan again")
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)

@@ -220,13 +220,18 @@ class World:
             if self.fault_profile.has_workers:
                 self.workers.notify()
             settled = self.faults_end_at + timedelta(hours=3)
-            while self.now < settled or self.processes:
+            last = settled + timedelta(minutes=5)
+            while self.now < settled or self.processes or (self.now < last and self._has_unwritten_records()):
                 self._step(settled)
             for rules in (self.rules, self.trees, self.journals, self.pulls, self.backlogs, self.calendars):
                 rules.check_end_state()
         finally:
             self._kill_remaining()
             self.real_store.close()
+
+    def _has_unwritten_records(self) -> bool:
+        """Whether a run that began last has left records to a sweep, which comes within a minute."""
+        return any(task.pending_records and task.deleted_at is None for task in self.tasks())
 
     def _step(self, end: datetime) -> None:
         waiting = self.model.wake_at()

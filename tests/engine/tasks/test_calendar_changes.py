@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -173,6 +173,40 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     assert is_holiday == (holiday not in upcoming_days(sim))
 
 
+def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stored between the moment when a follower finds no such task, and the one when it forgets the task."""
+    put(sim)
+    holiday = sim.now.date() + timedelta(3)
+    store = sim.app.container.store
+    commit, delete = type(store).commit, type(store.records).delete
+    held: list[Any] = []
+
+    def hold(self: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - as the port
+        if arguments[0].id == "t" and not held:
+            held.append((self, arguments, more))
+            raise StoreUnavailable("The store", "the writer stands still")
+        return commit(self, *arguments, **more)
+
+    def delete_late(self: Any, kind: Any, *arguments: Any) -> Any:  # noqa: ANN401 - as the port
+        if kind is CalendarLink and len(held) == 1:
+            late, given, more = held[0]
+            held.append(commit(late, *given, **more))
+        return delete(self, kind, *arguments)
+
+    monkeypatch.setattr(type(store), "commit", hold)
+    monkeypatch.setattr(type(store.records), "delete", delete_late)
+    with pytest.raises(StoreUnavailable):
+        make_task(sim)
+    put(sim, holiday)
+    sim.advance(4 * OPEN_FOR)
+    assert len(held) == 2
+    assert not open_changes(sim)
+    assert holiday not in upcoming_days(sim)
+    put(sim)
+    sim.advance(4 * OPEN_FOR)
+    assert holiday in upcoming_days(sim)
+
+
 def test_a_note_that_is_written_late_is_followed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its writer stands still before it, until the task that follows it has found nothing and ended."""
     put(sim)
@@ -251,6 +285,7 @@ def test_a_backfill_runs_what_the_calendars_leave(sim: Simulation) -> None:
     put(sim, *closed)
     after = DAILY.model_copy(update={"rrule": "FREQ=DAILY;INTERVAL=2;BYHOUR=12", "dtstart": f"{start}T12:00:00"})
     moved = Schedule.model_validate({**after.model_dump(), "calendars": [{"id": "fr", "on": "after"}]})
+    begin = sim.now
     sim.advance(timedelta(days=7))
     for name, schedule in (("left-out", DAILY), ("moved", moved)):
         anchored = schedule.model_copy(update={"dtstart": f"{start}T12:00:00"})

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
 
 OPEN_FOR: Final = timedelta(minutes=5)
-"""For how long after its link was written a task may still be stored."""
+"""For how long after its link was written a task may be stored; one that is later looks at its calendars again."""
 _FRESH: Final = timedelta(minutes=1)
 _MAX_CONFLICTS: Final = 5
 
@@ -79,6 +80,17 @@ def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Sc
             else rule.with_content(calendar.content, calendar.id)
         )
     return schedule.model_copy(update={"calendars": tuple(rules)})
+
+
+def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, str]:
+    """Return the days of a task's calendars as they are now, by their ids, each linked to the task again."""
+    contents = {}
+    for key in {rule.id for rule in task.schedule.calendars} - {WEEKENDS}:
+        if records.load(Calendar, key) is not None:
+            _write_link(records, key, task.id, clock.now())
+            stored = records.load(Calendar, key)
+            contents |= {} if stored is None else {key: stored.record.content}
+    return contents
 
 
 def _resolve_rule(  # noqa: PLR0917 - a part of the function above

@@ -108,4 +108,14 @@ class CalendarReplan:
         if stored is not None and stored.record.updated_at == link.updated_at:
             with suppress(VersionConflict):
                 self._store.records.delete(CalendarLink, link.id, stored.version)
+                return self._restore(link, calendar)  # a late task may have been stored meanwhile
         return False
+
+    def _restore(self, link: CalendarLink, calendar: Calendar) -> bool:
+        """Write a deleted link again if its task names the calendar after all; return whether it does."""
+        found = self._store.load(link.task_id)
+        if found is None or all(rule.id != calendar.id for rule in found.task.schedule.calendars):
+            return False
+        with suppress(VersionConflict):
+            self._store.records.write(link.model_copy(update={"updated_at": self._clock.now()}), None)
+        return True

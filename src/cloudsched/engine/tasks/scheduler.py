@@ -23,13 +23,14 @@ from cloudsched.domain.transitions.edits import apply_edit, default_schedule, ne
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
-from cloudsched.engine.tasks.calendar_days import resolve_draft
+from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
@@ -103,6 +104,7 @@ class Scheduler:
             KeyReused: The existing task was created by a different request.
             QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
+        started = self._engine.now()
         draft = self._resolve(self._validate(draft, authority))
         defined_by = Authority.USERS if authority is Authority.USERS else None
 
@@ -138,7 +140,8 @@ class Scheduler:
             log_changes(None, Transition(task))
             return self._dispatch_or_defer(VersionedTask(task, version)), True
 
-        return compare_and_set(f"task {draft.id} or another of its owner's", make, store)
+        task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
+        return self._follow_calendars(task, started), is_new
 
     def _repeat_creation(
         self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None
@@ -230,6 +233,15 @@ class Scheduler:
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
         self._child_tasks.notify_parent(task)
+        return self._follow_calendars(task, task.updated_at)
+
+    def _follow_calendars(self, task: Task, since: datetime) -> Task:
+        """Return the task, planned again if it was stored so late that its calendars may have changed unseen."""
+        if not task.schedule.calendars or self._engine.now() - since < OPEN_FOR / 2:
+            return task
+        contents = read_contents(self._engine.store.records, task, self._engine.clock)
+        with suppress(NotFound):
+            return self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now))
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:

@@ -107,15 +107,48 @@ def test_next_respects_calendars(
 @pytest.mark.parametrize(
     ("words", "options", "problem"),
     [
-        ('every day at 9:30 except on days of "other"', (), "Give its file: --calendar other.ics."),
+        ('every day at 9:30 except on days of "other"', (), "no calendar 'other'"),
+        ("every day at 9:30", ("--calendar", "other=before"), "no calendar 'other'"),
         ("every day at 9:30", ("--calendar", "nowhere.ics"), "cannot be read"),
+        ("every day at 9:30", ("--calendar", "./other"), "cannot be read"),
         ("PT5M", ("--calendar", "weekends"), "no meaning for a single instant"),
     ],
 )
 def test_next_says_which_days_it_does_not_know(
-    run_command: Callable[..., CommandResult], words: str, options: tuple[str, ...], problem: str
+    run_command: Callable[..., CommandResult], url: str, words: str, options: tuple[str, ...], problem: str
 ) -> None:
     """A calendar that is not given is no reason to print occurrences that do not respect it."""
-    said = run_command("next", words, *options)
+    said = run_command("next", "--url", url, words, *options)
     assert said.code == 2
     assert problem in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("every day at 9:30", ("--calendar", "fr-holidays")),
+        ("every day at 9:30 except holidays", ("--calendar", "fr-holidays=skip")),
+        ('every day at 9:30 except on days of "fr-holidays"', ()),
+    ],
+)
+def test_next_respects_stored_calendars(
+    run_command: Callable[..., CommandResult],
+    calendars: Calendars,
+    url: str,
+    words: str,
+    option: tuple[str, ...],
+) -> None:
+    """What can be an id is a stored calendar, given or named by the schedule."""
+    calendars("set", "fr-holidays", "--day", "2027-07-14=Bastille Day", "--weekdays", "SU")
+    assert upcoming(run_command, words, "--url", url, *option) == ["2027-07-13", "2027-07-15", "2027-07-16"]
+
+
+def test_next_asks_the_api_only_for_stored_calendars(
+    run_command: Callable[..., CommandResult], ics: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and weekends need no API; a stored calendar says what to start where nothing answers."""
+    monkeypatch.setenv("CLOUDSCHED_URL", "http://127.0.0.1:9")
+    assert upcoming(run_command, "every day at 9:30", "--calendar", ics, "--calendar", "weekends")
+    said = run_command("next", "every day at 9:30", "--calendar", "closed")
+    assert said.code != 0
+    assert "Start it in another terminal" in said.err

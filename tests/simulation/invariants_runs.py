@@ -240,7 +240,8 @@ class RunInvariants:
         while occurrence is not None and (limit is None or occurrence < limit):
             if limit is None and start_time(before, occurrence) > self._world.now + self._world.fault_profile.drift:
                 ended = after.max_runs is not None and after.run_count >= after.max_runs
-                if not ended and not (after.until and occurrence > after.until):
+                is_left_out = after.schedule != before.schedule and not after.schedule.occurs(occurrence)
+                if not ended and not is_left_out and not (after.until and occurrence > after.until):
                     self._fail(f"4: {after.id} has lost its next occurrence, {occurrence}")
                 return
             if limit is None and after.max_runs is not None and after.run_count >= after.max_runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,23 @@ from cloudsched.client.client import Client
 from cloudsched.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
+
+
+@contextmanager
+def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
+    """Say in errors of the API what to do; the options are those of `connection_options`."""
+    try:
+        yield
+    except Unavailable as error:
+        hint = explain_unreachable(options["url"])
+        if hint:
+            error.args = (f"{error}. {hint}",)
+        raise
+    except Unauthenticated as error:
+        if any(options[name] for name in ("key", "token", "platform_token")):
+            raise
+        raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {options['url']}")) from error
 
 
 class ApiGroup(SuggestingGroup):
@@ -23,17 +40,8 @@ class ApiGroup(SuggestingGroup):
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command that was named."""
-        try:
+        with explain_errors(ctx.params):
             return super().invoke(ctx)
-        except Unavailable as error:
-            hint = explain_unreachable(ctx.params["url"])
-            if hint:
-                error.args = (f"{error}. {hint}",)
-            raise
-        except Unauthenticated as error:
-            if any(ctx.params[name] for name in ("key", "token", "platform_token")):
-                raise
-            raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {ctx.params['url']}")) from error
 
 
 def api_options(group: Callable[[], None]) -> Callable[..., None]:

@@ -10,7 +10,9 @@ import click
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.calendar_option import add_calendars, find_default, read_calendars
+from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.instants import parse_instant
+from cloudsched.cli.stored_calendars import StoredCalendars
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -60,8 +62,9 @@ _MARKS = {
     "calendars",
     multiple=True,
     metavar="CALENDAR[=ON]",
-    help="Leave out its days: weekends, or an .ics file. With =before or =after, move to a free day.",
+    help="Leave out its days: a stored one's id, weekends, or an .ics file. =before and =after move to a free day.",
 )
+@connection_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 def next_command(  # noqa: PLR0913 - one argument for each option
     *,
@@ -75,20 +78,24 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     sub_daily: str | None,
     calendars: tuple[str, ...],
     as_json: bool,
+    **connection: str | None,
 ) -> None:
     """Show when SCHEDULE fires next, in local time and in UTC.
 
     SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an
     iCalendar block, an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M).
+
+    The API is asked only for the days of stored calendars.
     """
     now = SystemClock().now()
+    stored = StoredCalendars(connection)
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     try:
         start = parse_instant(after, timezone, "--after") if after else now
-        rules = read_calendars(calendars, now)
+        rules = read_calendars(calendars, now, stored)
         set_policies = {name: value for name, value in policies.items() if value}
         read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules))
-        parsed = add_calendars(read.schedule, rules)
+        parsed = add_calendars(read.schedule, rules, stored)
         previews = preview(parsed, start, count)
     except InvalidInput as error:
         raise click.UsageError(str(error)) from error

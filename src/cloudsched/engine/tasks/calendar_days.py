@@ -84,7 +84,7 @@ def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Sc
 
 def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, str]:
     """Return the days of a task's calendars as they are now, by their ids, each linked to the task again."""
-    contents = {}
+    contents = dict[str, str]()
     for key in {rule.id for rule in task.schedule.calendars} - {WEEKENDS}:
         if records.load(Calendar, key) is not None:
             _write_link(records, key, task.id, clock.now())

@@ -25,6 +25,9 @@ ADDRESSES = (
     "/time",
     "/queues",
     "/locks",
+    "/calendar",
+    "/calendar?week=2027-03-22&tz=Europe/Paris",
+    "/calendar?day=2027-03-28&tz=task",
     "/outbox?owner=ada",
     "/tasks",
     "/tasks/weekday-report",
@@ -54,7 +57,9 @@ def test_each_view_opens_directly(ui: str, address: str) -> None:
     response = get(ui + address)
     assert response.status_code == 200
     assert response.text.count("<h1>") == 1
-    assert not re.search(r"<[^>]*\s(style|on\w+)=|=\"javascript:|<script(?! type=\"module\" src=)", response.text)
+    assert '="javascript:' not in response.text
+    names = re.sub(r'"[^"]*"', '""', response.text)  # what users wrote may stand in a value, but never ends it
+    assert not re.search(r"<[^>]*\s(style|on\w+)=|<script(?! type=\"\" src=)", names)
     assert "https://" not in response.text
     policy = response.headers["Content-Security-Policy"]
     assert "script-src 'self'" in policy

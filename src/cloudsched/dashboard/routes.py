@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.routing import Map, Rule
 
 from cloudsched.dashboard import (
+    calendar_view,
     execution_view,
     home_view,
     locks_view,
@@ -51,6 +52,7 @@ class View:
 
 VIEWS: Final = {
     "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
+    "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
     "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
@@ -68,6 +70,7 @@ VIEWS: Final = {
 TABS: Final = {
     "Home": ("", "h"),
     "Tasks": ("tasks", "t"),
+    "Calendar": ("calendar", "c"),
     "Queues": ("queues", "q"),
     "Locks": ("locks", "l"),
     "Outbox": ("outbox", "o"),
@@ -76,7 +79,7 @@ TABS: Final = {
 MAP: Final = Map(
     [
         Rule("/", endpoint="home"),
-        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "queues", "locks", "outbox", "time")),
+        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "calendar", "queues", "locks", "outbox", "time")),
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),

@@ -1,0 +1,224 @@
+"""A day as a row: busy tasks are bars, the others are marks with their names, in lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.dashboard.svg import element, group, percent
+from cloudsched.dashboard.wall_clock import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from markupsafe import Markup
+
+    from cloudsched.dashboard.wall_clock import WallDay
+
+_LANE, _ABOVE, _BELOW, _ROOM = 18, 26, 12, 4
+_CHARACTER, _MARK = 0.0068, 0.012
+"""How wide a letter and a mark are at most, as parts of a row of 900 pixels: text cannot be measured."""
+_APART: Final = 0.009
+_GAP: Final = 0.03
+"""How much of a bin is empty, so that bars stand apart."""
+_LABEL_SIDE: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An occurrence of a task that is not busy that day."""
+
+    at: float
+    """Where it lies in the day, from 0 to 1."""
+    label: str
+    """Its time and title."""
+    words: str
+    """All of it for those who do not see the chart."""
+    href: str
+    is_future: bool
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """How much of busy tasks lies in a part of a day."""
+
+    ran: int = 0
+    failed: int = 0
+    due: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A mark in its lane; without its label where that finds no room."""
+
+    mark: Mark
+    lane: int
+    has_label: bool
+    is_left: bool
+    """Whether the label stands before the mark."""
+
+
+def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], int]:
+    """Return marks in lanes, from left to right, each in the first lane with room; and how many found none.
+
+    A label never crosses the now line: it goes to the other side of its mark. What failed is always there, without its
+    label if need be.
+    """
+    taken: list[list[tuple[float, float]]] = [[] for _ in range(lanes)]
+    placed, left_out = [], 0
+    for mark in sorted(marks, key=lambda each: each.at):
+        sides = [False, True] if mark.at < _LABEL_SIDE else [True, False]
+        choices = [(lane, is_left) for lane in range(lanes) for is_left in sides]
+        chosen = next(
+            (choice for choice in choices if _fits(_extent(mark, is_left=choice[1]), taken[choice[0]], now)), None
+        )
+        if chosen is not None:
+            lane, is_left = chosen
+            taken[lane].append(_extent(mark, is_left=is_left))
+            placed.append(Placed(mark, lane, has_label=True, is_left=is_left))
+        elif mark.is_bad:
+            placed.append(Placed(mark, lanes - 1, has_label=False, is_left=False))
+        else:
+            left_out += 1
+    return placed, left_out
+
+
+def _extent(mark: Mark, *, is_left: bool) -> tuple[float, float]:
+    width = _MARK + len(mark.label) * _CHARACTER
+    return (mark.at - width, mark.at + _MARK / 2) if is_left else (mark.at - _MARK / 2, mark.at + width)
+
+
+def _fits(extent: tuple[float, float], taken: list[tuple[float, float]], now: float | None) -> bool:
+    start, end = extent
+    if start < -_MARK or end > 1 + _MARK or (now is not None and start + _MARK < now < end - _MARK):
+        return False
+    return all(end + _APART <= begin or finish + _APART <= start for begin, finish in taken)
+
+
+def draw_day(  # noqa: PLR0913 - what a row shows
+    day: WallDay | None,
+    marks: Sequence[Mark],
+    bins: Sequence[Bin],
+    most: int,
+    now: float | None,
+    *,
+    lanes: int,
+    name: str,
+    more_href: str,
+) -> Markup:
+    """Return a day's row.
+
+    Args:
+        day: The day, with what its clock change skips; None where several zones share the row.
+        marks: What has a name.
+        bins: What is busy, in equal parts of the day's 24 wall-clock hours.
+        most: The most that any bin of any day holds: all days have one scale.
+        now: Where now lies; None on other days.
+        lanes: How many lanes names may have.
+        name: What the row is called.
+        more_href: Where those are that found no room.
+    """
+    placed, left_out = place_marks(marks, now, lanes)
+    used = max((each.lane + 1 for each in placed), default=0)
+    has_bars = any((each.ran, each.failed, each.due) != (0, 0, 0) for each in bins)
+    top = max(used + bool(left_out and used == lanes), 1) * _LANE + _ROOM
+    base = top + (_ABOVE if has_bars else 0)
+    height = base + (_BELOW if has_bars else 0) + 2
+    parts = [
+        element("line", cls="ax", x1=percent(hour / 24), x2=percent(hour / 24), y1=0, y2=height)
+        for hour in range(0, 24, 2)
+    ]
+    parts += _draw_spans(day, height)
+    if has_bars:
+        parts += _draw_bars(bins, most, now, base)
+        parts.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
+    if now is not None:
+        parts.append(element("line", cls="nowl", x1=percent(now), x2=percent(now), y1=0, y2=height))
+    links = [_draw_mark(each, is_first=index == 0) for index, each in enumerate(placed)]
+    if left_out:
+        text = element("text", f"+{left_out}", x="100%", y=used * _LANE + 13, text_anchor="end")
+        links.append(element("a", text, href=more_href, aria_label=f"{left_out} more on {name}"))
+    scenery = element("g", *parts, **{"aria-hidden": "true"})
+    return element("svg", scenery, *links, cls="c", height=height, role="group", aria_label=name)
+
+
+def _draw_bars(bins: Sequence[Bin], most: int, now: float | None, base: int) -> Iterator[Markup]:
+    for index, each in enumerate(bins):
+        left, right = (index + _GAP) / len(bins), (index + 1 - _GAP) / len(bins)
+        middle = min(right, max(left, now)) if now is not None else (left if each.due and not each.ran else right)
+        for count, css, start, end in ((each.ran, "f-past", left, middle), (each.due, "o", middle, right)):
+            if count:
+                tall = max(3.0, (_ABOVE - 2) * count / most)
+                wide = percent(max(end - start, 0.002))
+                yield element(
+                    "rect", cls=css, x=percent(min(start, right - 0.002)), width=wide, y=base - tall, height=tall
+                )
+        if each.failed:
+            tall = max(4.0, _BELOW * each.failed / most)
+            yield element("rect", cls="f-fail", x=percent(left), width=percent(right - left), y=base + 1, height=tall)
+
+
+def _draw_spans(day: WallDay | None, height: int) -> Iterator[Markup]:
+    for span in () if day is None else day.spans:
+        left, width = span.start / DAY, (span.end - span.start) / DAY
+        middle = percent(left + width / 2)
+        if span.is_skipped:
+            yield element("rect", x=percent(left), y=0, width=percent(width), height=height, fill="url(#gapped)")
+        else:
+            yield element("line", cls="chg", x1=middle, x2=middle, y1=0, y2=height)
+        text = "skipped" if span.is_skipped else "twice"
+        yield element("text", text, cls="chgt alt", x=middle, y=height - 3, text_anchor="middle")
+
+
+def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
+    mark, y = placed.mark, placed.lane * _LANE + 10
+    if mark.is_bad:
+        cross = element("path", d="M-4-4l8 8M4-4l-8 8", stroke="currentColor", **{"stroke-width": "2.4"})
+        shape = element("svg", cross, x=percent(mark.at), y=y, overflow="visible")
+    else:
+        shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)
+    label = (
+        element(
+            "text",
+            mark.label,
+            x=percent(mark.at),
+            dx=-9 if placed.is_left else 9,
+            y=y + 4,
+            text_anchor="end" if placed.is_left else "start",
+        )
+        if placed.has_label
+        else group()
+    )
+    css = " ".join(name for name, is_so in (("p", not mark.is_future), ("fail", mark.is_bad)) if is_so)
+    order = {} if is_first else {"tabindex": "-1"}
+    return element("a", shape, label, href=mark.href, aria_label=mark.words, cls=css, **order)
+
+
+def draw_hours(parts: int = 24) -> Markup:
+    """Return the axis over the rows: the hours of the clock on the wall."""
+    texts = [
+        element(
+            "text",
+            f"{hour:02}",
+            x=percent(hour / parts),
+            y=18,
+            cls="" if hour % 6 == 0 else "alt",
+            text_anchor="middle" if hour else "start",
+        )
+        for hour in range(0, parts, 2)
+    ]
+    return element("svg", *texts, cls="c", height=26, **{"aria-hidden": "true"})
+
+
+def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
+    """Return how many of ``ran``, ``failed`` and ``due`` lie in each of the equal parts of a day."""
+    counts = [{"ran": 0, "failed": 0, "due": 0} for _ in range(parts)]
+    for place, kind in places:
+        counts[min(parts - 1, int(place * parts))][kind] += 1
+    return [Bin(**each) for each in counts]
+
+
+HOUR_BINS, QUARTER_BINS = 24, int(DAY / timedelta(minutes=15))
+"""How many bars a day has in the week, and in the view of a day."""

@@ -1,0 +1,227 @@
+"""The calendar: where instants lie in a day, what is busy, and what finds room."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched.dashboard import calendar_view
+from cloudsched.dashboard.calendar_chart import Bin, Mark, count_bins, draw_day, place_marks
+from cloudsched.dashboard.visit import Visit
+from cloudsched.dashboard.wall_clock import DAY, find_start, make_day
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.api import Json
+
+ZONES = st.sampled_from(
+    [
+        "Europe/Paris",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "America/Havana",
+        "America/St_Johns",
+        "Asia/Beirut",
+        "UTC",
+    ]
+).map(ZoneInfo)
+DAYS = st.one_of(
+    st.dates(date(1990, 1, 1), date(2035, 12, 31)),
+    st.sampled_from([date(2027, 3, 28), date(2027, 10, 31), date(2027, 11, 7), date(2010, 11, 7), date(2027, 4, 4)]),
+)
+PARIS = ZoneInfo("Europe/Paris")
+MARKS = st.lists(
+    st.builds(
+        lambda at, size, bad: Mark(at, "x" * size, "words", "tasks/x", is_future=False, is_bad=bad),
+        st.floats(0, 1),
+        st.integers(6, 48),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+
+
+@given(DAYS, ZONES)
+def test_what_is_later_is_not_further_left(day: date, zone: ZoneInfo) -> None:
+    """All instants of a day lie in its row, in their order, also in an hour that comes twice; none in a skipped one."""
+    wall = make_day(day, zone)
+    start = find_start(day, zone) - timedelta(hours=3)
+    instants = [start + timedelta(minutes=7 * step) for step in range(300)]
+    ours = [at for at in instants if at.astimezone(zone).date() == day]
+    places = [wall.place(at) for at in ours]
+    assert places == sorted(places)
+    for one, other in pairwise(places):
+        assert one < other
+    assert all(0 <= place <= 1 for place in places)
+    for span in wall.spans:
+        if span.is_skipped:
+            assert not any(span.start / DAY < place < span.end / DAY for place in places)
+
+
+@given(DAYS, ZONES)
+def test_a_day_is_as_long_as_it_is(day: date, zone: ZoneInfo) -> None:
+    """Its length is how many of its minutes there are."""
+    start = find_start(day, zone) - timedelta(hours=3)
+    minutes = sum((start + timedelta(minutes=minute)).astimezone(zone).date() == day for minute in range(32 * 60))
+    assert make_day(day, zone).length == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize(("day", "hours"), [(date(2027, 3, 28), 23), (date(2027, 10, 31), 25), (date(2027, 3, 27), 24)])
+def test_a_clock_change_makes_a_day_shorter_or_longer(day: date, hours: int) -> None:
+    """23 hours in spring, 25 in autumn, in Paris."""
+    assert make_day(day, PARIS).length == timedelta(hours=hours)
+
+
+@given(MARKS, st.one_of(st.none(), st.floats(0, 1)), st.integers(1, 4))
+def test_labels_never_meet(marks: list[Mark], now: float | None, lanes: int) -> None:
+    """In a lane no label lies on another or on the now line; nothing is lost; what failed keeps its mark."""
+    placed, left_out = place_marks(marks, now, lanes)
+    assert len(placed) + left_out == len(marks)
+    assert sum(each.is_bad for each in marks) == sum(each.mark.is_bad for each in placed)
+    for lane in range(lanes):
+        spans = sorted(
+            (each.mark.at - 0.0068 * len(each.mark.label), each.mark.at)
+            if each.is_left
+            else (each.mark.at, each.mark.at + 0.0068 * len(each.mark.label))
+            for each in placed
+            if each.lane == lane and each.has_label
+        )
+        for one, other in pairwise(spans):
+            assert one[1] <= other[0]
+        if now is not None:
+            assert not any(start + 0.002 < now < end - 0.002 for start, end in spans)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["ran", "failed", "due"]))), st.sampled_from([24, 96]))
+def test_density_counts_each_once(places: list[tuple[float, str]], parts: int) -> None:
+    """Each occurrence is in exactly one bar, of its own kind."""
+    bins = count_bins(places, parts)
+    for kind in ("ran", "failed", "due"):
+        assert sum(getattr(each, kind) for each in bins) == sum(name == kind for _, name in places)
+
+
+def test_bars_are_filled_up_to_now_and_outlined_after() -> None:
+    """Failures hang below the line; the bar in which now lies is filled to its left and outlined to its right."""
+    now = 12.5 / 24
+    bins = [Bin(ran=4, failed=1 if hour == 3 else 0) if hour < 12 else Bin(due=4) for hour in range(24)]
+    bins[12] = Bin(ran=2, due=2)
+    svg = draw_day(None, [], bins, 4, now, lanes=2, name="Mon", more_href="?")
+    assert svg.count('class="f-past"') == 13
+    assert svg.count('class="o"') == 12
+    assert svg.count('class="f-fail"') == 1
+    assert svg.count('class="nowl"') == 1
+
+
+def visit(**query: str) -> Visit:
+    return Visit(
+        now=datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC),
+        zone=PARIS,
+        query=query,
+        may_change=True,
+        role="admin",
+        owner=None,
+        is_local=True,
+    )
+
+
+def occurrence(at: str, task: str = "t") -> Json:
+    return {"utc": at, "taskId": task, "title": task.upper(), "timezone": "Asia/Tokyo"}
+
+
+def answer(*due: Json, **more: object) -> Json:
+    return {"ran": [], "moreRan": False, "due": list(due), "moreDue": False, "completeUntil": None, "paused": 0, **more}
+
+
+def test_a_task_that_is_due_often_is_a_bar_that_day_only() -> None:
+    """Seven times on a day make bars, six make marks; in the table a busy task stands once."""
+    seven = [occurrence(f"2027-03-26T{hour:02}:00:00Z") for hour in range(7)]
+    six = [occurrence(f"2027-03-25T{hour:02}:00:00Z") for hour in range(6)]
+    page = calendar_view.build(answer(*six, *seven), visit(week="2027-03-22"))
+    charts = {row.name.split("\N{NO-BREAK SPACE}")[1]: row.chart for row in page.rows}
+    assert charts["26"].count("<rect") == 7
+    assert "<circle" not in charts["26"]
+    assert "<rect" not in charts["25"]
+    day = calendar_view.build(answer(*seven), visit(day="2027-03-26"))
+    assert [row.note for row in day.table] == ["and 6 more until 07:00"]
+
+
+def test_a_clock_change_is_said_in_words_and_at_its_day() -> None:
+    """The sentence names it, the day says 23 or 25 hours, and which of two equal times is meant is said."""
+    spring = calendar_view.build(answer(), visit(week="2027-03-28"))
+    text = spring.sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Clocks go forward on Sunday: 02:00 +0100 becomes 03:00 +0200." in text
+    assert [row.hours for row in spring.rows] == [""] * 6 + ["23 hours"]
+    assert "url(#gapped)" in spring.rows[6].chart
+    twice = [occurrence("2027-10-31T00:30:00Z"), occurrence("2027-10-31T01:30:00Z")]
+    autumn = calendar_view.build(answer(*twice), visit(day="2027-10-31"))
+    assert "25 hours" in autumn.table_note
+    assert [row.change for row in autumn.table] == ["the first 02:30 of two", "the second 02:30 of two"]
+
+
+def test_in_the_tasks_zone_each_stands_at_its_own_time() -> None:
+    """17:00 UTC is the next day at 02:00 in Tokyo, and the label says where."""
+    page = calendar_view.build(answer(occurrence("2027-03-25T17:00:00Z")), visit(week="2027-03-22", tz="task"))
+    friday = next(row for row in page.rows if row.name.endswith("26"))
+    assert "02:00 T Asia/Tokyo" in friday.chart
+    assert [zone.name for zone in page.zones if zone.is_chosen] == ["Task's zone"]
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2027-02-30", "0001-01-01", "9999-12-31", "2027-W12", "-1"])
+@pytest.mark.parametrize("name", ["week", "day"])
+def test_any_text_in_the_address_shows_some_days(name: str, text: str) -> None:
+    """What is no day shows this week; what lies beyond the calendar shows its end."""
+    page = calendar_view.build(answer(), visit(**{name: text}))
+    assert len(page.rows) in {1, 7}
+
+
+def test_what_is_not_counted_is_said() -> None:
+    """Beyond the bound, and when the API has read all the tasks that it may."""
+    page = calendar_view.build(
+        answer(occurrence("2027-03-28T12:00:00Z"), moreRan=True, moreDue=True, paused=3), visit(week="2027-03-22")
+    )
+    notes = " ".join(page.notes).replace("\N{NO-BREAK SPACE}", " ")
+    assert "More than 1,000 ran" in notes
+    assert "From Sun 28 Mar 2027 14:00 +0200 on, only the first 1,000" in notes
+    assert "3 paused tasks are not shown." in notes
+
+
+class CountingApi:
+    """Answers full pages for ever, and counts them."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def get(self, path: str, **_: object) -> Json:
+        self.calls += 1
+        name = path.rpartition("/")[2]
+        return {name: [{}] * 500, "nextPageToken": "more"}
+
+    def find(self, _: str, **__: object) -> Json:
+        self.calls += 1
+        return {}
+
+
+def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
+    """However much there is: at most 1,000 of each, in two pages."""
+    api = CountingApi()
+    found = calendar_view.fetch(api, visit(week="2027-03-22"))  # type: ignore[arg-type] - what fetch uses of it
+    assert len(found["ran"]) == len(found["due"]) == 1000
+    assert api.calls == 5
+
+
+def test_the_week_shows_past_and_future(ui: str) -> None:
+    """Of the demo's week: what failed and ran, and on Sunday what is due, an hour later by the clock change."""
+    text = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "tz": "Europe/Paris"}, timeout=30).text
+    assert "Weekday report, Fri\N{NO-BREAK SPACE}26" in text
+    assert "23 hours" in text
+    assert "03:30 Sync catalogue" in text
+    only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=30).text
+    assert "Weekday report" not in only
+    failed = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "status": "FAILED"}, timeout=30).text
+    assert "What is to come is not shown with this filter." in failed

@@ -210,7 +210,7 @@ class CountingApi:
 def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
     """However much there is: at most 1,000 of each, in two pages."""
     api = CountingApi()
-    found = calendar_view.fetch(api, visit(week="2027-03-22"))  # type: ignore[arg-type] - what fetch uses of it
+    found = calendar_view.fetch(api, visit(week="2027-03-22"))  # type: ignore[arg-type]  # all that fetch uses
     assert len(found["ran"]) == len(found["due"]) == 1000
     assert api.calls == 5
 

@@ -90,3 +90,13 @@ def stack() -> Iterator[Stack]:
 def ui(stack: Stack) -> str:
     """The dashboard's address."""
     return f"{stack.url}/ui"
+
+
+def get(url: str, **query: str) -> requests.Response:
+    return requests.get(url, params=query, timeout=30)
+
+
+def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:
+    origin = "/".join(url.split("/")[:3])
+    given = {"Origin": origin, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return requests.post(url, data=form, headers=given, timeout=60)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from tests.dashboard.conftest import ATTACK
+from tests.dashboard.conftest import ATTACK, get, post
 from werkzeug.test import Client as Browser
 
 import cloudsched.dashboard
@@ -30,20 +30,13 @@ ADDRESSES = (
     "/calendar?day=2027-03-28&tz=task",
     "/outbox?owner=ada",
     "/tasks",
+    "/tasks/new",
+    "/tasks/new?handler=report",
+    "/tasks/weekday-report/edit",
     "/tasks/weekday-report",
     "/tasks/monthly-close",
     "/tasks/sync",
 )
-
-
-def get(url: str, **query: str) -> requests.Response:
-    return requests.get(url, params=query, timeout=30)
-
-
-def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:
-    origin = "/".join(url.split("/")[:3])
-    given = {"Origin": origin, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return requests.post(url, data=form, headers=given, timeout=60)
 
 
 def execution_of(stack: Stack, task: str) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cloudsched.errors import (
+    AmbiguousSchedule,
     CloudschedError,
     Forbidden,
     InvalidInput,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.responses import Problem
 
 _KINDS: dict[str, type[CloudschedError]] = {
+    "ambiguous-schedule": AmbiguousSchedule,
     "invalid-schedule": InvalidSchedule,
     "invalid-payload": InvalidPayload,
     "unknown-handler": UnknownHandler,
@@ -63,6 +65,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         "field": problem.field or "(request)",
         "problem": detail,
         "hint": problem.hint or "",
+        "readings": tuple(problem.readings or ()),
         "status": "",
         "action": "",
         "kind": "",
@@ -77,6 +80,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
 
 
 _ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    AmbiguousSchedule: ("field", "problem", "hint", "readings"),
     InvalidInput: ("field", "problem", "hint"),
     NotFound: ("kind", "key"),
     NotAllowed: ("action", "status", "hint"),

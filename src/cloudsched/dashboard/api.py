@@ -35,15 +35,25 @@ class Api:
         given = {name: value for name, value in query.items() if value not in {None, ""}}
         return self._send(ApiRequest("GET", path, query=given)).content
 
-    def post(self, path: str, content: Mapping[str, Any] | None = None, *, etag: str = "") -> Json:
+    def post(
+        self,
+        path: str,
+        content: Mapping[str, Any] | None = None,
+        *,
+        etag: str = "",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Json:
         """Send a POST, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
-        headers = {"If-Match": etag} if etag else {}
-        return self._send(ApiRequest("POST", path, dict(content or {}), headers=headers)).content
+        given = {**(headers or {}), **({"If-Match": etag} if etag else {})}
+        return self._send(ApiRequest("POST", path, dict(content or {}), dict(query or {}), given)).content
 
-    def patch(self, path: str, content: Mapping[str, Any], *, etag: str = "") -> Json:
+    def patch(
+        self, path: str, content: Mapping[str, Any], *, etag: str = "", query: Mapping[str, str] | None = None
+    ) -> Json:
         """Send a JSON merge patch, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
         headers = {"If-Match": etag} if etag else {}
-        return self._send(ApiRequest("PATCH", path, dict(content), headers=headers)).content
+        return self._send(ApiRequest("PATCH", path, dict(content), dict(query or {}), headers)).content
 
     def delete(self, path: str) -> None:
         """Delete something. Raises CloudschedError if the API refuses."""

@@ -18,9 +18,10 @@ from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.routes import DONE, MAP, TABS, VIEWS, View
+from cloudsched.dashboard.submission import Done
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
-from cloudsched.errors import CloudschedError
+from cloudsched.errors import CloudschedError, Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,6 +36,11 @@ _HERE: Final = Path(__file__).parent
 _ZONE_COOKIE: Final = "cloudsched-zone"
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
 """How often a page asks for news, in seconds."""
+
+
+_LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
+_FINAL: Final = frozenset({400, 403, 404, 409, 412})
+"""The statuses after which sending the same form again would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +116,15 @@ class Dashboard:
         try:
             if endpoint == "time" and request.method == "POST":
                 return self._move_clock(request)
+            if request.method == "POST" and endpoint in VIEWS and VIEWS[endpoint].send is not None:
+                return self._send(request, VIEWS[endpoint], arguments)
             if request.method == "POST" and endpoint != "verb":
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
             if endpoint == "verb":
                 return self._act(request, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
         except CloudschedError as error:
-            return self._show_problem(request, *describe_problem(error))
+            return self._show_problem(request, *describe_problem(error), again=_read_texts(request))
         except Exception:
             log.exception("a view failed", extra={"action": "view_failed"})
             return self._show_problem(
@@ -127,10 +135,38 @@ class Dashboard:
         self, request: Request, view: View, arguments: Mapping[str, Any], *, status: int = 200, refusal: str = ""
     ) -> Response:
         visit = self._look(request)
+        if view.send is not None and not visit.may_change:
+            raise _LOOK_ONLY
         page = view.build(view.fetch(self._api, visit, **arguments), visit)
+        return self._show_page(request, visit, view, page, status=status, refusal=refusal)
+
+    def _send(self, request: Request, view: View, arguments: Mapping[str, Any]) -> Response:
+        """Let a view's form do what it does, and go where that leads, or show the form again."""
+        assert view.send is not None  # noqa: S101 - the caller has looked
+        visit = self._look(request)
+        if not visit.may_change:
+            raise _LOOK_ONLY
+        sent = view.send(self._api, visit, _read_texts(request), **arguments)
+        if isinstance(sent, Done):
+            path, _, query = sent.path.partition("?")
+            return _redirect(f"{_root(request)}{path}?{query}{'&' if query else ''}done={sent.said}")
+        return self._show_page(request, visit, view, view.build(sent.answer, visit), status=sent.status)
+
+    def _show_page(
+        self,
+        request: Request,
+        visit: Visit,
+        view: View,
+        page: Any,  # noqa: ANN401 - any view model
+        *,
+        status: int,
+        refusal: str = "",
+    ) -> Response:
         said = refusal or DONE.get(request.args.get("done", ""), "")
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
-        shell = self._make_shell(visit, view.tab, said, "fail" if refusal else "", chosen)
+        shell = self._make_shell(
+            visit, view.tab, said, "fail" if refusal else "", chosen, is_form=view.send is not None
+        )
         return self._render(request, view.template, shell, view.title(page), page, status)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
@@ -169,8 +205,8 @@ class Dashboard:
             has_chosen_zone=chosen is not None,
         )
 
-    def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str) -> _Shell:
-        every = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+    def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str, *, is_form: bool = False) -> _Shell:
+        every = 0 if is_form else LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
         tabs = TABS if self._clock is None else {**TABS, "Time": ("time", "i")}
         views = [
             {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
@@ -192,12 +228,14 @@ class Dashboard:
             tone,
         )
 
-    def _show_problem(self, request: Request, status: int, what: str, then: str = "") -> Response:
+    def _show_problem(
+        self, request: Request, status: int, what: str, then: str = "", again: Mapping[str, str] | None = None
+    ) -> Response:
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC)
         visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
         shell = self._make_shell(visit, "", "", "", zone.key)
-        page = {"what": what, "then": then, "tone": "fail"}
+        page = {"what": what, "then": then, "tone": "fail", "again": {} if status in _FINAL else again or {}}
         titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
         return self._render(request, "problem.html", shell, titles.get(status, "Not possible"), page, status)
 
@@ -216,9 +254,15 @@ def _root(request: Request) -> str:
     return "../" * depth or "./"
 
 
+def _read_texts(request: Request) -> dict[str, str]:
+    """Return what a form has sent, by field; several values of one field are lines."""
+    return {name: "\n".join(request.form.getlist(name)).replace("\r\n", "\n") for name in request.form}
+
+
 def _address(request: Request) -> str:
     """Return where the page that is shown can be fetched: not where the form was sent to that was refused."""
-    return "" if request.method == "GET" else f"{_root(request)}{'/'.join(request.path.strip('/').split('/')[:2])}"
+    path = request.path.strip("/").partition("/verbs/")[0]
+    return "" if request.method == "GET" else f"{_root(request)}{path}"
 
 
 def _redirect(location: str) -> Response:

@@ -14,6 +14,7 @@ from cloudsched.dashboard import (
     locks_view,
     outbox_view,
     queues_view,
+    task_form,
     task_view,
     tasks_view,
     time_view,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.dashboard.api import Json
+    from cloudsched.dashboard.submission import Again, Done
     from cloudsched.dashboard.visit import Visit
 
 DONE: Final = {
@@ -33,6 +35,9 @@ DONE: Final = {
     "retry": "It is retried.",
     "send": "Sent.",
     "delete": "Deleted.",
+    "create": "Created.",
+    "edit": "Saved.",
+    "same": "Nothing was changed.",
     "clock": "The clock was moved.",
 }
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
@@ -48,6 +53,8 @@ class View:
     tab: str
     """The name of the view in the top bar that it belongs to."""
     title: Callable[[Any], str]
+    send: Callable[..., Done | Again] | None = None
+    """What the view's form does; None if it has none."""
 
 
 VIEWS: Final = {
@@ -58,6 +65,12 @@ VIEWS: Final = {
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
     "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
+    "new": View(
+        task_form.fetch_new, task_form.build, "task_form.html", "Tasks", lambda page: page.title, task_form.send_new
+    ),
+    "edit": View(
+        task_form.fetch_edit, task_form.build, "task_form.html", "Tasks", lambda page: page.title, task_form.send_edit
+    ),
     "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
     "execution": View(
         execution_view.fetch,
@@ -80,7 +93,9 @@ MAP: Final = Map(
     [
         Rule("/", endpoint="home"),
         *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "calendar", "queues", "locks", "outbox", "time")),
+        Rule("/tasks/new", endpoint="new"),
         Rule("/tasks/<task_id>", endpoint="task"),
+        Rule("/tasks/<task_id>/edit", endpoint="edit"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
         Rule("/static/<name>", endpoint="static"),

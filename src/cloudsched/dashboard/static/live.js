@@ -8,6 +8,7 @@ let seen = Date.now();
 const address = () => (body.dataset.address ? new URL(body.dataset.address, location.href).href : location.href);
 
 export function start() {
+  if (!every) return; // a form: what somebody types stays as it is
   schedule(every);
   document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
 }
@@ -19,6 +20,7 @@ function schedule(delay) {
 
 export async function refresh() {
   clearTimeout(timer);
+  if (!every) return;
   try {
     const response = await fetch(address(), { headers: { Accept: "text/html" } });
     if (response.status >= 500) throw new Error(String(response.status));

@@ -1,6 +1,7 @@
 // What every page does with script: stays live, remembers the zone, sends forms without leaving, and takes keys.
 import { refresh, start, submit } from "./live.js";
 import { takeKeys } from "./keys.js";
+import { preview } from "./preview.js";
 import { plan } from "./slider.js";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -21,4 +22,5 @@ addEventListener("pageshow", () => document.querySelector("main").removeAttribut
 document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 takeKeys();
 plan();
+preview();
 start();

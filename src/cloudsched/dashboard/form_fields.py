@@ -1,0 +1,169 @@
+"""The fields of a form as templates show them: names, texts, hints, and what is wrong at each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.payload_schema import (
+    CHOICE,
+    DATE,
+    GROUP,
+    INTEGER,
+    JSON_TEXT,
+    LINES,
+    LONG,
+    NUMBER,
+    TIME,
+    YES_NO,
+    Slot,
+    write_option,
+)
+from cloudsched.dashboard.payload_texts import AS_JSON, OTHERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TYPES: Final = {DATE: "date", TIME: "time"}
+_MODES: Final = {INTEGER: "numeric", NUMBER: "decimal"}
+_AREAS: Final = {LONG: 3, LINES: 3, JSON_TEXT: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A choice."""
+
+    value: str
+    label: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, or a group of them."""
+
+    name: str
+    id: str
+    label: str
+    control: str
+    """``input``, ``area``, ``select``, ``checks`` or ``group``."""
+    text: str = ""
+    path: str = ""
+    """Its path in the task; shown beside the label of a field of the payload."""
+    hint: str = ""
+    error: str = ""
+    type: str = "text"
+    mode: str = ""
+    rows: int = 0
+    is_code: bool = False
+    options: tuple[Option, ...] = ()
+    fields: tuple[Field, ...] = ()
+    suggestions: tuple[str, ...] = ()
+
+
+def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str]) -> tuple[Field, ...]:
+    """Return the fields of a payload's slot."""
+    if slot.name + AS_JSON in texts:
+        return (_make_json(slot, slot.name + AS_JSON, texts, errors, "JSON"),)
+    if slot.kind == GROUP:
+        return (_make_group(slot, texts, errors),)
+    if slot.kind == JSON_TEXT:
+        return (_make_json(slot, slot.name, texts, errors, _write_hint(slot)),)
+    text = texts.get(slot.name, "")
+    common: dict[str, Any] = {"path": slot.name, "hint": _write_hint(slot), "error": errors.get(slot.name, "")}
+    if slot.kind in {CHOICE, YES_NO}:
+        return (Field(slot.name, _id(slot.name), slot.label, "select", text, options=_choices(slot, text), **common),)
+    if slot.kind in _AREAS:
+        return (Field(slot.name, _id(slot.name), slot.label, "area", text, rows=_AREAS[slot.kind], **common),)
+    type_ = _TYPES.get(slot.kind, "text")
+    return (
+        Field(
+            slot.name,
+            _id(slot.name),
+            slot.label,
+            "input",
+            text,
+            type="text" if errors.get(slot.name) else type_,  # a browser would drop a text that is no date
+            mode=_MODES.get(slot.kind, ""),
+            **common,
+        ),
+    )
+
+
+def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[Option, ...]:
+    """Return choices; one that is not among them but in the text is kept."""
+    known = list(pairs)
+    if text and text not in {value for value, _ in known}:
+        known.append((text, text))
+    return tuple(Option(value, label, value == text) for value, label in known)
+
+
+def _choices(slot: Slot, text: str) -> tuple[Option, ...]:
+    options = ("true", "false") if slot.kind == YES_NO else tuple(write_option(each) for each in slot.options)
+    labels = {"true": "yes", "false": "no"} if slot.kind == YES_NO else {}
+    empty = "choose" if slot.is_required else "not set"
+    return choose([("", empty), *((each, labels.get(each, each)) for each in options)], text)
+
+
+def _make_group(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str]) -> Field:
+    fields = tuple(field for part in slot.slots for field in make_fields(part, texts, errors))
+    others = slot.name + OTHERS
+    if slot.takes_more or others in texts:
+        label = f"Other fields of {slot.label[0].lower()}{slot.label[1:]}"
+        extra = Field(
+            others, _id(others), label, "area", texts.get(others, ""), others, "a JSON object",
+            errors.get(others, ""), rows=_AREAS[JSON_TEXT], is_code=True,
+        )  # fmt: skip
+        fields = (*fields, extra)
+    hint = slot.hint if slot.is_required else f"{slot.hint} May be left out as a whole.".strip()
+    return Field(slot.name, _id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
+
+
+def _make_json(slot: Slot, name: str, texts: Mapping[str, str], errors: Mapping[str, str], hint: str) -> Field:
+    text = texts.get(name, "")
+    rows = min(20, max(_AREAS[JSON_TEXT], text.count("\n") + 2))
+    return Field(
+        name, _id(name), slot.label, "area", text, slot.name, hint, errors.get(name, ""), rows=rows, is_code=True
+    )
+
+
+def _write_hint(slot: Slot) -> str:
+    if slot.is_required:
+        return slot.hint
+    if slot.default in (None, "", [], {}):
+        left = "may be left empty"
+    elif slot.kind == YES_NO:
+        left = f"{'yes' if slot.default else 'no'} if not set"
+    else:
+        left = f"{json.dumps(slot.default, ensure_ascii=False)} if left empty"
+    return f"{slot.hint}; {left}" if slot.hint else left
+
+
+def _id(name: str) -> str:
+    """Return an id that stylesheets and scripts can name: letters and digits, the others as their numbers."""
+    return "f-" + "".join(letter if letter.isalnum() and letter.isascii() else f"-{ord(letter):x}-" for letter in name)
+
+
+def field_id(name: str) -> str:
+    """Return the id of the field of that name."""
+    return _id(name)
+
+
+def place_error(field: str, names: Iterable[str]) -> str:
+    """Return which of the form's fields an error of the API belongs to: the one with the longest common path.
+
+    Returns:
+        The field's name; empty if it belongs to none.
+    """
+    best = ""
+    for name in names:
+        path = name.removesuffix(AS_JSON).removesuffix(OTHERS)
+        if (field == path or field.startswith(f"{path}.")) and len(path) > len(best.removesuffix(AS_JSON)):
+            best = name
+    return best
+
+
+def list_names(fields: Iterable[Field]) -> list[str]:
+    """Return the names of all fields, those in groups too."""
+    return [name for field in fields for name in (list_names(field.fields) if field.fields else [field.name])]

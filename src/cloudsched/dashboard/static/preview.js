@@ -1,0 +1,37 @@
+// While somebody types in a form, asks for what "Check" would answer, and shows what is read back and what is wrong.
+const DELAY = 500;
+
+export function preview() {
+  const form = document.querySelector("form[data-preview]");
+  if (!form) return;
+  let timer = 0;
+  let asked = new AbortController();
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    asked.abort();
+    timer = setTimeout(async () => {
+      asked = new AbortController();
+      const data = new URLSearchParams(new FormData(form));
+      data.set("verb", "check");
+      try {
+        const response = await fetch(location.href, { method: "POST", body: data, signal: asked.signal });
+        show(form, new DOMParser().parseFromString(await response.text(), "text/html"));
+      } catch {
+        // The next letter asks again, and so does the button.
+      }
+    }, DELAY);
+  });
+}
+
+function show(form, fresh) {
+  if (!fresh.querySelector("form[data-preview]")) return;
+  for (const part of form.querySelectorAll("#preview, [data-error]")) {
+    const next = fresh.getElementById(part.id);
+    if (part.contains(document.activeElement) || part.innerHTML === (next?.innerHTML ?? "")) continue;
+    part.replaceChildren(...[...(next?.childNodes ?? [])].map((node) => document.importNode(node, true)));
+  }
+  for (const field of form.querySelectorAll("input, select, textarea")) {
+    if (fresh.getElementById(field.id)?.getAttribute("aria-invalid")) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+  }
+}

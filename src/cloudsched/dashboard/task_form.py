@@ -1,0 +1,258 @@
+"""The form of a task, new or known: made from the handler's schema, checked by the API before anything is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.form_fields import Field, list_names, make_fields, place_error
+from cloudsched.dashboard.payload_schema import Slot, read_schema
+from cloudsched.dashboard.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.problems import describe_problem
+from cloudsched.dashboard.schedule_check import ScheduleCheck, build_check, check_schedule, write_error
+from cloudsched.dashboard.submission import Again, Done
+from cloudsched.dashboard.task_options import MORE, NAMES, make_options, read_changes, read_new, write_options
+from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.dashboard.api import Api, Json
+
+_PAYLOAD: Final = "payload"
+_LONGEST_KEY: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerChoice:
+    """A handler that a new task may name."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that somebody else has changed since the form was opened."""
+
+    label: str
+    yours: str
+    theirs: str
+    is_yours_kept: bool
+    """Whether it was touched in this form, too, so that saving replaces theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFormPage:
+    """The view model."""
+
+    title: str
+    task_id: str
+    handler: str
+    handlers: list[HandlerChoice]
+    payload: tuple[Field, ...]
+    options: tuple[Field, ...]
+    more: tuple[Field, ...]
+    is_more_open: bool
+    schedule_now: str
+    key: str
+    base: str
+    error: str
+    conflicts: list[Conflict]
+    check: ScheduleCheck | None
+    is_checked: bool
+    """Whether the API has found nothing wrong."""
+    zones: list[ZoneChoice]
+
+
+def fetch_new(api: Api, visit: Visit) -> Json:
+    """Ask the API for its handlers."""
+    return _describe_new(api, visit, visit.query.get("handler", ""), {"timezone": visit.zone.key})
+
+
+def _describe_new(api: Api, _visit: Visit, handler: str, texts: Mapping[str, str]) -> Json:
+    handlers = api.get("/v1/handlers")["handlers"]
+    return {"handlers": handlers, "handler": handler, "texts": dict(texts), "key": uuid.uuid4().hex}
+
+
+def fetch_edit(api: Api, _visit: Visit, task_id: str) -> Json:
+    """Ask the API for a task and what its handler takes."""
+    task, etag = api.task(task_id)
+    answer = _describe_task(api, task, etag)
+    return {**answer, "texts": answer["now"]}
+
+
+def _describe_task(api: Api, task: Json, etag: str) -> Json:
+    handlers = api.get("/v1/handlers")["handlers"]
+    slot = _find_slot(handlers, task["handler"])
+    now = {**write_options(task), **write_texts(slot, task.get("payload", {}))}
+    return {
+        "task": task,
+        "etag": etag,
+        "handlers": handlers,
+        "handler": task["handler"],
+        "words": api.describe(task["schedule"]),
+        "now": now,
+        "base": json.dumps({name: _digest(text) for name, text in sorted(now.items())}),
+    }
+
+
+def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+    """Check or create a task; the form's key makes a second sending find the first one's task."""
+    handler = texts.get("handler", "")
+    answer = _describe_new(api, visit, handler, _choose_reading(texts))
+    key = texts.get("key", "")
+    if key.isascii() and key.isalnum() and len(key) <= _LONGEST_KEY:
+        answer["key"] = key
+    errors: dict[str, str] = {}
+    content = {"handler": handler, **read_new(answer["texts"], errors)}
+    payload = read_value(_find_slot(answer["handlers"], handler), answer["texts"], errors)
+    if payload is not ABSENT:
+        content[_PAYLOAD] = payload
+    answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
+    if errors:
+        return Again(answer, 400)
+    is_check = texts.get("verb") != "create"
+    try:
+        if is_check:
+            api.post("/v1/tasks", content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True})
+        task = api.post("/v1/tasks", content, headers={"Idempotency-Key": answer["key"]})
+    except KeyReused:
+        problem = "This form has made a task already, with other content. Send it again to make another one."
+        return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
+    except CloudschedError as error:
+        return _refuse(answer, error)
+    return Done(f"tasks/{task['id']}", "create")
+
+
+def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = 3) -> Done | Again:
+    """Check or edit a task. If somebody has changed it meanwhile, nothing is stored, and both versions are shown.
+
+    Fields that were not touched in this form then show what the other one wrote.
+    """
+    task, etag = api.task(task_id)
+    answer = _describe_task(api, task, etag)
+    answer["texts"] = _choose_reading(texts)
+    errors: dict[str, str] = {}
+    if conflicts := _find_conflicts(answer["texts"], answer["now"], texts.get("base", "")):
+        untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
+        return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
+    content = _read_edit(answer, errors)
+    answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
+    if errors:
+        return Again(answer, 400)
+    try:
+        if texts.get("verb") != "save":
+            api.patch(task_path(task_id), content, query={"validateOnly": "true"})
+            return Again({**answer, "isChecked": True})
+        if content:
+            api.patch(task_path(task_id), content, etag=etag)
+    except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
+        return send_edit(api, visit, texts, task_id, tries - 1) if tries else _refuse(answer, error)
+    except CloudschedError as error:
+        return _refuse(answer, error)
+    return Done(f"tasks/{task_id}", "edit" if content else "same")
+
+
+def _read_edit(answer: Json, errors: dict[str, str]) -> Json:
+    texts, task = answer["texts"], answer["task"]
+    content = read_changes(texts, task, errors)
+    slot = _find_slot(answer["handlers"], task["handler"])
+    if _payload_of(texts) != _payload_of(answer["now"]):
+        payload = read_value(slot, texts, errors)
+        content[_PAYLOAD] = {} if payload is ABSENT else payload
+    return content
+
+
+def _refuse(answer: Json, error: CloudschedError) -> Again:
+    """Show a refusal at the field that it names, or above all of them."""
+    status, what, then = describe_problem(error)
+    errors = dict(answer.get("errors", {}))
+    if isinstance(error, InvalidInput):
+        slot = _find_slot(answer["handlers"], answer["handler"])
+        names = [*NAMES, *list_names(make_fields(slot, answer["texts"], {}))]
+        known = {"retry": "retries", "retry.maxRetries": "retries"}
+        if name := place_error(known.get(error.field, error.field), names):
+            return Again({**answer, "errors": {**errors, name: write_error(error)}}, status)
+    return Again({**answer, "error": f"{what} {then}".strip()}, status)
+
+
+def build(answer: Json, visit: Visit) -> TaskFormPage:
+    """Return the view model of the API's answers and the form's texts."""
+    texts, errors = answer["texts"], answer.get("errors", {})
+    task: Json | None = answer.get("task")
+    handler = answer["handler"]
+    zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC"]))
+    names = tuple(name for name in NAMES if name not in MORE)
+    more = tuple(name for name in MORE if name != "owner" or (visit.role == "admin" and task is None))
+    is_new = task is None
+    chosen = visit if task is None else visit.in_zone_of(task)
+    return TaskFormPage(
+        title="New task" if task is None else f"Edit {task['title']}",
+        task_id="" if task is None else task["id"],
+        handler=handler,
+        handlers=[HandlerChoice(each["name"], each.get("description") or "") for each in answer["handlers"]],
+        payload=make_fields(_find_slot(answer["handlers"], handler), texts, errors),
+        options=make_options(names, texts, errors, zones, is_new=is_new),
+        more=make_options(more, texts, errors, zones, is_new=is_new),
+        is_more_open=any(name in errors or (is_new and texts.get(name)) for name in more),
+        schedule_now=answer.get("words", ""),
+        key=answer.get("key", ""),
+        base=answer.get("base", ""),
+        error=answer.get("error", ""),
+        conflicts=[
+            Conflict(name, theirs if mine is None else mine, theirs, is_yours_kept=mine is not None)
+            for name, mine, theirs in answer.get("conflicts", ())
+        ],
+        check=build_check(answer.get("preview"), visit),
+        is_checked=answer.get("isChecked", False),
+        zones=zone_choices(chosen),
+    )
+
+
+def _find_slot(handlers: list[Json], name: str) -> Slot:
+    schema: dict[str, Any] | None = next((each.get("payloadSchema") for each in handlers if each["name"] == name), None)
+    return read_schema(schema)
+
+
+def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the form's texts, with the meaning that was chosen as the schedule."""
+    return {**texts, "schedule": texts["choose"]} if texts.get("choose") else dict(texts)
+
+
+def _payload_of(texts: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: text.replace("\r\n", "\n")
+        for name, text in texts.items()
+        if (name == _PAYLOAD or name.startswith((f"{_PAYLOAD}.", f"{_PAYLOAD}:"))) and text
+    }
+
+
+def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str) -> list[tuple[str, str | None, str]]:
+    """Return the fields that are not as they were when the form was opened: name, mine, theirs.
+
+    Mine is None if the field was not touched in the form.
+    """
+    try:
+        opened = json.loads(base)
+    except ValueError:
+        opened = None
+    if not isinstance(opened, dict):
+        return []
+    found = []
+    for name in dict.fromkeys([*now, *opened]):
+        theirs, before = now.get(name, ""), opened.get(name, _digest(""))
+        if _digest(theirs) != before:
+            mine = texts.get(name, "") if name in texts else None
+            found.append((name, None if mine is None or _digest(mine) == before else mine, theirs))
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

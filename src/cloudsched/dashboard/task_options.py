@@ -1,0 +1,209 @@
+"""What a form asks of a task besides its payload: as texts, as the API's JSON, and as fields."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.form_fields import Field, choose, field_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.dashboard.api import Json
+
+CATEGORIES: Final = ("REMINDER", "REPORT", "ANALYSIS", "OTHERS")
+CHANNELS: Final = ("EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR")
+PRIORITIES: Final = ("CRITICAL", "HIGH", "NORMAL", "LOW")
+OVERLAPS: Final = {
+    "skip": "skip the new one",
+    "buffer": "run the new one afterwards",
+    "allow": "run both",
+}
+CATCH_UPS: Final = {
+    "latest": "run the latest that was missed",
+    "all": "run all that were missed",
+    "none": "run none that was missed",
+}
+_FIRST: Final[tuple[str, ...]] = ("title", "schedule", "timezone")
+MORE: Final[tuple[str, ...]] = (
+    "owner",
+    "description",
+    "labels",
+    "category",
+    "deliveryChannels",
+    "priority",
+    "lockKey",
+    "overlap",
+    "catchUp",
+    "retries",
+)
+NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
+_LABELS: Final = {
+    "title": "Title",
+    "schedule": "When: words, cron, an instant, a duration or a rule",
+    "timezone": "Time zone",
+    "owner": "Owner",
+    "description": "Description",
+    "labels": "Labels",
+    "category": "Category",
+    "deliveryChannels": "Deliver results to",
+    "priority": "Priority",
+    "lockKey": "Lock",
+    "overlap": "If the one before still runs",
+    "catchUp": "If some were missed",
+    "retries": "Retries",
+}
+_HINTS: Final = {
+    "timezone": "such as Europe/Paris",
+    "labels": "such as team=shop, one a line or with commas between them",
+    "lockKey": "tasks with the same lock run one after the other",
+    "retries": "how often a failed execution is tried again, 0 to 20",
+    "deliveryChannels": "none: what the owner prefers, for a new task",
+}
+
+
+def write_options(task: Json) -> dict[str, str]:
+    """Return a task's options as texts. Its schedule is left empty: a schedule is kept unless a new one is written."""
+    retry = task.get("retry") or {}
+    return {
+        "title": task["title"],
+        "timezone": task.get("timezone", "UTC"),
+        "owner": task["owner"],
+        "description": task.get("description", ""),
+        "labels": "\n".join(task.get("labels", ())),
+        "category": task.get("category", "OTHERS"),
+        "deliveryChannels": "\n".join(each for each in CHANNELS if each in task.get("deliveryChannels", ())),
+        "priority": task.get("priority", "NORMAL"),
+        "lockKey": task.get("lockKey") or "",
+        "overlap": task.get("overlap", "skip"),
+        "catchUp": (task.get("catchUp") or {}).get("mode", "latest"),
+        "retries": str(retry.get("maxRetries", 3)),
+    }
+
+
+def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
+    """Return the options of a new task as the API takes them: what is left empty is left out."""
+    filled = {name: texts[name] for name in MORE if texts.get(name, "").strip()}
+    content = _read(filled, errors)
+    if texts.get("title", "").strip():
+        content["title"] = texts["title"].strip()
+    if texts.get("schedule", "").strip():
+        content |= read_schedule(texts["schedule"], texts.get("timezone", ""), errors)
+    return content
+
+
+def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str]) -> Json:
+    """Return the merge patch that gives a task the options of the form: only what differs."""
+    texts = {"deliveryChannels": "", **texts}  # a box that is not ticked is not sent
+    now = write_options(task)
+    changed: dict[str, str] = {
+        name: texts[name].strip()
+        for name in ("title", *MORE)
+        if name in texts and _normal(texts[name]) != _normal(now[name])
+    }
+    content = _read(changed, errors)
+    if "title" in changed:
+        content["title"] = changed["title"]
+    zone = texts.get("timezone", now["timezone"]).strip()
+    if texts.get("schedule", "").strip():
+        content |= read_schedule(texts["schedule"], zone, errors)
+    elif zone != now["timezone"]:
+        content["schedule"] = {**task["schedule"], "timezone": zone}
+    return content
+
+
+def read_schedule(text: str, zone: str, errors: dict[str, str]) -> Json:
+    """Return a schedule as the API takes it: text with its zone beside it, or an object with its own."""
+    text, zone = text.strip(), zone.strip()
+    if not text.startswith("{"):
+        return {"schedule": text, **({"timezone": zone} if zone else {})}
+    try:
+        schedule = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        errors["schedule"] = f"is not JSON: {error}"
+        return {}
+    return {"schedule": {**({"timezone": zone} if zone else {}), **schedule}}
+
+
+def _read(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
+    content: Json = {}
+    for name, text in texts.items():
+        if name == "title":
+            continue
+        if name == "labels":
+            content["labels"] = [each.strip() for each in text.replace(",", "\n").splitlines() if each.strip()]
+        elif name == "deliveryChannels":
+            content["deliveryChannels"] = text.split()
+        elif name == "catchUp":
+            content["catchUp"] = {"mode": text}
+        elif name == "lockKey":
+            content["lockKey"] = text or None
+        elif name == "retries":
+            if text.isascii() and text.isdigit() and len(text) < 4:  # noqa: PLR2004 - more is no number of retries
+                content["retry"] = {"maxRetries": int(text)}
+            else:
+                errors["retries"] = f"{text!r} is no whole number"
+        else:
+            content[name] = text
+    return content
+
+
+def _normal(text: str) -> str:
+    return "\n".join(text.split("\r\n")).strip()
+
+
+def make_options(
+    names: tuple[str, ...], texts: Mapping[str, str], errors: Mapping[str, str], zones: tuple[str, ...], *, is_new: bool
+) -> tuple[Field, ...]:
+    """Return the fields of options."""
+    empty = [("", "as usual")] if is_new else []
+    choices = {
+        "category": [*empty, *((each, each.capitalize()) for each in CATEGORIES)],
+        "priority": [*empty, *((each, each.capitalize()) for each in PRIORITIES)],
+        "overlap": [*empty, *OVERLAPS.items()],
+        "catchUp": [*empty, *CATCH_UPS.items()],
+        "deliveryChannels": [(each, each.capitalize()) for each in CHANNELS],
+    }
+    fields = []
+    for name in names:
+        text = texts.get(name, "")
+        hint = _write_hint(name, is_new=is_new)
+        common: dict[str, Any] = {"hint": hint, "error": errors.get(name, "")}
+        control = {"description": "area", "labels": "area", "deliveryChannels": "checks"}.get(name, "input")
+        if name == "deliveryChannels":
+            chosen = text.split()
+            options = tuple(
+                option
+                for value, label in choices[name]
+                for option in choose([(value, label)], value if value in chosen else "")
+            )
+            fields.append(Field(name, field_id(name), _LABELS[name], "checks", text, options=options, **common))
+        elif name in choices:
+            options = choose(choices[name], text)
+            fields.append(Field(name, field_id(name), _LABELS[name], "select", text, options=options, **common))
+        else:
+            fields.append(
+                Field(
+                    name,
+                    field_id(name),
+                    _LABELS[name],
+                    control,
+                    text,
+                    rows=2,
+                    is_code=name == "schedule",
+                    suggestions=zones if name == "timezone" else (),
+                    **common,
+                )
+            )
+    return tuple(fields)
+
+
+def _write_hint(name: str, *, is_new: bool) -> str:
+    if name == "schedule":
+        return "such as: every weekday at 9 · 0 9 * * 1-5 · PT15M. " + (
+            "Left empty, it runs once, in five minutes." if is_new else "Left empty, the present schedule stays."
+        )
+    if name == "title" and is_new:
+        return "the handler's name if it is left empty"
+    return _HINTS.get(name, "")

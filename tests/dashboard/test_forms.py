@@ -1,0 +1,318 @@
+"""Tasks are created and edited by forms that work without script: checked first, stored once, nothing typed is lost."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+import requests
+from pydantic import BaseModel, Field
+from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post
+
+from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
+from cloudsched.dashboard import task_options
+from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.local.stack import Stack
+
+
+class Backup(BaseModel):
+    bucket: str = Field(min_length=3, description="Where it goes.")
+    depth: int = 1
+    kind: Literal["full", "quick"] = "full"
+    folders: list[str] = []
+
+
+def make_form_app() -> App:
+    app = make_app()
+
+    @app.handler("backup")
+    def backup(ctx: Context, payload: Backup) -> str:
+        """Copy a bucket."""
+        return f"{payload.bucket} of {ctx.task.owner}"
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """A stack whose clock stands still the day before clocks go forward in Paris."""
+    with run_stack(make_form_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as running:
+        yield running
+
+
+@pytest.fixture
+def task(stack: Stack) -> str:
+    """A task of its own for each test."""
+    made = {
+        "id": f"t{uuid.uuid4().hex}",
+        "owner": "ada",
+        "title": "Nightly backup",
+        "handler": "backup",
+        "payload": {"bucket": "europe", "depth": 2},
+        "labels": ["team=shop"],
+        "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-03-21T02:30:00", "timezone": "Europe/Paris"},
+    }
+    response = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=30)
+    assert response.status_code == 201, response.text
+    return str(made["id"])
+
+
+FORM = {
+    "handler": "backup",
+    "title": "Weekly copy",
+    "schedule": "every day at 9:00",
+    "timezone": "Europe/Paris",
+    "payload.bucket": "europe",
+    "payload.folders": "one\r\ntwo",
+}
+
+
+def new(ui: str, **changes: str) -> requests.Response:
+    return post(f"{ui}/tasks/new", {**FORM, "key": uuid.uuid4().hex, "verb": "create", **changes})
+
+
+def read_form(page: str) -> dict[str, str]:
+    """Return what a browser would send of the page's form, without a button."""
+    form = page[page.index("data-preview") :]
+    found = {
+        name: html.unescape(value)
+        for name, value in re.findall(r'<input[^>]* name="([^"]+)"[^>]* value="([^"]*)"', form)
+        if "checkbox" not in name
+    }
+    for name, body in re.findall(r'<select[^>]* name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'value="([^"]*)" selected', body)
+        found[name] = html.unescape(chosen[1]) if chosen else ""
+    for name, text in re.findall(r'<textarea[^>]* name="([^"]+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL):
+        found[name] = html.unescape(text)
+    if not re.search(r'name="deliveryChannels" value="[A-Z]+" checked', form):
+        found.pop("deliveryChannels", None)
+    return found
+
+
+def list_tasks(stack: Stack, title: str) -> list[dict[str, Any]]:
+    found = get(f"{stack.url}/v1/tasks", pageSize="500").json()["tasks"]
+    return [each for each in found if each["title"] == title]
+
+
+def test_other_sites_create_and_edit_nothing(stack: Stack, ui: str, task: str) -> None:
+    """A form of another site, one without an origin, and a rebound name are refused before anything is read."""
+    for url in (f"{ui}/tasks/new", f"{ui}/tasks/{task}/edit"):
+        form = {**FORM, "title": "Evil", "verb": "create" if url.endswith("new") else "save"}
+        assert post(url, form, Origin="https://evil.example").status_code == 403
+        assert post(url, form, Sec_Fetch_Site="cross-site").status_code == 403
+        assert requests.post(url, data=form, timeout=30).status_code == 403
+        assert requests.get(url, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    assert list_tasks(stack, "Evil") == []
+
+
+def test_handlers_are_offered_with_what_they_do(ui: str) -> None:
+    """Without a handler the page lists them; each leads to its form."""
+    text = get(f"{ui}/tasks/new").text
+    assert 'href="?handler=backup"' in text
+    assert "Copy a bucket." in text
+
+
+def test_the_form_is_made_from_the_schema(ui: str) -> None:
+    """A field for each part, with its rule and its description; a handler without a schema gets JSON."""
+    text = get(f"{ui}/tasks/new", handler="backup").text
+    for part in ("payload.bucket", "Where it goes. Text, at least 3 characters.", "one a line", ">quick</option>"):
+        assert part in text, part
+    assert re.search(r'<textarea[^>]* name="payload"', get(f"{ui}/tasks/new", handler="report").text)
+    assert get(f"{ui}/tasks/new", handler=ATTACK).status_code == 200
+
+
+def test_checking_stores_nothing_and_reads_the_schedule_back(stack: Stack, ui: str) -> None:
+    """The words, the next ten instants in both zones, and the clock change between them."""
+    page = post(f"{ui}/tasks/new", {**FORM, "title": "Only checked", "verb": "check"})
+    text = page.text.replace("\N{NO-BREAK SPACE}", " ")
+    assert page.status_code == 200
+    for part in (
+        "Every day at 09:00",
+        "Sun 28 Mar 2027 09:00 +0200",
+        "28 Mar 07:00 UTC",
+        "clocks go forward on 28 Mar",
+    ):
+        assert part.lower() in text.lower(), part
+    assert text.count(" UTC</td>") == 10
+    assert "The API finds nothing wrong." in text
+    assert list_tasks(stack, "Only checked") == []
+
+
+def test_creating_leads_to_the_task(stack: Stack, ui: str) -> None:
+    """With the payload of the form, by the kinds of the schema, and the options."""
+    page = new(ui, title="Made", labels="team=shop, kind=copy", priority="HIGH", lockKey="disk", overlap="buffer",
+               catchUp="all", retries="2", owner="grace", deliveryChannels="WEB", **{"payload.depth": "4"})  # fmt: skip
+    assert page.status_code == 200, page.text
+    assert "Created." in page.text
+    [made] = list_tasks(stack, "Made")
+    assert page.url.startswith(f"{ui}/tasks/{made['id']}?")
+    assert made["payload"] == {"bucket": "europe", "depth": 4, "folders": ["one", "two"]} | {
+        key: made["payload"][key] for key in made["payload"].keys() - {"bucket", "depth", "folders"}
+    }
+    assert (made["owner"], made["priority"], made["lockKey"], made["overlap"]) == ("grace", "HIGH", "disk", "buffer")
+    assert (made["catchUp"]["mode"], made["retry"]["maxRetries"]) == ("all", 2)
+    assert (set(made["labels"]), made["deliveryChannels"]) == ({"team=shop", "kind=copy"}, ["WEB"])
+    assert made["timezone"] == "Europe/Paris"
+
+
+def test_sending_twice_makes_one_task(stack: Stack, ui: str) -> None:
+    """The form's key is the request's idempotency key; other content with a used key is refused, with a new key."""
+    key = uuid.uuid4().hex
+    first, second = (new(ui, title="Once", key=key) for _ in range(2))
+    assert first.url == second.url
+    assert len(list_tasks(stack, "Once")) == 1
+    other = new(ui, title="Once more", key=key)
+    assert other.status_code == 422
+    assert "has made a task already" in other.text
+    again = read_form(other.text)
+    assert again["key"] != key
+    assert again["title"] == "Once more"
+    assert post(f"{ui}/tasks/new", {**again, "verb": "create"}).status_code == 200
+    assert len(list_tasks(stack, "Once more")) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("payload.bucket", "eu"),
+        ("payload.depth", "deep"),
+        ("payload.kind", "slow"),
+        ("schedule", "whenever it suits"),
+        ("schedule", "{"),
+        ("schedule", '{"rrule": "FREQ=NEVER"}'),
+        ("timezone", "Europe/Atlantis"),
+        ("labels", "no label"),
+        ("retries", "21"),
+        ("retries", "-1"),
+        ("priority", "UTMOST"),
+        ("lockKey", "x" * 201),
+        ("title", "y" * 501),
+    ],
+)
+def test_a_refusal_stands_at_its_field_and_loses_nothing(stack: Stack, ui: str, name: str, text: str) -> None:
+    """Every other text is still there, and nothing was stored."""
+    sent = {"title": "Refused", "description": f"as typed {ATTACK}", name: text}
+    page = new(ui, **sent)
+    assert page.status_code == 400
+    where = page.text.index(f'name="{name}"')
+    following = page.text[where:]
+    assert 'aria-invalid="true"' in following[: following.index("data-error>") + 10]
+    assert following[following.index("data-error>") + 11 :].startswith("<svg")
+    again = read_form(page.text)
+    assert {key: again[key].replace("\n", "\r\n") for key in FORM if key not in sent} == {
+        key: value for key, value in FORM.items() if key not in sent
+    }
+    assert {key: again[key] for key in sent} == sent
+    assert ATTACK not in page.text
+    assert list_tasks(stack, sent["title"]) == []
+
+
+def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> None:
+    """Each meaning is a button; choosing one fills the schedule in."""
+    page = new(ui, title="Ambiguous", schedule="every 2nd monday at 9:00")
+    if "several meanings" not in page.text:
+        page = new(ui, title="Ambiguous", schedule="at 8")
+    assert page.status_code == 400
+    assert "These words have several meanings." in page.text
+    choice = html.unescape(re.findall(r'name="choose" value="([^"]+)"', page.text)[0])
+    chosen = post(f"{ui}/tasks/new", {**read_form(page.text), "choose": choice})
+    assert chosen.status_code == 200
+    assert read_form(chosen.text)["schedule"] == choice
+    assert list_tasks(stack, "Ambiguous") == []
+
+
+def test_editing_changes_what_was_changed_and_nothing_else(stack: Stack, ui: str, task: str) -> None:
+    """The form shows the task; saving it unchanged changes nothing; the other parts of the payload stay."""
+    url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"
+    before = get(api).json()
+    form = read_form(get(url).text)
+    assert (form["payload.bucket"], form["labels"], form["schedule"]) == ("europe", "team=shop", "")
+    same = post(url, {**form, "verb": "save"})
+    assert "Nothing was changed." in same.text
+    assert get(api).json() == before
+    saved = post(url, {**form, "payload.bucket": "asia", "verb": "save"})
+    assert "Saved." in saved.text
+    after = get(api).json()
+    assert after["payload"] == {**before["payload"], "bucket": "asia"}
+    same_fields = before.keys() - {"payload", "revision", "updatedAt"}
+    assert {name: after[name] for name in same_fields} == {name: before[name] for name in same_fields}
+
+
+def test_a_new_schedule_is_read_back_and_saved(stack: Stack, ui: str, task: str) -> None:
+    """Check stores nothing, save does; the zone alone can be changed, too."""
+    url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"
+    form = {**read_form(get(url).text), "schedule": "every weekday at 7:15"}
+    revision = get(api).json()["revision"]
+    checked = post(url, {**form, "verb": "check"})
+    assert "07:15" in checked.text
+    assert get(api).json()["revision"] == revision
+    assert post(url, {**form, "verb": "save"}).status_code == 200
+    assert "07:15" in get(f"{ui}/tasks/{task}").text
+    zone = {**read_form(get(url).text), "timezone": "Asia/Tokyo", "verb": "save"}
+    assert post(url, zone).status_code == 200
+    assert get(api).json()["timezone"] == "Asia/Tokyo"
+
+
+def test_what_somebody_else_has_changed_is_shown_beside_yours(stack: Stack, ui: str, task: str) -> None:
+    """Nothing is saved the first time. What was not touched becomes theirs; saving again saves what was."""
+    url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"
+    form = {**read_form(get(url).text), "title": "My title", "verb": "save"}
+    theirs = {"title": "Their title", "priority": "HIGH"}
+    assert requests.patch(api, json=theirs, timeout=30).status_code == 200
+    page = post(url, form)
+    assert page.status_code == 412
+    assert "Somebody has changed this task" in page.text
+    assert "Their title" in page.text
+    assert get(api).json()["title"] == "Their title"
+    again = read_form(page.text)
+    assert (again["title"], again["priority"]) == ("My title", "HIGH")
+    assert post(url, {**again, "verb": "save"}).status_code == 200
+    found = get(api).json()
+    assert (found["title"], found["priority"]) == ("My title", "HIGH")
+
+
+def test_runs_are_no_conflict(stack: Stack, ui: str, task: str) -> None:
+    """The ETag changes with every run; an edit is refused only if somebody has edited."""
+    url = f"{ui}/tasks/{task}/edit"
+    form = {**read_form(get(url).text), "title": "Ran meanwhile", "verb": "save"}
+    assert requests.post(f"{stack.url}/v1/tasks/{task}/trigger", timeout=30).status_code == 200
+    assert post(url, form).status_code == 200
+    assert get(f"{stack.url}/v1/tasks/{task}").json()["title"] == "Ran meanwhile"
+
+
+@pytest.mark.parametrize("base", ["", "{", "[1]", '{"title": 5}', '{"nothing": "x"}'])
+def test_a_tampered_form_is_no_traceback(ui: str, task: str, base: str) -> None:
+    """Whatever the hidden fields say, the page is the form again or the saved task."""
+    form = {**read_form(get(f"{ui}/tasks/{task}/edit").text), "base": base, "verb": "save"}
+    assert post(f"{ui}/tasks/{task}/edit", form).status_code in {200, 412}
+    assert post(f"{ui}/tasks/new", {"verb": "create"}).status_code == 400
+    assert post(f"{ui}/tasks/new", {"verb": "create", "key": "\x00 é", "handler": "nobody"}).status_code == 400
+
+
+def test_a_task_deleted_meanwhile_is_said(stack: Stack, ui: str, task: str) -> None:
+    """As a 404 of this page's own."""
+    form = {**read_form(get(f"{ui}/tasks/{task}/edit").text), "title": "Too late", "verb": "save"}
+    requests.delete(f"{stack.url}/v1/tasks/{task}", timeout=30)
+    assert get(f"{ui}/tasks/{task}/edit").status_code == 404
+    page = post(f"{ui}/tasks/{task}/edit", form)
+    assert page.status_code == 404
+    assert f"There is no task &#39;{task}&#39;" in page.text
+
+
+def test_choices_are_those_of_the_api() -> None:
+    """The form offers what a task takes, and all of it."""
+    assert set(task_options.CATEGORIES) == set(Category)
+    assert set(task_options.CHANNELS) == set(DeliveryChannel)
+    assert tuple(Priority) == task_options.PRIORITIES
+    assert set(task_options.OVERLAPS) == set(Overlap)
+    assert set(task_options.CATCH_UPS) == set(CatchUpMode)

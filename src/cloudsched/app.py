@@ -38,6 +38,7 @@ from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
+from cloudsched.runtime.draft_calls import DraftCalls
 from cloudsched.runtime.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class App(Hooks):
+class App(Hooks, DraftCalls):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -91,6 +92,7 @@ class App(Hooks):
         access: Authority | str = Authority.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
+        draft: str | None = None,
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name; `Registry.register` says more of each option.
 
@@ -108,6 +110,7 @@ class App(Hooks):
             access: ``"users"`` if your users may name it; ``"servers"``, the default, if only your code may.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
+            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``.
         """
         register = self.container.registry.register(
             name,
@@ -121,6 +124,7 @@ class App(Hooks):
             access=access,
             user_max_priority=user_max_priority,
             user_queues=user_queues,
+            draft=draft,
         )
 
         def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
@@ -204,7 +208,7 @@ class App(Hooks):
             StoreUnavailable: The store did not respond; the task may or may not be stored. With an id of the caller's
                 own, repeating the call is safe.
         """
-        return self.put(draft if draft is not None else self.draft(fields))[0]
+        return self.put(draft if draft is not None else self.to_draft(fields))[0]
 
     def run_now(
         self,
@@ -220,11 +224,11 @@ class App(Hooks):
         owner, that one is edited and triggered.
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
-        draft = with_preferred_channels(self.draft(given), self.container.engine)
+        draft = with_preferred_channels(self.to_draft(given), self.container.engine)
         task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)))
         return task if is_new else self.trigger(task.id)
 
-    def draft(self, fields: dict[str, Any]) -> TaskDraft:
+    def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
         if callable(fields.get("handler")):
             fields = {**fields, "handler": self.container.registry.name_of(fields["handler"])}

@@ -8,7 +8,8 @@
     │   │   └── AmbiguousSchedule    plain words with several meanings; `readings` has them
     │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
-    │   └── KeyReused                an idempotency key that was used for a different request
+    │   ├── KeyReused                an idempotency key that was used for a different request
+    │   └── DraftExpired             a draft was confirmed too late
     ├── WorkflowError                an error in a durable handler; every replay repeats it, so no attempt follows
     │   ├── StepFailed               a step failed, and has no attempts left
     │   ├── CallFailed               a nested call did not succeed
@@ -99,6 +100,10 @@ class UnknownHandler(InvalidInput):
 
 class KeyReused(InvalidInput):
     """An idempotency key was used again with a different request."""
+
+
+class DraftExpired(InvalidInput):
+    """A draft was shown longer ago than it may be confirmed."""
 
 
 class WorkflowError(CloudschedError):

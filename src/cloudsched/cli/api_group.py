@@ -35,13 +35,21 @@ def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
         raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {options['url']}")) from error
 
 
-class ApiGroup(SuggestingGroup):
-    """A group whose commands say what to do when a credential is missing, or nothing answers."""
+class _ExplainsErrors(click.Command):
+    """Says what to do when a credential is missing, or nothing answers."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command that was named."""
         with explain_errors(ctx.params):
             return super().invoke(ctx)
+
+
+class ApiGroup(_ExplainsErrors, SuggestingGroup):
+    """A group whose commands use the API."""
+
+
+class ApiCommand(_ExplainsErrors):
+    """A command that uses the API."""
 
 
 def api_options(group: Callable[[], None]) -> Callable[..., None]:

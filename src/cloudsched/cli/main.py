@@ -27,6 +27,7 @@ _COMMANDS = {
     "dashboard": ("cloudsched.cli.dashboard:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
+    "draft": ("cloudsched.cli.draft:draft", "Make a task of a sentence, through the API."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
     "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from cloudsched.client.calendar_operations import CalendarOperations
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
+from cloudsched.client.draft_operations import DraftOperations
 from cloudsched.client.flow import Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client(TaskOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations):
+class Client(
+    TaskOperations, DraftOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations
+):
     """A client of one API. It may be used by several threads.
 
     Args:
@@ -90,7 +93,9 @@ class Client(TaskOperations, OverviewOperations, PeopleOperations, CalendarOpera
         return step.result
 
 
-class AsyncClient(TaskOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations):
+class AsyncClient(
+    TaskOperations, DraftOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations
+):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.errors import (
     AmbiguousSchedule,
     CloudschedError,
+    DraftExpired,
     Forbidden,
     InvalidInput,
     InvalidPayload,
@@ -34,6 +35,7 @@ _KINDS: dict[str, type[CloudschedError]] = {
     "invalid-payload": InvalidPayload,
     "unknown-handler": UnknownHandler,
     "key-reused": KeyReused,
+    "draft-expired": DraftExpired,
     "not-allowed": NotAllowed,
     "lease-lost": LeaseLost,
     "limit-exceeded": LimitExceeded,

@@ -11,6 +11,7 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
+from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
@@ -64,6 +65,7 @@ class Settings:
     Attributes:
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
+        drafts: How soon and how often what is drafted may run.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
@@ -255,6 +257,7 @@ class Settings:
     )
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    drafts: DraftSettings = field(default_factory=DraftSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -274,6 +277,7 @@ class Settings:
             **read_settings(cls, env),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
+            drafts=DraftSettings.from_environment(env),
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -321,6 +325,7 @@ class Settings:
             **write_settings(self),
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
+            **self.drafts.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
             "K_REVISION": None,
         }

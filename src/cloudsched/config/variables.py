@@ -1,7 +1,7 @@
 """One setting: the variable it is read from, its type, its default, and what it means.
 
-The fields of `Settings`, `Access` and `Sandbox` are declared with `setting`. These declarations are the one table from
-which variables are read and written again; a test holds ``docs/configuration.md`` against it.
+The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations are the
+one table from which variables are read and written again; a test holds ``docs/configuration.md`` against it.
 """
 
 from __future__ import annotations

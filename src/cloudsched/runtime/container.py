@@ -36,6 +36,7 @@ from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.engine.tasks.sweeper import Sweeper
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
+from cloudsched.runtime.draft_parts import DraftParts
 from cloudsched.runtime.factories import (
     lazy_property,
     open_cloud_tasks_dispatcher,
@@ -87,7 +88,7 @@ class Parts(TypedDict, total=False):
     monotonic: Callable[[], float] | None
 
 
-class Container:
+class Container(DraftParts):
     """The parts of one app."""
 
     def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:

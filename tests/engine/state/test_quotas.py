@@ -62,7 +62,7 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 def create(app: App, owner: str = "ada", authority: Authority = Authority.USERS) -> bool:
     """Create a task; return whether there was room."""
     try:
-        app.put(app.draft({"owner": owner, "title": "T", "handler": "work"}), authority=authority)
+        app.put(app.to_draft({"owner": owner, "title": "T", "handler": "work"}), authority=authority)
     except QuotaExceeded:
         return False
     return True

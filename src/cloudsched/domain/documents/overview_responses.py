@@ -6,12 +6,12 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from cloudsched.domain.documents.authority import Authority  # noqa: TC001 - a field of the model
-from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: TC001 - a field of the model
-from cloudsched.domain.documents.lock_scope import LockScope  # noqa: TC001 - a field of the model
-from cloudsched.domain.documents.policy import Priority  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.lock_scope import LockScope
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.responses import ApiResponse, Occurrence, Page
-from cloudsched.domain.documents.task import TaskStatus  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.task import TaskStatus
 
 
 class TaskOccurrence(Occurrence):

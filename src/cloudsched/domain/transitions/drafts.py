@@ -181,7 +181,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         field = "schedule" if error.field == "text" else f"schedule.{error.field}"
         raise InvalidSchedule(field, error.problem, error.hint) from error
     if isinstance(value, str):
-        hint = "Plain words need the time: give them to app.create, app.update or app.draft."
+        hint = "Plain words need the time: give them to app.create or app.update."
         raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)
     if value is not None and not isinstance(value, dict | Schedule):
         hint = 'Give a Schedule, an aware datetime, a timedelta, cron ("0 9 * * 1-5") or words ("every day at 9").'

@@ -14,15 +14,18 @@ from dataclasses import dataclass, field
 from cloudsched.errors import Misconfigured, Unauthenticated
 
 MIN_SECRET_LENGTH = 16
-_PURPOSE = b"cloudsched dispatch v1\n"
 
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The secret that signs, and the previous one, which is still accepted. Neither appears in the repr."""
+    """The secret that signs, and the previous one, which is still accepted. Neither appears in the repr.
+
+    What is signed for one purpose is worth nothing for another.
+    """
 
     current: str = field(repr=False)
     previous: str | None = field(default=None, repr=False)
+    purpose: str = "dispatch"
 
     def __post_init__(self) -> None:
         """Reject a secret that is too short."""
@@ -33,8 +36,8 @@ class SigningKeys:
             )
 
     def sign(self, body: bytes) -> str:
-        """Return the token for the body of a dispatch."""
-        return _signature(self.current, body)
+        """Return the token for the body of a dispatch, or for what else the purpose says."""
+        return self._signature(self.current, body)
 
     def verify(self, body: bytes, token: str) -> None:
         """Check a token in constant time: the duration does not depend on how much of it is correct.
@@ -43,13 +46,13 @@ class SigningKeys:
             Unauthenticated: The token is missing, or was not made for this body with one of the secrets.
         """
         if not token:
-            raise Unauthenticated("The dispatch carries no token.")
+            raise Unauthenticated(f"The {self.purpose} carries no token.")
         encoded_token = token.encode("utf-8", "surrogatepass")
         secrets = [self.current, *([self.previous] if self.previous is not None else [])]
-        matches = [hmac.compare_digest(_signature(secret, body).encode(), encoded_token) for secret in secrets]
+        matches = [hmac.compare_digest(self._signature(secret, body).encode(), encoded_token) for secret in secrets]
         if not any(matches):
-            raise Unauthenticated("The dispatch's token does not match its body.")
+            raise Unauthenticated(f"The {self.purpose}'s token does not match its body.")
 
-
-def _signature(secret: str, body: bytes) -> str:
-    return "v1=" + hmac.new(secret.encode(), _PURPOSE + body, hashlib.sha256).hexdigest()
+    def _signature(self, secret: str, body: bytes) -> str:
+        purpose = f"cloudsched {self.purpose} v1\n".encode()
+        return "v1=" + hmac.new(secret.encode(), purpose + body, hashlib.sha256).hexdigest()

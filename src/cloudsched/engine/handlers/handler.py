@@ -73,6 +73,8 @@ class Handler:
     """Which queues users may ask for, besides the handler's own."""
     task_id: Callable[[Any], str | None] | None = None
     """Returns the id of a task with this payload, for creations without one."""
+    draft: str | None = None
+    """What it does, in words, if drafts may propose it."""
 
     @property
     def is_for_users(self) -> bool:

@@ -83,3 +83,18 @@ def validate_access(
         "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
         "user_queues": frozenset(queues),
     }
+
+
+MAX_DRAFT_TEXT = 500
+
+
+def validate_draft_text(name: str, draft: object) -> str | None:
+    """Return what a handler does, in words. Raises Misconfigured."""
+    if draft is None:
+        return None
+    if not isinstance(draft, str) or not draft.strip() or len(draft) > MAX_DRAFT_TEXT:
+        raise Misconfigured(
+            f"Handler {name!r}: draft is {draft!r}; say in at most {MAX_DRAFT_TEXT} characters what it does, such as "
+            '"Sends a reminder".'
+        )
+    return draft.strip()

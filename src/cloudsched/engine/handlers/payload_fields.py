@@ -68,6 +68,13 @@ def describe_fields(schema: CoreSchema, path: tuple[int | str, ...]) -> str | No
     return None if described is None else described.describe()
 
 
+def list_fields(schema: CoreSchema) -> dict[str, bool]:
+    """Return the fields of a payload's model by their names in JSON, and whether each is required; none if unknown."""
+    named = _definitions(schema)
+    fields = _fields_of(_unwrap(dict(schema), named), named)
+    return {} if fields is None else {name: name in fields.required for name in fields.shown.values()}
+
+
 def find_secret_field(annotation: object, path: str = "") -> str | None:
     """Return the path of a field that pydantic would write out as stars; None if an annotation has none.
 

@@ -15,6 +15,7 @@ from cloudsched.engine.handlers.declaration import Declaration, check_declaratio
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler
 from cloudsched.engine.handlers.handler_options import (
     validate_access,
+    validate_draft_text,
     validate_options,
     validate_pull,
 )
@@ -87,6 +88,7 @@ class Registry:
         access: Authority | str = Authority.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
+        draft: str | None = None,
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function by `name` and returns it unchanged.
 
@@ -108,6 +110,8 @@ class Registry:
                 tasks. See ``docs/security.md``.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
+            draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
+                Users are proposed only what `access` opens to them. See ``docs/drafts.md``.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -120,6 +124,7 @@ class Registry:
         workers = validate_pull(name, pull)
         user_options = validate_access(name, access, user_max_priority, user_queues)
         id_of = validate_task_id(name, task_id)
+        summary = validate_draft_text(name, draft)
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
@@ -139,6 +144,7 @@ class Registry:
                 on_failure=on_failure,
                 is_tool=tool,
                 task_id=id_of,
+                draft=summary,
                 **user_options,
             )
             return function

@@ -17,8 +17,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.errors import InvalidInput
+from cloudsched.runtime.confirmation import create_confirmed
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -73,6 +76,9 @@ def create_or_edit(
         QuotaExceeded: The caller has reached a limit, and the task is new.
     """
     owner = caller.resolve_owner(content.get("owner"))
+    if FIELD in content and batch_index is None:  # the token makes it safe to repeat
+        requester = Requester(caller.subject, str(owner or SYSTEM_OWNER))
+        return create_confirmed(app, content, requester, caller.authority)
     content = {**content, **({} if owner is None else {"owner": owner})}
     requested_id = content.get("id")
     if key is not None and requested_id is not None:

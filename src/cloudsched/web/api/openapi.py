@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
+from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.etags import TAGS_PATTERN
 from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_examples import build_request_examples, response_example
@@ -226,4 +227,5 @@ def _content(schema: str) -> Json:
         return {schema: {"schema": {"type": "string"}}}
     if schema == "OpenApi":
         return {"application/json": {"schema": {"type": "object"}}}
-    return {"application/json": {"schema": ref(schema), "example": response_example(schema)}}
+    shown: Json = {"application/json": {"schema": ref(schema), "example": response_example(schema)}}
+    return {**shown, EVENT_STREAM: {"schema": {"type": "string"}}} if schema == "DraftResult" else shown

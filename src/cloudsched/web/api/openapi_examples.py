@@ -36,6 +36,7 @@ _PREFERENCES: Final[Json] = {
     "quietHours": {"from": "22:00", "until": "07:00"},
     "digest": "every day at 8:00",
 }
+_NOTHING_OPEN: Final[Json] = {"assumptions": [], "questions": [], "missing": [], "steps": []}
 _REQUESTS: Final[dict[str, dict[str, Json]]] = {
     "update_task": {
         "reschedule": {
@@ -56,6 +57,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
         "days": {"summary": "By hand", "value": {"days": [{"date": "2027-07-14", "name": "Bastille Day"}]}},
         "holidays": {"summary": "A country's", "value": {"holidays": {"country": "FR"}}},
     },
+    "draft_task": {"words": {"summary": "Words", "value": {"text": "Call Ada tomorrow at 9:00", "timezone": "UTC"}}},
     "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
     "claim": {
@@ -372,6 +374,15 @@ _RESPONSES: Final[dict[str, Json]] = {
         "description": "Every weekday at 09:00 (Europe/Paris)",
         "schedule": _TASK["schedule"],
         "occurrences": [_OCCURRENCE],
+    },
+    "DraftResult": {
+        "decision": "creation",
+        "task": {"title": "Call Ada", "handler": "remind"},
+        "schedule": _TASK["schedule"],
+        "description": "every weekday at 09:00, Europe/Paris",
+        "next": [_OCCURRENCE],
+        "draftToken": "eyEXAMPLE.0f",
+        **_NOTHING_OPEN,
     },
     "CallerInfo": {
         "role": "admin",

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from cloudsched.domain.documents import overview_responses, responses
+from cloudsched.domain.documents import draft_responses, overview_responses, responses
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
+from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
@@ -43,6 +44,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.NewPerson,
         bodies.ConfirmRequest,
         PutCalendar,
+        DraftRequest,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
@@ -56,7 +58,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
-    *(responses.Deliveries, responses.DeliveryReport),
+    *(responses.Deliveries, responses.DeliveryReport, draft_responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem),
 )
 

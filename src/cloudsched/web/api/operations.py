@@ -7,6 +7,7 @@ from typing import Final
 from cloudsched.web.api import (
     calendar_operations,
     delivery_operations,
+    draft_operations,
     execution_operations,
     link_operations,
     named_calendar_operations,
@@ -21,6 +22,7 @@ from cloudsched.web.api.operation import find_operations
 
 OPERATIONS: Final = (
     *find_operations(task_operations),
+    *find_operations(draft_operations),
     *find_operations(execution_operations),
     *find_operations(delivery_operations),
     *find_operations(worker_operations),

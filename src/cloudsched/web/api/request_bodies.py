@@ -19,6 +19,7 @@ from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION,
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.drafts.tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -277,6 +278,9 @@ class BatchCreateRequest(WireModel):
 
 class NewTask(TaskDraft):
     """A task to create, or to replace the one with the same id."""
+
+    draft_token: Annotated[str, StringConstraints(max_length=MAX_LENGTH)] | None = None
+    """The token of the draft that the other fields are of, unchanged."""
 
 
 # ── Requests of workers ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import responses
+from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.batch import create_batch
+from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.dry_app import validate_only
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operation import Preset, operation
@@ -43,8 +45,8 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
     Without a schedule, the task runs once, in five minutes. To make the request safe to repeat, give either an `id` of
-    your own or an `Idempotency-Key`. A user's `id` is prefixed with a hash of the owner: use the `id` of the response
-    from then on.
+    your own or an `Idempotency-Key`, or confirm a draft with its `draftToken`. A user's `id` is prefixed with a hash of
+    the owner: use the `id` of the response from then on.
     """
     content, key = call.read_content(), read_idempotency_key(call.request)
     if query.is_only_validation:
@@ -113,10 +115,14 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
     The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    With a `draftToken`, the fields have to be those that the draft showed.
     """
     content, authority = call.read_content(), call.caller.authority
     if query.is_only_validation:
-        return validate_only(call, lambda app: app.patch(call.task_id, content, authority=authority))
+        changes = {name: value for name, value in content.items() if name != FIELD}
+        return validate_only(call, lambda app: app.patch(call.task_id, changes, authority=authority))
+    if FIELD in content:
+        return task_response(patch_confirmed(call, content))
     return task_response(call.app.patch(call.task_id, content, authority=authority))
 
 

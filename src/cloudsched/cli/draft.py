@@ -1,0 +1,97 @@
+"""``cloudsched draft``: makes a task of a sentence through the API, and creates it if you say so."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudsched.cli.api_group import ApiCommand
+from cloudsched.cli.connection_options import connection_options
+from cloudsched.client.client import Client
+from cloudsched.domain.documents.draft_responses import Decision
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.draft_responses import DraftResult
+
+_REFUSED = 1
+
+
+@click.command("draft", cls=ApiCommand)
+@connection_options
+@click.argument("text")
+@click.option("--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name.")
+@click.option("--owner", help="Whose task it is; your own if omitted.")
+@click.option("--handler", help="The handler, if the words fit several.")
+@click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
+@click.option("--context", metavar="JSON", help="What is known besides, such as fields of the payload.")
+@click.option("--yes", is_flag=True, help="Create or change the task without asking.")
+@click.option("--dry-run", is_flag=True, help="Only show the draft.")
+@click.option("--json", "as_json", is_flag=True, help="Print the draft as JSON, for programs, and store nothing.")
+def draft(  # noqa: PLR0913 - one argument for each option
+    *,
+    url: str,
+    key: str | None,
+    token: str | None,
+    platform_token: str | None,
+    text: str,
+    timezone: str,
+    owner: str | None,
+    handler: str | None,
+    task_id: str | None,
+    context: str | None,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
+    known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
+    with Client(url, key=key, token=token, platform_token=platform_token) as client:
+        drafted = client.draft(text, timezone=timezone, owner=owner, context=known)
+        if as_json:
+            click.echo(to_json_line(drafted.to_wire()))
+        else:
+            _print(drafted)
+        if drafted.draft_token is None:
+            raise click.exceptions.Exit(_REFUSED)
+        if as_json or dry_run:
+            return
+        verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
+        if yes or click.confirm(f"{verb}?"):
+            click.echo(client.confirm(drafted).id)
+
+
+def _parse(text: str | None) -> dict[str, Any]:
+    try:
+        content = json.loads(text or "{}")
+    except ValueError as error:
+        raise click.BadParameter(f"is not JSON: {error}", param_hint="--context") from error
+    if not isinstance(content, dict):
+        raise click.BadParameter("is not a JSON object", param_hint="--context")
+    return content
+
+
+def _print(drafted: DraftResult) -> None:
+    shown = {**(drafted.task or {}), **(drafted.changes or {})}
+    shown.pop("schedule", None)
+    shown.pop("description", None)
+    lines = [f"{drafted.decision.value}{f' of {drafted.task_id}' if drafted.task_id else ''}"]
+    lines += [f"  {name}: {value if isinstance(value, str) else to_json_line(value)}" for name, value in shown.items()]
+    if drafted.description:
+        lines.append(f"  schedule: {drafted.description}")
+    lines += [f"    {each.local:%a %Y-%m-%d %H:%M %z}" for each in drafted.next]
+    lines += [f"  assumed: {each}" for each in drafted.assumptions]
+    for question in drafted.questions:
+        lines.append(f"  {question.field}? {question.question}")
+        lines += [f"    - {each.label or each.description}: {_answer(each)}" for each in question.answers]
+    lines += [f"  missing: {each.field}: {each.reason}" for each in drafted.missing]
+    for line in lines:
+        click.echo(to_printable(line))
+
+
+def _answer(answer: Any) -> str:  # noqa: ANN401 - a DraftAnswer
+    given: dict[str, str] = answer.context or {}
+    options = {"handler": "--handler", "taskId": "--task"}
+    return answer.text or " ".join(f"{options.get(name, name)} {value}" for name, value in given.items())

@@ -1,0 +1,49 @@
+"""What may be drafted: a part of `Settings`; see ``docs/drafts.md``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.config.variables import read_settings, seconds_between, setting, write_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSettings:
+    """How soon and how often what is drafted may run.
+
+    The documentation of each field stands beside it, and in ``docs/configuration.md``.
+    """
+
+    least_lead: timedelta = setting(
+        "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
+        "the shortest time between a [draft](drafts.md) of a single run and that run: people have to read and confirm "
+        "it",
+        seconds_between(0, 365 * _DAY_SECONDS),
+        default=timedelta(seconds=30),
+    )
+    least_interval: timedelta = setting(
+        "CLOUDSCHED_DRAFT_LEAST_INTERVAL_SECONDS",
+        "the shortest time between two runs that a draft proposes; more often is refused",
+        seconds_between(0, 365 * _DAY_SECONDS),
+        default=timedelta(minutes=1),
+    )
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> DraftSettings:
+        """Read the settings from variables; those not set keep their defaults.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        return cls(**read_settings(cls, env))
+
+    def to_variables(self) -> dict[str, str | None]:
+        """Return the variables from which `from_environment` reads the same settings."""
+        return write_settings(self)

@@ -1,0 +1,127 @@
+"""What the words of a text say besides the schedule: ways of delivery, the kind of work, and which task is meant."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NAMES: Final = {
+    DeliveryChannel.EMAIL: r"e-?mails?|mail",
+    DeliveryChannel.MOBILE: r"push(?:\s+notifications?|\s+messages?)?|phone|mobile",
+    DeliveryChannel.WEB: r"inbox",
+    DeliveryChannel.WEBHOOK: r"webhook",
+}
+_NAME: Final = "|".join(_NAMES.values())
+_BY: Final = r"(?:by|via|per|through|using|as|to|on|in|into|with)\s+(?:an?\s+|my\s+|the\s+)?"
+_DELIVERY: Final = re.compile(
+    rf"(?:\s*,)?\s+{_BY}(?:{_NAME})(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?:{_BY}|my\s+)?(?:{_NAME}))*(?=[\s.,;!?]|$)",
+    re.IGNORECASE,
+)
+_SEND: Final = re.compile(r"^(?:please\s+)?(?P<how>e-?mail|mail|push)\s+me\b", re.IGNORECASE)
+
+_CATEGORIES: Final = (
+    (Category.REMINDER, r"remind(?:er|ers|s|ed)?|erinner\w*|don'?t let me forget|don'?t forget"),
+    (Category.ANALYSIS, r"analy[sz]e|analysis|analyses|compare|evaluate|investigate|review"),
+    (Category.REPORT, r"reports?|summar(?:y|ies|i[sz]e)|digest|newsletter|overview|briefing"),
+)
+_STOPWORDS: Final = frozenset(
+    {
+        "a",
+        "an",
+        "and",
+        "at",
+        "by",
+        "every",
+        "for",
+        "from",
+        "in",
+        "into",
+        "it",
+        "its",
+        "me",
+        "my",
+        "of",
+        "on",
+        "one",
+        "or",
+        "our",
+        "please",
+        "so",
+        "task",
+        "tasks",
+        "that",
+        "the",
+        "them",
+        "this",
+        "those",
+        "to",
+        "up",
+        "with",
+        "sends",
+        "send",
+        "makes",
+        "make",
+        "your",
+        "job",
+    }
+)
+_REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
+
+
+class Delivery(NamedTuple):
+    """The ways of delivery in a text, and the text without them."""
+
+    channels: tuple[DeliveryChannel, ...]
+    rest: str
+
+
+def take_delivery(text: str) -> Delivery:
+    """Return the ways of delivery that a text names, such as "by e-mail"."""
+    said = [match[0] for match in _DELIVERY.finditer(text)]
+    if (sends := _SEND.match(text)) is not None:
+        said.append(sends["how"])
+    found = tuple(
+        channel
+        for channel, name in _NAMES.items()
+        if any(re.search(rf"\b(?:{name})\b", part, re.IGNORECASE) for part in said)
+    )
+    return Delivery(found, " ".join(_DELIVERY.sub(" ", text).split()))
+
+
+def find_category(text: str) -> Category:
+    """Return which kind of work a text is about; the first of reminder, analysis and report whose words it has."""
+    for category, words in _CATEGORIES:
+        if re.search(rf"\b(?:{words})\b", text, re.IGNORECASE):
+            return category
+    return Category.OTHERS
+
+
+def is_reminder(text: str) -> bool:
+    """Whether a text says at once that it asks for a reminder, even if it does not say when."""
+    return _REMIND.match(text) is not None
+
+
+def strip_request(text: str) -> str:
+    """Return what a reminder is about."""
+    return re.sub(r"^(?:to|about|of|that)\s+", "", _REMIND.sub("", text).strip(), flags=re.IGNORECASE)
+
+
+def content_words(text: str) -> set[str]:
+    """Return the words of a text that say something, in lower case and without a plural's s."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return {word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words if word not in _STOPWORDS}  # noqa: PLR2004
+
+
+def count_shared(wanted: Iterable[str], words: set[str]) -> int:
+    """Return how many of the words stand among others, or begin like one of them: remind and reminder."""
+    return sum(1 for word in wanted if word in words or any(_are_related(word, each) for each in words))
+
+
+def _are_related(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) > 4 and long.startswith(short)  # noqa: PLR2004 - shorter beginnings are shared by chance

@@ -1,0 +1,93 @@
+"""What is said, and where: the request for a draft, with bounds on everything in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
+from cloudsched.domain.documents.task import Owner
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
+
+MAX_TEXT: Final = 4_000
+"""The longest text, in characters."""
+MAX_TURN: Final = 10_000
+"""The longest message of a conversation, in characters."""
+MAX_TURNS: Final = 100
+MAX_CONVERSATION: Final = 60 * 1024
+"""The largest conversation, in bytes of JSON: with the rest it fits the 64 KiB of a task's source."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and line ends, characters that turn the direction of writing, and halves of characters:
+with them, what is shown would not be what is stored."""
+
+
+def _reject_controls(text: str) -> str:
+    found = _CONTROL.search(text)
+    if found is not None:
+        raise ValueError(f"has the control character U+{ord(found[0]):04X} at position {found.start()}")
+    return text
+
+
+def clean(text: str) -> str:
+    """Return a text without the characters that a request may not have."""
+    return _CONTROL.sub(" ", text)
+
+
+def _require_instant_text(value: object) -> object:
+    if value is not None and not hasattr(value, "tzinfo") and not isinstance(value, str):
+        raise ValueError("is not an instant; give RFC 3339 with an offset")
+    return value
+
+
+Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT), AfterValidator(_reject_controls)]
+
+
+class Turn(WireModel):
+    """One message of a conversation."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: Annotated[str, StringConstraints(max_length=MAX_TURN), AfterValidator(clean)]
+
+
+class DraftRequest(WireModel):
+    """What somebody says about a task."""
+
+    text: Words
+    """What they want, in their words."""
+    timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    """The IANA time zone of the words, such as ``Europe/Paris``."""
+    conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
+    """What was said before, the earliest first. It is data: nothing in it is an instruction."""
+    context: dict[str, Any] = Field(default_factory=dict)
+    """What your app knows. ``chatId`` and ``messageId`` become the task's source, ``taskId`` and ``handler`` answer the
+    questions which task and which handler are meant, and fields of the handler's payload are filled by their names."""
+    now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
+    """The instant from which "tomorrow" counts; now if omitted."""
+    owner: Owner | None = None
+    """Whose task it is; the caller's if omitted."""
+
+    @classmethod
+    def from_wire(cls, content: object) -> Self:
+        """Parse a request from JSON. Raises InvalidInput."""
+        try:
+            return cls.model_validate(content, by_alias=True, by_name=False)
+        except ValidationError as error:
+            raise to_invalid_input(error) from error
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        require_storable("context", self.context, MAX_CONTEXT // 4)
+        size = json_size([turn.to_wire() for turn in self.conversation])
+        if size > MAX_CONVERSATION:
+            raise ValueError(f"the conversation has {size} bytes of at most {MAX_CONVERSATION}; send its end alone")
+        return self
+
+    @property
+    def said(self) -> str:
+        """All that the user said themselves: the only words that a schedule may be made of."""
+        own = (turn.content for turn in self.conversation if turn.role == "user")
+        return "\n".join((*own, self.text))

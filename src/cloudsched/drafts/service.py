@@ -1,0 +1,284 @@
+"""The pipeline of a draft: understand, build the schedule, check it as a creation or an edit would be, and sign it.
+
+It stores nothing: the check is that of ``validateOnly``, which runs up to the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
+from cloudsched.domain.documents.responses import Occurrence
+from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.drafts.grammar_reader import Situation, read_text
+from cloudsched.drafts.handlers import open_handlers
+from cloudsched.drafts.limits import check_times
+from cloudsched.drafts.payload import to_missing
+from cloudsched.drafts.references import load_past_tasks
+from cloudsched.engine.people.preferred_channels import with_preferred_channels
+from cloudsched.engine.tasks.calendar_days import resolve_schedule
+from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
+from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from datetime import datetime, time
+
+    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.drafts.limits import DraftLimits
+    from cloudsched.drafts.proposal import Proposal
+    from cloudsched.drafts.request import DraftRequest
+    from cloudsched.drafts.tokens import DraftTokens, Requester
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+    Steps = Generator[DraftStep, None, DraftResult]
+
+_RESERVED: Final = frozenset({"chatId", "messageId", "taskId", "handler"})
+"""The fields of the context that are not the app's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How words are read, and what is refused.
+
+    Attributes:
+        default_time: The time of day of words without one.
+        default_calendar: The calendar that "holidays" means.
+        limits: How soon and how often a draft may run.
+    """
+
+    default_time: time
+    default_calendar: str | None
+    limits: DraftLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who asks, what they may name, and which tasks they may see.
+
+    Attributes:
+        requester: Whose draft it is, and for whom.
+        authority: Whether handlers for users alone may be proposed.
+        authorize: Raises for a task that they may not change.
+    """
+
+    requester: Requester
+    authority: Authority
+    authorize: Callable[[Task], None]
+
+
+class Drafts:
+    """Makes drafts of what people say.
+
+    Args:
+        engine: What checks them, and knows the owner's tasks.
+        options: How words are read.
+        tokens: Signs what is shown.
+        understand: Reads a text: by the grammar, or with a model before it.
+    """
+
+    def __init__(
+        self,
+        engine: EngineContext,
+        options: ReadOptions,
+        tokens: DraftTokens,
+        understand: Callable[[Situation], Proposal] = read_text,
+    ) -> None:
+        self._engine = engine
+        self._options = options
+        self._tokens = tokens
+        self._understand = understand
+
+    def make(self, request: DraftRequest, access: Access) -> DraftResult:
+        """Return the draft of what was said. Raises InvalidInput."""
+        steps = self.steps(request, access)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                result: DraftResult = stop.value
+                return result
+
+    def steps(self, request: DraftRequest, access: Access) -> Steps:
+        """Yield each step as it begins, and return the draft, which has all of them. Raises InvalidInput."""
+        steps: list[DraftStep] = []
+
+        def note(text: str) -> DraftStep:
+            steps.append(DraftStep(at=self._engine.now(), text=text))
+            return steps[-1]
+
+        yield note("Understanding your task")
+        scheduler = make_dry_scheduler(self._engine, access.authorize)
+        proposal = self._understand(self._situation(request, access, scheduler))
+        yield note("Building the schedule")
+        checked = self._check_times(proposal, request, access)
+        yield note("Checking it")
+        result = self._finish(checked, request, access, scheduler)
+        return result.model_copy(update={"steps": tuple(steps)})
+
+    def _now(self, request: DraftRequest) -> datetime:
+        return self._engine.now() if request.now is None else request.now
+
+    def _situation(self, request: DraftRequest, access: Access, scheduler: Scheduler) -> Situation:
+        try:
+            load_tzinfo(request.timezone)
+        except InvalidSchedule as error:
+            raise InvalidInput("timezone", error.problem, error.hint) from error
+        handlers = open_handlers(self._engine.registry, access.authority)
+        find_tasks = cache(lambda: self._find_tasks(request, access, scheduler))
+        at, calendar = self._options.default_time, self._options.default_calendar
+        if request.context.get("taskId") is not None:
+            find_tasks()  # a wrong id is an error, whatever the words say
+        return Situation(request, self._now(request), handlers, find_tasks, at, calendar)
+
+    def _find_tasks(self, request: DraftRequest, access: Access, scheduler: Scheduler) -> list[Task]:
+        owner, named = access.requester.owner, request.context.get("taskId")
+        if named is None:
+            return load_past_tasks(self._engine.store, owner)
+        try:
+            task = scheduler.get(named) if isinstance(named, str) else None
+        except NotFound:
+            task = None
+        if task is None or task.owner != owner:
+            raise InvalidInput("context.taskId", "names no task of this owner", "Leave it out, or name another.")
+        return [task]
+
+    def _check_times(self, proposal: Proposal, request: DraftRequest, access: Access) -> Proposal:
+        """Resolve the schedule's calendars, and refuse what is too soon, too often or past."""
+        if proposal.schedule is None:
+            return proposal
+        now = max(self._now(request), self._engine.now())
+        try:
+            schedule = self._show_schedule(proposal.schedule, now, access.requester.owner)
+        except InvalidInput as error:
+            return replace(proposal, decision=Decision.REFUSAL, missing=(*proposal.missing, to_missing(error)))
+        _, refused = check_times(schedule, now, self._options.limits)
+        if refused is None:
+            return proposal
+        return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
+
+    def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
+        anchored = schedule if schedule.is_anchored else schedule.anchored(now + self._engine.lead.default)
+        return resolve_schedule(self._engine.store.records, anchored, owner)
+
+    def _finish(self, proposal: Proposal, request: DraftRequest, access: Access, scheduler: Scheduler) -> DraftResult:
+        content = _to_changes(proposal) if proposal.task is not None else _to_task(proposal, request)
+        missing, stored = list(proposal.missing), None
+        is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
+        if is_complete and not content:
+            missing.append(MissingField(field="changes", code="nothing", reason="It asks for no change."))
+        elif is_complete:
+            try:
+                if proposal.task is None and not proposal.channels:
+                    content["deliveryChannels"] = self._find_channels(content, access)
+                stored = self._try(proposal, content, access, scheduler)
+            except InvalidInput as error:
+                missing.append(to_missing(error))
+            except (QuotaExceeded, Forbidden, NotAllowed) as error:
+                refused = MissingField(field="(task)", code="not-allowed", reason=str(error))
+                return self._to_result(replace(proposal, decision=Decision.REFUSAL, missing=(refused,)), {}, access)
+        if stored is not None and "schedule" in content:
+            content["schedule"] = _anchor(content["schedule"], stored.schedule)
+        result = self._to_result(replace(proposal, missing=tuple(missing)), content, access, stored)
+        if stored is None:
+            return result
+        token = self._tokens.make(access.requester, content, proposal.task)
+        return result.model_copy(update={"draft_token": token})
+
+    def _find_channels(self, content: dict[str, Any], access: Access) -> list[str]:
+        """Return the channels that the owner prefers; the inbox if they prefer none."""
+        unsaid = {name: value for name, value in content.items() if name != "deliveryChannels"}
+        draft = TaskDraft.from_wire({**unsaid, "owner": access.requester.owner})
+        preferred = with_preferred_channels(draft, self._engine).delivery_channels
+        return [channel.value for channel in preferred or (DeliveryChannel.WEB,)]
+
+    @staticmethod
+    def _try(proposal: Proposal, content: dict[str, Any], access: Access, scheduler: Scheduler) -> Task:
+        """Return the task as it would be stored."""
+        try:
+            if proposal.task is not None:
+                return scheduler.update(proposal.task.id, content, authority=access.authority)
+            draft = TaskDraft.from_wire({**content, "owner": access.requester.owner})
+            return scheduler.create(draft, authority=access.authority)[0]
+        except WouldCommit as stopped:
+            return stopped.task
+
+    def _to_result(
+        self, proposal: Proposal, content: dict[str, Any], access: Access, stored: Task | None = None
+    ) -> DraftResult:
+        schedule = proposal.schedule if stored is None else stored.schedule
+        now, times = self._engine.now(), []
+        if schedule is not None:
+            shown = schedule if stored is not None else self._try_to_show(schedule, now, access.requester.owner)
+            times = [] if shown is None else check_times(shown, now, self._options.limits)[0]
+        is_update = proposal.task is not None
+        is_shown = proposal.decision is not Decision.REFUSAL
+        return DraftResult(
+            decision=proposal.decision,
+            task=content if is_shown and not is_update and proposal.decision is Decision.CREATION else None,
+            task_id=None if proposal.task is None else proposal.task.id,
+            changes=content if is_shown and is_update else None,
+            schedule=schedule,
+            description="" if schedule is None else schedule.describe(),
+            next=tuple(_to_occurrence(at, schedule.timezone) for at in times) if schedule is not None else (),
+            assumptions=proposal.assumptions,
+            questions=proposal.questions,
+            missing=proposal.missing,
+        )
+
+    def _try_to_show(self, schedule: Schedule, now: datetime, owner: str) -> Schedule | None:
+        try:
+            return self._show_schedule(schedule, now, owner)
+        except InvalidInput:
+            return None
+
+
+def _to_occurrence(at: datetime, timezone: str) -> Occurrence:
+    return Occurrence(utc=at, local=at.astimezone(load_tzinfo(timezone)))
+
+
+def _to_task(proposal: Proposal, request: DraftRequest) -> dict[str, Any]:
+    """Return the fields of a new task, as ``POST /v1/tasks`` takes them."""
+    channels = proposal.channels or (DeliveryChannel.WEB,)
+    fields: dict[str, Any] = {
+        "title": proposal.title,
+        "description": proposal.description or request.text,
+        "purpose": proposal.purpose,
+        "category": proposal.category.value,
+        "handler": None if proposal.handler is None else proposal.handler.name,
+        "payload": proposal.payload,
+        "deliveryChannels": [channel.value for channel in channels],
+        "schedule": None if proposal.schedule is None else _dump(proposal.schedule),
+        "source": _to_source(request) or None,
+        "owner": request.owner,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _to_source(request: DraftRequest) -> dict[str, Any]:
+    own = {name: value for name, value in request.context.items() if name not in _RESERVED}
+    ids = {name: request.context.get(name) for name in ("chatId", "messageId")}
+    return {**{name: value for name, value in ids.items() if value is not None}, **({"context": own} if own else {})}
+
+
+def _to_changes(proposal: Proposal) -> dict[str, Any]:
+    schedule = {} if proposal.schedule is None else {"schedule": _dump(proposal.schedule)}
+    return {**proposal.changes, **schedule}
+
+
+def _dump(schedule: Schedule) -> dict[str, Any]:
+    dumped: dict[str, Any] = schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return dumped
+
+
+def _anchor(shown: dict[str, Any], stored: Schedule) -> dict[str, Any]:
+    """Return a schedule with the beginning that it would get, so that it does not depend on when it is confirmed."""
+    has_beginning = "dtstart" in shown or stored.dtstart is None
+    return shown if has_beginning else {**shown, "dtstart": stored.dtstart}

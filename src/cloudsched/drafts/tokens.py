@@ -1,0 +1,153 @@
+"""Draft tokens: what was shown is what is stored.
+
+* A token names every field that was shown by a hash, and is signed (HMAC-SHA256) with the app's secret, under a purpose
+  of its own: no token of a dispatch is one, and the other way round.
+* It holds for one caller, one owner and one task, for 15 minutes.
+* It can be used again: a creation with it has the id that the token derives, so a repeated request creates nothing new,
+  and an update is refused once the task has changed, unless it has those values already.
+* It allows nothing that the caller may not do without it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
+from cloudsched.domain.transitions.merge_patch import apply_merge_patch
+from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.ports.clock import Clock
+
+LIFETIME: Final = timedelta(minutes=15)
+MAX_LENGTH: Final = 8_192
+"""The longest token, in characters."""
+FIELD: Final = "draftToken"
+_AGAIN: Final = "Ask for a draft again (POST /v1/tasks:draft), show it, and confirm that one."
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """Who asked for a draft, and for whom."""
+
+    subject: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A token that fits its request.
+
+    Attributes:
+        id: The draft's id, from which a new task's id is derived.
+        revision: The revision of the task that was shown; None for a creation.
+        fields: What was shown.
+    """
+
+    id: str
+    revision: int | None
+    fields: Mapping[str, Any]
+
+    def check_task(self, task: Task) -> None:
+        """Check that a task is as it was when the draft was shown, or has what was shown already.
+
+        Raises:
+            PreconditionFailed: Somebody has changed it since.
+        """
+        if task.revision == self.revision:
+            return
+        before = to_editable_fields(task)
+        after = apply_merge_patch(before, dict(self.fields))
+        if TaskDraft.from_wire(after) != TaskDraft.from_wire(before):
+            raise PreconditionFailed(f"task {task.id}")
+
+
+class DraftTokens:
+    """Makes and checks such tokens."""
+
+    def __init__(self, keys: SigningKeys, clock: Clock) -> None:
+        self._keys = keys
+        self._clock = clock
+
+    def make(self, requester: Requester, fields: Mapping[str, Any], task: Task | None = None) -> str:
+        """Return the token of a draft: of a new task with these fields, or of these changes of a task."""
+        content = {
+            "id": secrets.token_hex(16),
+            "by": _hash_requester(requester),
+            "until": int((self._clock.now() + LIFETIME).timestamp()),
+            "task": None if task is None else [task.id, task.revision],
+            "fields": {name: _hash(name, value) for name, value in fields.items()},
+        }
+        body = json.dumps(content, separators=(",", ":")).encode()
+        return f"{base64.urlsafe_b64encode(body).decode()}.{self._keys.sign(body).removeprefix('v1=')}"
+
+    def check(
+        self, token: object, requester: Requester, fields: Mapping[str, Any], task_id: str | None = None
+    ) -> Confirmed:
+        """Return what a token confirms.
+
+        Raises:
+            InvalidInput: It is no token of this caller, or a field is not as it was shown.
+            DraftExpired: It is older than 15 minutes.
+        """
+        content = self._read(token)
+        shown: dict[str, str] = content["fields"]
+        task = content["task"]
+        if content["by"] != _hash_requester(requester):
+            raise InvalidInput(FIELD, "belongs to another caller or owner", _AGAIN)
+        if content["until"] <= self._clock.now().timestamp():
+            raise DraftExpired(FIELD, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
+        if (None if task is None else task[0]) != task_id:
+            what = "a new task" if task is None else "a change of another task or of this one"
+            raise InvalidInput(FIELD, f"is of {what}", "Create with the token of a creation, edit with an update's.")
+        for name in sorted({*fields, *shown}):
+            if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
+                hint = f"Send what the draft has, or leave {FIELD} out. {_AGAIN}"
+                raise InvalidInput(name, "is not as the draft has it", hint)
+        return Confirmed(content["id"], None if task is None else task[1], fields)
+
+    def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
+        if not isinstance(token, str) or len(token) > MAX_LENGTH or not token.isascii():
+            raise InvalidInput(FIELD, "is not a draft's token", _AGAIN)
+        encoded, _, signature = token.partition(".")
+        try:
+            body = base64.b64decode(encoded, altchars=b"-_", validate=True)
+            self._keys.verify(body, f"v1={signature}")
+            return json.loads(body)
+        except (binascii.Error, ValueError, Unauthenticated):
+            raise InvalidInput(FIELD, "is not a draft's token, or was changed", _AGAIN) from None
+
+
+def _hash_requester(requester: Requester) -> str:
+    return _digest([requester.subject, requester.owner])
+
+
+def _hash(name: str, value: object) -> str:
+    return _digest([name, _normalize(value)])
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _normalize(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON with whole numbers as integers: JavaScript writes 300.0 as 300."""
+    if isinstance(value, dict):
+        return {name: _normalize(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_normalize(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,47 @@
+"""The parts that make drafts of tasks from what people say; see ``docs/drafts.md``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.runtime.factories import lazy_property
+
+if TYPE_CHECKING:
+    from cloudsched.config.settings import Settings
+    from cloudsched.drafts.service import Drafts
+    from cloudsched.drafts.tokens import DraftTokens
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.clock import Clock
+
+
+class DraftParts:
+    """Has the parts of drafts, each made on first use; the container has what they are made of."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def settings(self) -> Settings: ...  # noqa: D102
+        @property
+        def clock(self) -> Clock: ...  # noqa: D102
+        @property
+        def engine(self) -> EngineContext: ...  # noqa: D102
+
+    @lazy_property
+    def draft_tokens(self) -> DraftTokens:
+        """Signs and checks what was shown."""
+        from cloudsched.drafts.tokens import DraftTokens  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.dispatch.signing_keys import SigningKeys  # noqa: PLC0415 - the same
+
+        keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
+        return DraftTokens(keys, self.clock)
+
+    @lazy_property
+    def drafts(self) -> Drafts:
+        """Makes drafts."""
+        from cloudsched.drafts.limits import DraftLimits  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.service import Drafts, ReadOptions  # noqa: PLC0415 - the same
+
+        settings = self.settings
+        limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)
+        options = ReadOptions(settings.default_time, settings.default_calendar, limits)
+        return Drafts(self.engine, options, self.draft_tokens)

@@ -1,0 +1,48 @@
+"""``cloudsched draft`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.drafts_app import make_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import CommandResult
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+WORDS = ("remind me to stretch every weekday at 9:00", "--tz", "Europe/Paris", "--owner", "ada")
+
+
+@pytest.fixture(name="app")
+def drafting_app() -> App:
+    """The app with handlers for drafts."""
+    return make_app()
+
+
+def test_a_sentence_becomes_a_task(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
+    """It is shown with its next occurrences; --dry-run and --json store nothing, --yes does."""
+    shown = run_command("draft", "--url", url, *WORDS, "--dry-run")
+    assert shown.code == 0, shown.err
+    assert "every weekday at 09:00, Europe/Paris" in shown.out
+    assert "Fri 2027-01-01 09:00 +0100" in shown.out
+    assert json.loads(run_command("draft", "--url", url, *WORDS, "--json").out)["decision"] == "creation"
+    assert sim.app.tasks().items == []
+    created = run_command("draft", "--url", url, *WORDS, "--yes")
+    assert sim.app.tasks().items[0].id == created.out.splitlines()[-1]
+    renamed = run_command("draft", "--url", url, "move my reminder to 10:00", *WORDS[1:], "--yes")
+    assert renamed.code == 0, renamed.err
+    assert len(sim.app.tasks().items) == 1
+
+
+def test_a_question_is_printed_with_its_answers(url: str, run_command: Callable[..., CommandResult]) -> None:
+    """The exit code says that there is nothing to confirm."""
+    asked = run_command("draft", "--url", url, "remind me to stretch at 5", "--tz", "Europe/Paris")
+    assert asked.code == 1
+    assert "in the morning or in the afternoon?" in asked.out
+    assert run_command("draft", "--url", url, "x", "--context", "[]").code == 2

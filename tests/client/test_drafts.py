@@ -1,0 +1,33 @@
+"""Drafts through both clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.drafts_app import make_app
+
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched import App
+    from cloudsched.client import Client
+
+
+@pytest.fixture
+def app() -> App:
+    """The app with handlers for drafts."""
+    return make_app()
+
+
+def test_a_draft_is_made_and_confirmed(client: Client) -> None:
+    """A creation, a change of it, and one that is not complete."""
+    drafted = client.draft("remind me to stretch every weekday at 9:00", timezone="Europe/Paris", owner="ada")
+    task = client.confirm(drafted)
+    assert client.confirm(drafted).id == task.id
+    change = client.draft("move my reminder to 10:00", timezone="Europe/Paris", owner="ada")
+    assert change.task_id == task.id
+    assert client.confirm(change).revision == task.revision + 1
+    asked = client.draft("remind me to stretch at 5", timezone="Europe/Paris", owner="ada")
+    with pytest.raises(InvalidInput, match="schedule"):
+        client.confirm(asked)

@@ -1,0 +1,202 @@
+"""What somebody says becomes a task that they can confirm; what is open is asked, and what cannot be is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.drafts_app import make_app
+
+from cloudsched import Settings
+from cloudsched.config.draft_settings import DraftSettings
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.errors import DraftExpired, InvalidInput
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from tests.drafts.conftest import MakeDraft
+
+
+def test_a_sentence_becomes_a_task(sim: Simulation, draft: MakeDraft) -> None:
+    """All of it is proposed: title, schedule, ways of delivery, kind, handler and payload; and nothing is stored."""
+    drafted = draft("Remind me to call mum tomorrow at 5pm by e-mail, city: Paris, times: 3")
+    assert drafted.decision == "creation"
+    assert drafted.task is not None
+    assert drafted.task["title"] == "Call mum"
+    assert drafted.task["purpose"] == "call mum"
+    assert (drafted.task["handler"], drafted.task["category"]) == ("remind", "REMINDER")
+    assert drafted.task["deliveryChannels"] == ["EMAIL"]
+    assert drafted.task["payload"] == {"text": "call mum", "city": "Paris", "times": 3}
+    assert [each.local.isoformat() for each in drafted.next] == ["2027-01-02T17:00:00+01:00"]
+    assert drafted.description == "once, on 2027-01-02 at 17:00, Europe/Paris"
+    assert [each.text for each in drafted.steps] == ["Understanding your task", "Building the schedule", "Checking it"]
+    assert sim.app.tasks().items == []
+
+
+def test_what_was_shown_is_what_is_stored(sim: Simulation, draft: MakeDraft) -> None:
+    """Each field of the stored task is the draft's, and its next occurrences are those that were shown."""
+    drafted = draft("write the sales report every Monday at 9:00")
+    task = sim.app.confirm(drafted, owner="ada")
+    stored = task.to_wire()
+    assert drafted.task is not None
+    assert {name: stored[name] for name in drafted.task if name != "schedule"} == {
+        name: value for name, value in drafted.task.items() if name != "schedule"
+    }
+    assert tuple(sim.app.upcoming(task.id, 5)) == tuple(each.utc for each in drafted.next)
+    assert task.owner == "ada"
+
+
+def test_a_schedule_without_a_beginning_does_not_depend_on_when_it_is_confirmed(
+    sim: Simulation, draft: MakeDraft
+) -> None:
+    """A rule such as "every 3 hours" runs at the instants that were shown, whenever it is confirmed."""
+    drafted = draft("remind me to stretch every 3 hours")
+    sim.advance(timedelta(minutes=10))
+    task = sim.app.confirm(drafted, owner="ada")
+    assert tuple(sim.app.upcoming(task.id, 5)) == tuple(each.utc for each in drafted.next)
+
+
+def test_confirming_twice_creates_one_task(sim: Simulation, draft: MakeDraft) -> None:
+    """A repeated confirmation, after a lost response say, answers with the same task, also once it has been edited."""
+    drafted = draft("remind me to stretch every weekday at 9:00")
+    first = sim.app.confirm(drafted, owner="ada")
+    sim.app.update(first.id, title="Mine")
+    again = sim.app.confirm(drafted, owner="ada")
+    assert (again.id, again.title) == (first.id, "Mine")
+    assert len(sim.app.tasks().items) == 1
+
+
+def test_a_draft_is_confirmed_within_fifteen_minutes(sim: Simulation, draft: MakeDraft) -> None:
+    """Later it is refused, with what to do; nothing is stored."""
+    drafted = draft("remind me to stretch every weekday at 9:00")
+    sim.advance(timedelta(minutes=15))
+    with pytest.raises(DraftExpired, match="Ask for a draft again"):
+        sim.app.confirm(drafted, owner="ada")
+    assert sim.app.tasks().items == []
+
+
+def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:
+    """Each answer is a text that is understood without another question, and keeps title, channel and payload."""
+    drafted = draft("Remind me to call mum at 5 by e-mail, city: Paris")
+    assert drafted.draft_token is None
+    (question,) = drafted.questions
+    assert question.field == "schedule"
+    for answer in question.answers:
+        assert answer.text is not None
+        again = draft(answer.text, context={"handler": "remind"})
+        assert again.draft_token is not None, answer.text
+        assert again.description == answer.description
+        assert again.task is not None
+        assert again.task["title"] == "Call mum"
+        assert again.task["deliveryChannels"] == ["EMAIL"]
+        assert again.task["payload"]["city"] == "Paris"
+    with pytest.raises(InvalidInput, match="schedule"):
+        sim.app.confirm(drafted, owner="ada")
+
+
+def test_a_reminder_without_a_time_is_asked_when(draft: MakeDraft) -> None:
+    """What it is about is kept."""
+    drafted = draft("remind me to pay the rent")
+    assert (drafted.decision, drafted.draft_token) == ("creation", None)
+    assert [each.field for each in drafted.questions] == ["schedule"]
+    assert drafted.task is not None
+    assert drafted.task["title"] == "Pay the rent"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("remind me to blink in 5 seconds", "too-soon"),
+        ("remind me to run at 9:00 yesterday", "past"),
+        ("remind me to run on 2020-01-01 at 9:00", "past"),
+        ("remind me to run on February 30 at 9:00", "no-such-date"),
+        ("blargh", "not-understood"),
+        ("x" * 600, "too-long"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, code: str) -> None:
+    """The reason has a code for programs and a sentence for people, and there is nothing to confirm."""
+    drafted = draft(text)
+    assert (drafted.decision, drafted.task, drafted.draft_token) == ("refusal", None, None)
+    assert [each.code for each in drafted.missing] == [code]
+    assert drafted.missing[0].reason
+
+
+@pytest.mark.parametrize(("minutes", "code"), [(120, None), (121, "too-often")])
+def test_how_often_may_be_set(minutes: int, code: str | None) -> None:
+    """Just as often as is allowed passes, more often is refused."""
+    limits = DraftSettings(least_interval=timedelta(minutes=minutes))
+    with Simulation(make_app(), drafts=limits) as sim:
+        drafted = sim.app.draft("remind me to drink every 2 hours", timezone="UTC", owner="ada")
+    assert [each.code for each in drafted.missing] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(("minutes", "code"), [(10, None), (11, "too-soon")])
+def test_how_soon_may_be_set(minutes: int, code: str | None) -> None:
+    """Just as soon as is allowed passes, sooner is refused."""
+    limits = DraftSettings(least_lead=timedelta(minutes=minutes))
+    with Simulation(make_app(), drafts=limits) as sim:
+        drafted = sim.app.draft("remind me to drink in 10 minutes", timezone="UTC", owner="ada")
+    assert [each.code for each in drafted.missing] == ([code] if code else [])
+
+
+def test_only_handlers_that_are_open_to_the_caller_are_proposed(draft: MakeDraft) -> None:
+    """One for servers is never a user's, neither by the words nor by name; one without `draft` is nobody's."""
+    words = "audit the accounts every Monday at 9:00"
+    drafted = draft(words)
+    assert [each.label for each in drafted.questions[0].answers] == ["remind", "report"]
+    trusted = draft(words, authority=Authority.SERVERS)
+    assert trusted.task is not None
+    assert trusted.task["handler"] == "audit"
+    for name in ("audit", "closed", "cloudsched.script", "nobody's"):
+        refused = draft(words, context={"handler": name})
+        assert [each.field for each in refused.missing] == ["handler"]
+        assert refused.draft_token is None
+
+
+def test_the_payload_is_checked_by_its_model(draft: MakeDraft) -> None:
+    """A value that the model refuses is named, and there is nothing to confirm."""
+    drafted = draft("remind me to walk every weekday at 9:00, times: many")
+    assert [each.field for each in drafted.missing] == ["payload.times"]
+    assert drafted.draft_token is None
+
+
+def test_the_context_fills_the_payload_and_becomes_the_source(sim: Simulation, draft: MakeDraft) -> None:
+    """Fields are filled by their names; the rest is kept with the task, as where the request came from."""
+    context: dict[str, Any] = {"chatId": "c1", "messageId": "m1", "city": "Oslo", "page": 7}
+    task = sim.app.confirm(draft("remind me to walk every weekday at 9:00", context=context), owner="ada")
+    assert task.payload["city"] == "Oslo"
+    assert task.source is not None
+    assert (task.source.chat_id, task.source.message_id) == ("c1", "m1")
+    assert task.source.context == {"city": "Oslo", "page": 7}
+
+
+def test_without_an_open_handler_the_draft_says_what_to_do() -> None:
+    """It is understood all the same."""
+    from tests import greeting_app  # noqa: PLC0415 - its handlers are not open for drafts
+
+    with Simulation(greeting_app.app) as sim:
+        drafted = sim.app.draft("remind me to walk every weekday at 9:00", timezone="UTC", owner="ada")
+    assert [(each.field, each.code) for each in drafted.missing] == [("handler", "none-open")]
+    assert drafted.description == "every weekday at 09:00, UTC"
+
+
+def test_the_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits come from the environment."""
+    monkeypatch.setenv("CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS", "90")
+    assert Settings.from_environment().drafts.least_lead == timedelta(seconds=90)
+
+
+def test_channels_that_nobody_named_are_the_owners_own() -> None:
+    """What the owner prefers for that kind of task is shown, and stored; the inbox where there is no preference."""
+    words = "remind me to stretch every weekday at 9:00"
+    with Simulation(make_app(), preferred_channels=True) as sim:
+        person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
+        sim.app.container.people.put("ada", PersonSpec.model_validate(person), may_verify=True)
+        for owner, channels in (("ada", ["EMAIL", "WEB"]), ("bob", ["WEB"])):
+            drafted = sim.app.draft(words, timezone="UTC", owner=owner)
+            assert drafted.task is not None
+            assert drafted.task["deliveryChannels"] == channels
+            assert list(sim.app.confirm(drafted, owner=owner).delivery_channels) == channels

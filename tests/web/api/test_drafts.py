@@ -1,0 +1,241 @@
+"""Drafts over the API: nothing is stored before it is confirmed, and what is confirmed is what was shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.drafts_app import make_app
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from werkzeug.test import TestResponse
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+TEXT = {"text": "Remind me to stretch every weekday at 9:00", "timezone": "Europe/Paris"}
+
+
+@pytest.fixture
+def app() -> App:
+    """The app with handlers for drafts, in place of the greeting one."""
+    return make_app()
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """The users ada and bob, a second program of ada's, a reader of her tasks, and a server."""
+    made = {name: create_key(name, Role.USER, name) for name in ("ada", "bob")}
+    made["phone"] = create_key("phone", Role.USER, "ada")
+    made["reader"] = create_key("reader", Role.READER, "ada")
+    made["admin"] = create_key("admin", Role.ADMIN)
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+
+
+def draft(roles: RoleHarness, who: str = "ada", **fields: Any) -> dict[str, Any]:
+    answer = roles.ask(who, "POST", "/v1/tasks:draft", {**TEXT, **fields})
+    assert answer.status_code == 200, answer.text
+    content: dict[str, Any] = answer.get_json()
+    return content
+
+
+def confirm(roles: RoleHarness, drafted: dict[str, Any], who: str = "ada", **more: Any) -> TestResponse:
+    shown: dict[str, Any] = drafted.get("task") or drafted["changes"]
+    fields = {**shown, "draftToken": drafted["draftToken"], **more}
+    if "taskId" in drafted:
+        return roles.ask(who, "PATCH", f"/v1/tasks/{drafted['taskId']}", fields)
+    return roles.ask(who, "POST", "/v1/tasks", fields)
+
+
+def stored(roles: RoleHarness) -> list[Any]:
+    tasks: list[Any] = roles.ask("admin", "GET", "/v1/tasks").get_json()["tasks"]
+    return tasks
+
+
+def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
+    """The fields as shown, with the token, become the caller's task; repeating it answers 200 with the same one."""
+    drafted = draft(roles)
+    assert set(drafted) == {
+        *("decision", "task", "schedule", "description", "next", "assumptions", "questions", "missing", "steps"),
+        "draftToken",
+    }
+    assert stored(roles) == []
+    created = confirm(roles, drafted)
+    assert (created.status_code, created.get_json()["owner"]) == (201, "ada")
+    again = confirm(roles, drafted)
+    assert (again.status_code, again.get_json()["id"]) == (200, created.get_json()["id"])
+
+
+def test_a_change_is_confirmed(roles: RoleHarness) -> None:
+    """By PATCH, with the changes as shown; the token of a creation is worth nothing there, nor the other way round."""
+    created = draft(roles)
+    task_id = confirm(roles, created).get_json()["id"]
+    drafted = draft(roles, text="move my reminder to 10:00")
+    assert (drafted["decision"], drafted["taskId"]) == ("update", task_id)
+    wrong = roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {**created["task"], "draftToken": created["draftToken"]})
+    assert (wrong.status_code, wrong.get_json(force=True)["field"]) == (400, "draftToken")
+    crossed = roles.ask("ada", "POST", "/v1/tasks", {**created["task"], "draftToken": drafted["draftToken"]})
+    assert crossed.status_code == 400
+    changed = confirm(roles, drafted)
+    assert changed.status_code == 200
+    assert changed.get_json()["schedule"] == drafted["schedule"] | changed.get_json()["schedule"]
+    roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {"title": "Mine"})
+    assert confirm(roles, draft(roles, text="move my mine to 11:00")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": "Other"}, "title"),
+        ({"handler": "report"}, "handler"),
+        ({"payload": {"text": "stretch", "city": "Rome"}}, "payload"),
+        ({"priority": "HIGH"}, "priority"),
+        ({"id": "mine"}, "id"),
+        ({"owner": "ada"}, "owner"),
+    ],
+)
+def test_a_field_that_was_not_shown_so_is_refused(roles: RoleHarness, changes: dict[str, Any], field: str) -> None:
+    """Changed or added; so is one that is left out. Nothing is stored."""
+    refused = confirm(roles, draft(roles), **changes)
+    assert (refused.status_code, refused.get_json(force=True)["field"]) == (400, field)
+    drafted = draft(roles)
+    del drafted["task"]["title"]
+    assert confirm(roles, drafted).get_json(force=True)["field"] == "title"
+    assert stored(roles) == []
+
+
+@pytest.mark.parametrize("who", ["bob", "phone", "admin"])
+def test_a_token_is_its_callers_own(roles: RoleHarness, who: str) -> None:
+    """Another user, another program of the same user, and an admin get nothing by it."""
+    refused = confirm(roles, draft(roles), who)
+    assert (refused.status_code, refused.get_json(force=True)["field"]) == (400, "draftToken")
+    assert stored(roles) == []
+
+
+def tamper(token: str) -> list[object]:
+    """Return tokens that nobody has signed."""
+    body, _, signature = token.partition(".")
+    content = json.loads(base64.urlsafe_b64decode(body))
+    later = base64.urlsafe_b64encode(json.dumps({**content, "until": 10**12}).encode()).decode()
+    flipped = ("0" if signature[0] != "0" else "1") + signature[1:]
+    return [
+        *(f"{later}.{signature}", f"{body}.{flipped}", f"{body}.", body, f".{signature}", "", "x", "ä.ö", "a" * 9000),
+        *(None, 7, [], {}, True, f"{body}.{signature}.{signature}", f" {token}", f"{body[:-4]}.{signature}"),
+    ]
+
+
+def test_a_tampered_token_is_refused(roles: RoleHarness) -> None:
+    """Whatever is changed of it, and whatever is sent in its place: 400, and nothing is stored."""
+    drafted = draft(roles)
+    for token in tamper(drafted["draftToken"]):
+        refused = confirm(roles, {**drafted, "draftToken": token})
+        assert (refused.status_code, refused.get_json(force=True)["field"]) == (400, "draftToken"), token
+    assert stored(roles) == []
+    assert confirm(roles, drafted).status_code == 201
+
+
+def test_an_expired_token_says_what_to_do(roles: RoleHarness) -> None:
+    """It is a problem of its own; the words that led to it may be sent again."""
+    drafted = draft(roles)
+    roles.sim.advance(timedelta(minutes=15))
+    problem = confirm(roles, drafted).get_json(force=True)
+    assert (problem["title"], problem["field"]) == ("Draft expired", "draftToken")
+    assert "/v1/tasks:draft" in problem["hint"]
+    assert confirm(roles, draft(roles)).status_code == 201
+
+
+def test_the_token_opens_nothing(roles: RoleHarness) -> None:
+    """A reader may not draft; an admin's draft of a handler for servers cannot be confirmed by its user."""
+    assert roles.ask("reader", "POST", "/v1/tasks:draft", TEXT).status_code == 403
+    assert roles.ask("ada", "POST", "/v1/tasks:draft", {**TEXT, "owner": "bob"}).status_code == 403
+    drafted = draft(roles, "admin", text="audit every Monday at 9:00", owner="ada")
+    assert drafted["task"]["handler"] == "audit"
+    assert confirm(roles, drafted).status_code in {400, 403}
+    assert confirm(roles, drafted, "admin").status_code == 201
+
+
+def test_validate_only_stores_nothing(roles: RoleHarness) -> None:
+    """A creation and an edit with a token are only checked, too."""
+    drafted = draft(roles)
+    body = {**drafted["task"], "draftToken": drafted["draftToken"]}
+    assert roles.ask("ada", "POST", "/v1/tasks?validateOnly=true", body).status_code == 200
+    assert stored(roles) == []
+    task_id = confirm(roles, drafted).get_json()["id"]
+    change = draft(roles, text="move my reminder to 10:00")
+    body = {**change["changes"], "draftToken": change["draftToken"]}
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}?validateOnly=true", body).status_code == 200
+    assert stored(roles)[0]["revision"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"text": "x" * 1_000_000}, "text"),
+        ({"text": ""}, "text"),
+        ({"text": 7}, "text"),
+        ({"text": "call\x00mum tomorrow at 9:00"}, "text"),
+        ({"text": "call mum \u202etomorrow at 9:00"}, "text"),
+        ({"text": "call \x1b[2Jmum tomorrow at 9:00"}, "text"),
+        ({"text": "call \ud800 tomorrow at 9:00"}, "text"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"timezone": "x" * 1000}, "timezone"),
+        ({"now": 12}, "now"),
+        ({"now": "2027-01-01T09:00:00"}, "now"),
+        ({"conversation": [{"role": "root", "content": "x"}]}, "conversation.0.role"),
+        ({"conversation": [{"role": "user", "content": "x"}] * 101}, "conversation"),
+        ({"conversation": [{"role": "user", "content": "x" * 9000}] * 9}, "(body)"),
+        ({"context": {"a": "x" * 20_000}}, "context"),
+        ({"context": {"taskId": "nobody's"}}, "context.taskId"),
+        ({"context": {"taskId": ["a"]}}, "context.taskId"),
+        ({"handler": "audit"}, "handler"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_request_is_bounded(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
+    """What is too large, or would not be shown as it is stored, is refused with the field's name."""
+    body = json.dumps({**TEXT, **fields}).encode()
+    refused = roles._client.post(  # noqa: SLF001 - lone surrogates need the bytes as they are
+        "/v1/tasks:draft", data=body, headers=roles.headers("ada")
+    )
+    assert refused.status_code == 400, refused.text
+    assert refused.get_json(force=True)["field"] == field
+
+
+def test_the_steps_are_streamed(roles: RoleHarness) -> None:
+    """As server-sent events on request: each step, and at last the draft, which is the one that JSON gives."""
+    answer = roles.ask("ada", "POST", "/v1/tasks:draft", TEXT, Accept="text/event-stream")
+    assert answer.content_type.startswith("text/event-stream")
+    events = [dict(line.split(": ", 1) for line in each.splitlines()) for each in answer.text.strip().split("\n\n")]
+    assert [each["event"] for each in events] == ["step", "step", "step", "draft"]
+    drafted = json.loads(events[-1]["data"])
+    assert [json.loads(each["data"]) for each in events[:-1]] == drafted["steps"]
+    plain = draft(roles)
+    assert {**drafted, "draftToken": ""} == {**plain, "draftToken": ""}
+    assert confirm(roles, drafted).status_code == 201
+
+
+def test_a_problem_ends_the_stream(roles: RoleHarness) -> None:
+    """What is wrong only becomes known while the draft is made: it is the last event."""
+    body = {**TEXT, "context": {"taskId": "nobody's"}}
+    answer = roles.ask("ada", "POST", "/v1/tasks:draft", body, Accept="text/event-stream")
+    assert [line for line in answer.text.splitlines() if line.startswith("event: ")][-1] == "event: problem"
+    assert '"field":"context.taskId"' in answer.text
+
+
+def test_now_is_where_words_count_from(roles: RoleHarness) -> None:
+    """The word "tomorrow" is the day after the request's instant; what is past by the server's clock is refused."""
+    text = {"text": "remind me to stretch tomorrow at 9:00"}
+    drafted = draft(roles, **text, now="2027-03-01T12:00:00+01:00")
+    assert drafted["next"][0]["local"] == "2027-03-02T09:00:00+01:00"
+    assert draft(roles, **text, now="2026-03-01T12:00:00+01:00")["missing"][0]["code"] == "past"

@@ -226,14 +226,14 @@ def _claim_all(
     store = ContendedStore(location.open(), Counts())
     app = App(SETTINGS, store=store, dispatcher=DiscardingDispatcher())
     worker_filter = WorkerFilter(QUEUE_KEY, worker=f"w{number}")
-    app.container.worker_claims.claim(WorkerFilter("nothing"))  # connects
+    app.container.work_queue.claim(WorkerFilter("nothing"))  # connects
     before = store._counts.copy()  # noqa: SLF001 - the figure
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
     start.wait(TIMEOUT_SECONDS)
     started_at, unavailable = time.monotonic(), 0
     while True:
         try:
-            works = app.container.worker_claims.claim(worker_filter, limit)
+            works = app.container.work_queue.claim(worker_filter, limit)
             if not works and not store.list_offers([QUEUE_KEY], limit=1):
                 break
         except StoreUnavailable:  # 16 workers may wait too long for SQLite's write lock; a worker tries again

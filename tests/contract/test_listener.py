@@ -93,10 +93,10 @@ def _offer(sim: Simulation) -> Task:
 
 def _fail(sim: Simulation) -> Task:
     task = _offer(sim)
-    (claim,) = sim.app.container.worker_claims.claim(WANTED)
+    (claim,) = sim.app.container.work_queue.claim(WANTED)
     started = sim.app.container.worker_claims.start(claim)
     assert started
-    sim.app.container.worker_claims.finish(started, sim.app.container.worker_claims.invoke_handler(started))
+    sim.app.container.worker_claims.finish(started, sim.app.container.attempt_runner.invoke(started))
     return task
 
 
@@ -106,7 +106,7 @@ def _pause(sim: Simulation) -> Task:
 
 def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
     _offer(sim)
-    (claim,) = sim.app.container.worker_claims.claim(WANTED)
+    (claim,) = sim.app.container.work_queue.claim(WANTED)
     return sim.app.container.worker_claims.start(claim)
 
 
@@ -125,11 +125,11 @@ def test_every_way_an_offer_appears_notifies(
 ) -> None:
     """Whatever puts a task into a queue, its listeners are notified and find it there."""
     before = prepare(sim)
-    assert not sim.app.container.worker_claims.claim(WANTED)
+    assert not sim.app.container.work_queue.claim(WANTED)
     with open_listener(listener, ["gpu"]) as bell:
         act(sim, before)
         bell.wait()
-        assert sim.app.container.worker_claims.claim(WANTED)
+        assert sim.app.container.work_queue.claim(WANTED)
 
 
 def test_it_notifies_for_its_queue_keys_only(

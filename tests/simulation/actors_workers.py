@@ -99,7 +99,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
     limit = world.random.choice([1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])
     world.log(f"comes for {limit} of {wanted}")
     world.pulls.on_worker_visit()
-    claims = app.container.worker_claims.claim(wanted, limit)
+    claims = app.container.work_queue.claim(wanted, limit)
     world.log(f"has {[(each.stored.task.id, each.run.execution_id) for each in claims]}")
     world.pulls.on_claimed(wanted, limit, claims)
     for claim in claims:
@@ -142,7 +142,7 @@ class ClaimedTask:
             return
         if draw < 0.4:
             world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
-        report = self._app.container.worker_claims.invoke_handler(begun)
+        report = self._app.container.attempt_runner.invoke(begun)
         if world.random.random() < 0.2:
             self._pause()
         for _ in range(world.random.choice([1, 2, 4])):

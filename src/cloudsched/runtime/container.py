@@ -349,7 +349,8 @@ class Container(DraftParts):
         return self.engine.locks
 
     @lazy_property
-    def _runs(self) -> AttemptRunner:
+    def attempt_runner(self) -> AttemptRunner:
+        """Runs claimed attempts, step by step."""
         deliveries = DeliveryPlanner(self.store, self.settings.secret, self.settings.retention)
         return AttemptRunner(self.engine, self.child_tasks, deliveries, self.tracer)
 
@@ -357,14 +358,19 @@ class Container(DraftParts):
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
-        return Executor(self.engine, self._runs, self._keys, self.tracer, checks_clock=checks_clock)
+        return Executor(self.engine, self.attempt_runner, self._keys, self.tracer, checks_clock=checks_clock)
 
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
-        """Hands out claims to workers."""
+        """Renews, releases and ends the claims of workers."""
+        return WorkerClaims(self.engine, self.attempt_runner)
+
+    @lazy_property
+    def work_queue(self) -> WorkQueue:
+        """Claims offered work for workers."""
         stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
         monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
-        return WorkerClaims(self.engine, WorkQueue(self.engine, monotonic), self._runs)
+        return WorkQueue(self.engine, monotonic)
 
     @lazy_property
     def presence(self) -> PresenceNotes:

@@ -286,12 +286,10 @@ class Simulation:
         """
         attempts = 0
         for worker in self._workers:
-            while claims := self.app.container.worker_claims.claim(worker):
+            while claims := self.app.container.work_queue.claim(worker):
                 started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
-                    self.app.container.worker_claims.finish(
-                        started, self.app.container.worker_claims.invoke_handler(started)
-                    )
+                    self.app.container.worker_claims.finish(started, self.app.container.attempt_runner.invoke(started))
                 attempts += 1
         return attempts
 

@@ -58,7 +58,7 @@ class StoreSource:
             with clock_errors_as_unavailable():
                 self._require_synchronized_clock()
                 self._app.container.presence.note(self.worker_filter)
-                claims = self._app.container.worker_claims.claim(self.worker_filter, limit)
+                claims = self._app.container.work_queue.claim(self.worker_filter, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(
@@ -143,7 +143,7 @@ class StoreWork:
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler."""
-        return self._app.container.worker_claims.plan_call(self._attempt)
+        return self._app.container.attempt_runner.plan_call(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""

@@ -13,7 +13,7 @@ from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 from cloudsched.domain.people.digest_text import compose_digest
-from cloudsched.domain.people.quiet_hours import is_quiet
+from cloudsched.domain.people.quiet_hours import quiet_until
 from cloudsched.domain.people.send_decision import (
     Hold,
     SendNow,
@@ -135,7 +135,7 @@ def test_a_wait_ends(at: datetime, zone: str, *, has_digest: bool) -> None:
     if isinstance(decision, Hold):
         assert at < decision.until < at + timedelta(days=2)
         assert person.quiet_hours is not None
-        assert not is_quiet(person.quiet_hours, zone, decision.until)
+        assert quiet_until(person.quiet_hours, zone, decision.until) == decision.until
         assert decide(person, at=decision.until, held_until=decision.until) == SendNow()
     else:
         assert decision == SendNow()

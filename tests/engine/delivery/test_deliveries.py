@@ -83,7 +83,7 @@ def test_what_a_worker_reports_through_the_api_is_delivered(sim: Simulation) -> 
     """It is delivered like the result of an executor, and once although the worker repeats its report."""
     make(sim, "EMAIL", pull="gpu")
     sim.advance(timedelta(seconds=1))
-    (claim,) = sim.app.container.worker_claims.claim(WorkerFilter("gpu"))
+    (claim,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"))
     for _ in range(2):
         sim.app.container.worker_claims.finish_by_token(*claim_keys(claim), AttemptReport(Done("Water the ferns")))
     sim.advance(HOUR)

@@ -52,10 +52,10 @@ def app() -> App:
 
 def finish_one_call(app: App) -> bool:
     """Let a worker run one call; return False if no call is waiting."""
-    for claim in app.container.worker_claims.claim(WorkerFilter("w")):
+    for claim in app.container.work_queue.claim(WorkerFilter("w")):
         started = app.container.worker_claims.start(claim)
         assert started
-        app.container.worker_claims.finish(started, app.container.worker_claims.invoke_handler(started))
+        app.container.worker_claims.finish(started, app.container.attempt_runner.invoke(started))
         return True
     return False
 

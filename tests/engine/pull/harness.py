@@ -48,7 +48,7 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
 
 def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
     """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
-    found = sim.app.container.worker_claims.claim(WorkerFilter("gpu", skills, **more))
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", skills, **more))
     return found[0] if found else None
 
 
@@ -73,7 +73,7 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
-    (found,) = sim.app.container.worker_claims.claim(WorkerFilter("press"))
+    (found,) = sim.app.container.work_queue.claim(WorkerFilter("press"))
     return found
 
 

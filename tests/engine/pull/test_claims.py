@@ -65,7 +65,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
             app.trigger(f"t{number}")
 
         def work() -> None:
-            while found := app.container.worker_claims.claim(WorkerFilter("gpu"), 2):
+            while found := app.container.work_queue.claim(WorkerFilter("gpu"), 2):
                 claimed.extend(each.stored.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
@@ -84,11 +84,11 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
     sim.advance(MINUTE)
     ask = sim.app.container.store.list_offers
     answers = iter([ask(["gpu"], limit=2)])
-    first = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 2)
+    first = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 2)
     monkeypatch.setattr(
         sim.app.container.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more)
     )
-    second = sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 2)
+    second = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
@@ -146,7 +146,7 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
         return commit(*args, **more)
 
     monkeypatch.setattr(sim.app.container.store, "commit", fail_after_some)
-    assert len(sim.app.container.worker_claims.claim(WorkerFilter("gpu"), 3)) == 2
+    assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), 3)) == 2
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────

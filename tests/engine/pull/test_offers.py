@@ -83,7 +83,7 @@ def test_a_claim_returns_at_most_its_limit(sim: Simulation) -> None:
     for number in range(5):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    assert [len(sim.app.container.worker_claims.claim(WorkerFilter("gpu"), limit)) for limit in (2, 100, 1)] == [
+    assert [len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), limit)) for limit in (2, 100, 1)] == [
         2,
         3,
         0,
@@ -101,7 +101,7 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
             pull="gpu",
         )
     sim.advance(MINUTE)
-    found = sim.app.container.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), 10)
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), 10)
     assert [each.stored.task.id for each in found] == ["a29"]
 
 
@@ -166,7 +166,7 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     assert claim(sim) is None
     for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
         app.update(name, pull="gpu", **more)
-    assert [each.stored.task.id for each in app.container.worker_claims.claim(WorkerFilter("gpu"), 1)] == ["b"]
+    assert [each.stored.task.id for each in app.container.work_queue.claim(WorkerFilter("gpu"), 1)] == ["b"]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)
     assert not run_ids

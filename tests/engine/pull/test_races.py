@@ -39,7 +39,7 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
-    assert sim.app.container.worker_claims.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
+    assert sim.app.container.work_queue.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
 
 
 def test_a_heartbeat_that_races_a_step_does_not_undo_it(
@@ -76,7 +76,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     found = require_claim(sim)
     attempts = app.container.worker_claims.start(found)
     assert attempts
-    app.container.worker_claims.finish(attempts, app.container.worker_claims.invoke_handler(attempts))
+    app.container.worker_claims.finish(attempts, app.container.attempt_runner.invoke(attempts))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -94,7 +94,7 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         if name == "first":
             assert app.container.worker_claims.release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            app.container.worker_claims.finish(attempts[1], app.container.worker_claims.invoke_handler(attempts[1]))
+            app.container.worker_claims.finish(attempts[1], app.container.attempt_runner.invoke(attempts[1]))
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -111,10 +111,10 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    app.container.worker_claims.finish(attempts[0], app.container.worker_claims.invoke_handler(attempts[0]))
+    app.container.worker_claims.finish(attempts[0], app.container.attempt_runner.invoke(attempts[0]))
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    app.container.worker_claims.finish(attempts[2], app.container.worker_claims.invoke_handler(attempts[2]))
+    app.container.worker_claims.finish(attempts[2], app.container.attempt_runner.invoke(attempts[2]))
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

@@ -105,7 +105,7 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.container.worker_claims.claim(WorkerFilter("cold"))  # its worker polls once and stops
+    assert not sim.app.container.work_queue.claim(WorkerFilter("cold"))  # its worker polls once and stops
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:

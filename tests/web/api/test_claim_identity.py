@@ -145,7 +145,7 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
 def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
     """A worker at the store holds its token, and not even an admin who knows it may use it through the API."""
     world.offer("a")
-    (claim,) = world.sim.app.container.worker_claims.claim(WorkerFilter("gpu"))
+    (claim,) = world.sim.app.container.work_queue.claim(WorkerFilter("gpu"))
     run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
     assert {world.report(who, verb, run, claim.lease_token).status_code for verb in VERBS} == {409}
     assert world.sim.app.container.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until

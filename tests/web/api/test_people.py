@@ -193,19 +193,20 @@ def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
     """A dead token, webhook or address is dropped, and only if the person has not changed it meanwhile."""
     call("PUT", "/v1/people/ada", {**ADA, "email": {"address": "ada@example.com", "verified": True}})
     people = sim.app.container.people
-    people.remove_device("ada", "other")
-    people.remove_webhook("ada", "https://example.org/")
-    people.reject_address("ada", "eve@example.com")
+    recipients = sim.app.container.recipients
+    recipients.remove("ada", "MOBILE", "other")
+    recipients.remove("ada", "WEBHOOK", "https://example.org/")
+    recipients.remove("ada", "EMAIL", "eve@example.com")
     assert not people.verify_address("ada", "eve@example.com")
     kept = people.get("ada")
     assert (len(kept.devices), kept.webhook is not None, kept.verified_address) == (1, True, "ada@example.com")
-    people.remove_device("ada", ADA["devices"][0]["token"])
-    people.remove_webhook("ada", "https://example.com/hook")
-    people.reject_address("ada", "ada@example.com")
+    recipients.remove("ada", "MOBILE", ADA["devices"][0]["token"])
+    recipients.remove("ada", "WEBHOOK", "https://example.com/hook")
+    recipients.remove("ada", "EMAIL", "ada@example.com")
     left = people.get("ada")
     assert (left.devices, left.webhook, left.verified_address) == ((), None, None)
     assert people.verify_address("ada", "ada@example.com")
-    people.remove_device("nobody", "t")
+    recipients.remove("nobody", "MOBILE", "t")
 
 
 def test_everything_of_a_person_is_exported_and_deleted(roles: RoleHarness) -> None:

@@ -22,11 +22,6 @@ _DAY: Final = 86_400
 _SECOND: Final = timedelta(seconds=1)
 
 
-def is_quiet(hours: QuietHours, timezone: str, at: datetime) -> bool:
-    """Return whether an instant lies in quiet hours of a time zone."""
-    return quiet_until(hours, timezone, at) != at
-
-
 def quiet_until(hours: QuietHours, timezone: str, at: datetime) -> datetime:
     """Return the first instant, not before `at`, that is not quiet: `at` itself, or the end of the quiet hours."""
     zone = load_zone(timezone)

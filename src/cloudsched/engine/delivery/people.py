@@ -9,7 +9,7 @@ from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.person import EmailContact, Person
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 from cloudsched.domain.people import send_decision
-from cloudsched.engine.people.record_changes import retry_conflicts
+from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Recipient
@@ -79,19 +79,7 @@ class PeopleRecipients:
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
         if channel != COMPLETION:
-            self._change(owner, lambda person: _without_address(person, channel, address))
-
-    def _change(self, owner: str, change: Callable[[Person], Person]) -> None:
-        def write() -> None:
-            stored = self._records.load(Person, owner)
-            if stored is None:
-                return
-            changed = change(stored.record)
-            if changed != stored.record:
-                changed = changed.model_copy(update={"updated_at": self._clock.now()})
-                self._records.write(changed, stored.version)
-
-        retry_conflicts(owner, write)
+            change_person(self._records, self._clock, owner, lambda person: _without_address(person, channel, address))
 
 
 def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.person import EmailContact, Person, PersonSpec
-from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
+from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
 
@@ -116,18 +116,7 @@ class People:
 
     def change(self, owner: str, change: Callable[[Person], Person]) -> Person | None:
         """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""
-
-        def write() -> Person | None:
-            stored = self._records.load(Person, owner)
-            if stored is None:
-                return None
-            changed = change(stored.record)
-            if changed != stored.record:
-                changed = changed.model_copy(update={"updated_at": self._clock.now()})
-                self._records.write(changed, stored.version)
-            return changed
-
-        return retry_conflicts(owner, write)
+        return change_person(self._records, self._clock, owner, change)
 
     def verify_address(self, owner: str, address: str) -> bool:
         """Record that an address is a person's; return whether it still is the one that is stored."""
@@ -139,33 +128,6 @@ class People:
 
         changed = self.change(owner, verify)
         return changed is not None and changed.verified_address == address
-
-    def reject_address(self, owner: str, address: str) -> None:
-        """Record that an address does not exist (any more): nothing is sent to it until it is verified again."""
-
-        def reject(person: Person) -> Person:
-            if person.email is None or person.email.address != address:
-                return person
-            return person.model_copy(update={"email": EmailContact(address=address, verified=False)})
-
-        self.change(owner, reject)
-
-    def remove_device(self, owner: str, token: str) -> None:
-        """Remove a device whose token is gone."""
-
-        def remove(person: Person) -> Person:
-            return person.model_copy(update={"devices": tuple(d for d in person.devices if d.token != token)})
-
-        self.change(owner, remove)
-
-    def remove_webhook(self, owner: str, url: str) -> None:
-        """Remove a webhook that wants no more messages (410)."""
-
-        def remove(person: Person) -> Person:
-            is_it = person.webhook is not None and person.webhook.url == url
-            return person.model_copy(update={"webhook": None}) if is_it else person
-
-        self.change(owner, remove)
 
     def rotate_webhook_secret(self, owner: str) -> str:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one as well.

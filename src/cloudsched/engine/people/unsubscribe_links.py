@@ -19,13 +19,14 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.contact_secrets import LinkKey
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 from cloudsched.domain.people.send_decision import without_channel
-from cloudsched.errors import NotFound, VersionConflict
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 
 _KEY_ID: Final = "current"
 _PURPOSE: Final = b"cloudsched unsubscribe v1\n"
@@ -79,17 +80,15 @@ class UnsubscribeLinks:
             return self._key
 
     def _read_or_make(self) -> str:
-        stored = self._records.load(LinkKey, _KEY_ID)
-        if stored is not None:
-            return stored.record.value
-        now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
-        try:
-            self._records.write(
-                LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now), None
-            )
-        except VersionConflict:  # another process was first
-            return self._read_or_make()
-        return value
+        def make(stored: VersionedRecord[LinkKey] | None) -> str:
+            if stored is not None:
+                return stored.record.value
+            now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
+            key = LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
+            self._records.write(key, None)
+            return value
+
+        return compare_and_set("key of links", lambda: self._records.load(LinkKey, _KEY_ID), make)
 
 
 def _encode(data: bytes) -> str:

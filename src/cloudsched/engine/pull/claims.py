@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.planning import WakeUp
-    from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
     from cloudsched.engine.ports.store import VersionedTask
-    from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter, WorkQueue
+    from cloudsched.engine.pull.offers import WorkerClaim
 
 log = logging.getLogger(__name__)
 
@@ -58,32 +57,21 @@ THIS_PROCESS = ClaimCaller()
 
 
 class WorkerClaims:
-    """Claims offered work for workers, and renews, releases and ends their claims."""
+    """Starts the runs that workers have claimed, and renews, releases and ends their claims."""
 
     def __init__(
         self,
         engine: EngineContext,
-        work_queue: WorkQueue,
         attempt_runner: AttemptRunner,
         caller: ClaimCaller = THIS_PROCESS,
     ) -> None:
         self._engine = engine
-        self._work_queue = work_queue
         self._attempt_runner = attempt_runner
         self._caller = caller
 
     def for_caller(self, caller: ClaimCaller) -> WorkerClaims:
         """Return the claims as one caller may change them."""
-        return WorkerClaims(self._engine, self._work_queue, self._attempt_runner, caller)
-
-    @property
-    def competitors(self) -> int:
-        """How many other workers seem to claim at the same time; see `WorkQueue.competitors`."""
-        return self._work_queue.competitors
-
-    def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
-        """Claim up to `limit` runs; see `WorkQueue.claim`."""
-        return self._work_queue.claim(worker_filter, limit)
+        return WorkerClaims(self._engine, self._attempt_runner, caller)
 
     # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
 
@@ -92,14 +80,6 @@ class WorkerClaims:
         with self._defer_dispatch_on_outage(claim.stored.task.id):
             return self._attempt_runner.start(claim.stored, claim.run)
         return None
-
-    def plan_call(self, attempt: StartedAttempt) -> Procedure[AttemptReport]:
-        """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
-        return self._attempt_runner.plan_call(attempt)
-
-    def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
-        """Call the handler in this thread, and return a report of how the attempt ended."""
-        return self._attempt_runner.invoke(attempt)
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         """Commit how an attempt ended and dispatch what follows; None if the lease was lost and the result dropped.

@@ -133,7 +133,7 @@ class WorkQueue:
         self._monotonic = monotonic
         """Seconds of real time, from any starting point. The engine's clock may be moved or stand still, and so cannot
         measure how long the caller has been waiting."""
-        self._contention = _ContentionEstimate()
+        self.contention = _ContentionEstimate()
 
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
         """Claim up to `limit` runs (at least 1): by priority, then by due time.
@@ -189,7 +189,7 @@ class WorkQueue:
             if stored is None:
                 continue  # it cannot be read, or was removed
             if stored.version.offer is None:
-                self._contention.record_loss()  # another worker claimed it after the offers were listed
+                self.contention.record_loss()  # another worker claimed it after the offers were listed
                 continue
             self._try_claim(claim_attempt, stored)
 
@@ -227,22 +227,17 @@ class WorkQueue:
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
 
-    @property
-    def competitors(self) -> int:
-        """How many other workers seem to claim at the same time; while there are any, offers are shuffled."""
-        return self._contention.competitors
-
     def _iter_pages(self, worker_filter: WorkerFilter, limit: int) -> Iterator[Sequence[OfferEntry]]:
         """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined, code_calls = limit + self._contention.competitors, 0, 0
+        page_size, examined, code_calls = limit + self.contention.competitors, 0, 0
         while examined < MAX_SCANNED and code_calls < MAX_CODE_CALLS:
             offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
             after = offers[-1].order, offers[-1].task_id
-            if self._contention.competitors:
+            if self.contention.competitors:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
@@ -258,7 +253,7 @@ class WorkQueue:
         token_hash = lease_fingerprint(lease_token)
 
         def reload() -> VersionedTask | None:
-            self._contention.record_loss()
+            self.contention.record_loss()
             is_over = self._monotonic() >= claim_attempt.deadline
             return None if is_over else self._engine.store.load(stored.task.id)
 
@@ -274,7 +269,7 @@ class WorkQueue:
                 return None
             claimed = self._claim_or_wait(current, lease_token, claim_attempt)
             if claimed is not None:
-                self._contention.record_win()
+                self.contention.record_win()
             return claimed
 
         try:

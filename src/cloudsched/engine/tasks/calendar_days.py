@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.calendars.days import MAX_CONTENT, WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, calendar_key, link_id
-from cloudsched.errors import InvalidSchedule, VersionConflict
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 
 OPEN_FOR: Final = timedelta(minutes=5)
 """For how long after its link was written a task may be stored; one that is later looks at its calendars again."""
 _FRESH: Final = timedelta(minutes=1)
-_MAX_CONFLICTS: Final = 5
 
 
 def find_calendar(records: RecordStore, name: str, owner: str) -> Calendar | None:
@@ -124,14 +124,9 @@ def _unknown(rule: CalendarRule, field: str) -> InvalidSchedule:
 def _write_link(records: RecordStore, key: str, task_id: str, now: datetime) -> None:
     """Write the link from a calendar to a task, or make an existing one new again."""
     link = CalendarLink(id=link_id(key, task_id), owner=key, task_id=task_id, created_at=now, updated_at=now)
-    version = None
-    for _ in range(_MAX_CONFLICTS):
-        try:
-            records.write(link, version)
-        except VersionConflict:
-            stored = records.load(CalendarLink, link.id)
-            if stored is not None and timedelta(0) <= now - stored.record.updated_at < _FRESH:
-                return
-            version = None if stored is None else stored.version
-        else:
-            return
+
+    def write(stored: VersionedRecord[CalendarLink] | None) -> None:
+        if stored is None or not timedelta(0) <= now - stored.record.updated_at < _FRESH:
+            records.write(link, None if stored is None else stored.version)
+
+    compare_and_set(f"calendar {key}", lambda: records.load(CalendarLink, link.id), write, first=None)

@@ -25,9 +25,10 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER
+from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, find_calendar
 from cloudsched.engine.tasks.calendar_replan import CalendarReplan
-from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable, VersionConflict
+from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,6 @@ _REPLAN_DURATION: Final = timedelta(minutes=15)
 _REPLAN_RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
 _REPLAN_RETENTION: Final = timedelta(hours=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
-_MAX_CONFLICTS: Final = 10
 _MAX_URL: Final = 2000
 
 
@@ -196,20 +196,18 @@ class Calendars:
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar; if its days change, note first that its tasks are to be planned again."""
-        for _ in range(_MAX_CONFLICTS):
-            stored = self._store.records.load(Calendar, key)
+
+        def write(stored: VersionedRecord[Calendar] | None) -> Calendar:
             before = None if stored is None else stored.record
             calendar = change(before)
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
-            try:
-                if before is not None:  # also if it is the same: an earlier writer may have died after it
-                    self._note_change(calendar)
-                self._store.records.write(calendar, None if stored is None else stored.version)
-            except VersionConflict:
-                continue
+            if before is not None:  # also if it is the same: an earlier writer may have died after it
+                self._note_change(calendar)
+            self._store.records.write(calendar, None if stored is None else stored.version)
             return calendar
-        raise StoreUnavailable("The store", f"calendar {key} changed {_MAX_CONFLICTS} times while it was written")
+
+        return compare_and_set(f"calendar {key}", lambda: self._store.records.load(Calendar, key), write)
 
     def _note_change(self, calendar: Calendar) -> None:
         """Note that a calendar's tasks are to be planned again. Its follower comes first: no note is left alone."""

@@ -72,7 +72,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
         includes_code_calls=call.caller.role is not Role.USER,
     )
     call.app.container.presence.note(worker_filter)
-    claims = call.app.container.worker_claims.claim(worker_filter, body.limit)
+    claims = call.app.container.work_queue.claim(worker_filter, body.limit)
     shown = responses.Claims[Json].model_construct(claims=tuple(map(_make_claim, claims)))
     return json_response(shown.to_wire(), headers=_NO_STORE)
 

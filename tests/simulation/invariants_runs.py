@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
 
 _NO_FUTURE = timedelta(days=30)
+MAX_HOPS_AT_ONCE = 10
+"""How often a dispatch may hop at one instant, as executors with clocks that differ get it one after another."""
 LATE = timedelta(minutes=2)
 """How late anything may be after the last fault: the sweep's grace, its minute, and a margin."""
 
@@ -49,6 +53,7 @@ class RunInvariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._hops = Counter[tuple[str, str, str, datetime]]()
         self._calls: list[HandlerCall] = []
         self._records: dict[tuple[str, datetime, str], Execution] = {}
         self._begun: dict[tuple[str, datetime, str], None] = {}
@@ -267,6 +272,12 @@ class RunInvariants:
         self._check_no_secret(envelope.name, envelope.body.decode(), envelope.token)
         if envelope.at > self._world.now + _NO_FUTURE:
             self._fail(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
+        body = json.loads(envelope.body)
+        if body["hop"]:
+            wake_up = body["taskId"], body["executionId"], body["dueAt"], self._world.now
+            self._hops[wake_up] += 1
+            if self._hops[wake_up] > MAX_HOPS_AT_ONCE:
+                self._fail(f"6: {body['executionId']} hops without end at one instant")
 
     def on_client_request(self, verb: str) -> None:
         assert self._world.current

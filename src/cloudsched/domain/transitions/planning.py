@@ -188,7 +188,7 @@ class Dispatch:
     due_at: datetime
     """The instant of the wake-up. It distinguishes a snoozed attempt's dispatch from the one before."""
     at: datetime
-    """When the queue delivers it."""
+    """When the queue delivers it, by its own clock. It is not part of the identity, nor of the name."""
     after: str = ""
     """The execution whose end allowed an overdue occurrence to start: its first dispatch came while that was open."""
     hop: int = 0
@@ -206,7 +206,7 @@ class Dispatch:
 
     def to_wire(self) -> dict[str, Any]:
         """Return the message's content as JSON types."""
-        return {**self._identity(), **({"trace": self.trace} if self.trace else {})}
+        return {**self._identity(), "at": _to_text(self.at), **({"trace": self.trace} if self.trace else {})}
 
     def _identity(self) -> dict[str, Any]:
         """Return the fields that identify what this dispatch may run."""
@@ -214,9 +214,9 @@ class Dispatch:
             "taskId": self.task_id,
             "revision": self.revision,
             "executionId": self.execution_id,
-            "scheduledFor": self.scheduled_for.isoformat().replace("+00:00", "Z"),
+            "scheduledFor": _to_text(self.scheduled_for),
             "attempt": self.attempt,
-            "dueAt": self.due_at.isoformat().replace("+00:00", "Z"),
+            "dueAt": _to_text(self.due_at),
             "after": self.after,
             "hop": self.hop,
             "repair": self.repair,
@@ -240,8 +240,8 @@ class Dispatch:
         return f"{hashlib.sha256(_json(self._identity())).hexdigest()[:32]}-{self.task_id}"
 
     @classmethod
-    def from_wire(cls, data: dict[str, Any], at: datetime) -> Self:
-        """Read a message that was delivered at `at`.
+    def from_wire(cls, data: dict[str, Any], now: datetime) -> Self:
+        """Read a message that was delivered now.
 
         Raises:
             ValueError: It is not a message of this form.
@@ -249,17 +249,18 @@ class Dispatch:
         try:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
             text |= {key: data.get(key, "") for key in ("trace", "lockKey")}
+            text["at"] = data.get("at", _to_text(now))  # earlier versions did not send it
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
             numbers |= {key: data.get(key, 0) for key in ("suspensionCount", "lockTurn")}
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
-            raise ValueError("taskId, executionId, scheduledFor, dueAt, after and lockKey are strings")
+            raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
             raise ValueError("revision, attempt, hop, repair, suspensionCount and lockTurn are whole numbers")
-        scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
-        if scheduled_for.tzinfo is None or due_at.tzinfo is None:
-            raise ValueError("scheduledFor and dueAt name their offset from UTC")
+        scheduled_for, due_at, at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt", "at"))
+        if scheduled_for.tzinfo is None or due_at.tzinfo is None or at.tzinfo is None:
+            raise ValueError("scheduledFor, dueAt and at name their offset from UTC")
         return cls(
             task_id=text["taskId"],
             revision=numbers["revision"],
@@ -278,12 +279,21 @@ class Dispatch:
         )
 
 
+def _to_text(instant: datetime) -> str:
+    return instant.isoformat().replace("+00:00", "Z")
+
+
 def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def dispatch_for(task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
-    """Return the dispatch for a wake-up, or a hop at the horizon if it lies beyond."""
+def dispatch_for(
+    task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, repair: int = 0, clock_lag: timedelta = timedelta(0)
+) -> Dispatch:
+    """Return the dispatch for a wake-up, or a hop at the horizon if it lies beyond.
+
+    If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is due by this one then.
+    """
     run = task.find_run(wakeup.execution_id)
     was_held_back = wakeup.due_at <= now and run is None
     return Dispatch(
@@ -294,7 +304,7 @@ def dispatch_for(task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, rep
         attempt=wakeup.attempt,
         due_at=wakeup.due_at,
         after=(task.last_execution_id or "") if was_held_back else "",
-        at=max(now, min(wakeup.due_at, now + HORIZON)),
+        at=max(now, min(wakeup.due_at, now + HORIZON)) + clock_lag,
         hop=hop,
         repair=repair,
         suspension_count=run.suspension_count if run else 0,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.planning import dispatch_for
+from cloudsched.domain.transitions.planning import WakeUp, dispatch_for
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
+from cloudsched.engine.state.clock_check import MAX_SKEW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.planning import Dispatch, WakeUp
+    from cloudsched.domain.transitions.planning import Dispatch
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.ports.queue import Dispatcher
 
@@ -30,16 +32,34 @@ class DispatchSender:
         self._dispatcher = dispatcher
         self._keys = keys
 
-    def send(self, task: Task, wakeups: Iterable[WakeUp], now: datetime, *, hop: int = 0, repair: int = 0) -> int:
+    def send(self, task: Task, wakeups: Iterable[WakeUp], now: datetime, *, repair: int = 0) -> int:
         """Create a dispatch for each wake-up, and return how many there were.
 
         Raises:
             QueueUnavailable: A dispatch could not be created; those before it were.
         """
-        dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakeups]
+        dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
         for dispatch in dispatches:
-            self.send_dispatch(dispatch, task.priority, None if task.delivery is None else task.delivery.channel)
+            self._send(dispatch, task)
         return len(dispatches)
+
+    def send_hop(self, task: Task, dispatch: Dispatch, until: datetime, now: datetime) -> None:
+        """Create the dispatch that follows one that came too early.
+
+        The queue delivers nothing early by its own clock: if this one was to come only later by this process's, that
+        is behind. Without an allowance for it, dispatches would follow each other until it has caught up. An operator
+        may deliver one long before its time, so only a difference that clocks may have counts.
+
+        Raises:
+            QueueUnavailable: It could not be created.
+        """
+        lag = max(dispatch.at - now, timedelta(0))
+        wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
+        clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
+        self._send(dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag), task)
+
+    def _send(self, dispatch: Dispatch, task: Task) -> None:
+        self.send_dispatch(dispatch, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:
         """Create one dispatch.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.planning import Dispatch, WakeUp, executor_wakeups
+from cloudsched.domain.transitions.planning import Dispatch, executor_wakeups
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
@@ -25,8 +25,6 @@ from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import ClockSkewed, InvalidInput
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
@@ -166,7 +164,7 @@ class Executor:
                 self._repair_after_drop(dispatch, stored.task)
                 return DeliveryResult(DeliveryAction.DROPPED, reason)
             case Hop(until, reason):
-                self._redispatch(dispatch, stored.task, until, dispatch.hop + 1)
+                self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.now())
                 return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
             case WaitForLock(reason):
                 return DeliveryResult(DeliveryAction.WAITING, reason)
@@ -177,10 +175,6 @@ class Executor:
                 self._attempt_runner.notify_parent(stored.task)
                 self._release_stale_lock(dispatch, stored.task)
                 return DeliveryResult(DeliveryAction.RECORDED, reason)
-
-    def _redispatch(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
-        wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
-        self._engine.sender.send(task, [wake], self._engine.now(), hop=hop)
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""

@@ -31,10 +31,12 @@
     │   │   ├── Contended            others kept changing the same document
     │   │   └── BlobsUnavailable     the blob storage, not the store itself
     │   ├── QueueUnavailable
+    │   ├── ModelUnavailable         the language model did not answer, or not in time
     │   ├── InterpreterUnavailable   the script interpreter did not start, or died
     │   └── DeliveryDelayed      a message could not be handed over now; `retry_after` says when to try again
     ├── DeliveryRefused              a message will not be accepted, however often it is sent
     │   └── AddressGone              its recipient no longer exists there: send nothing to that address again
+    ├── UnusableAnswer               a language model refused, was cut off, or answered what is not JSON
     ├── UnreadableDocument
     │   ├── DamagedDocument          a stored document that is not as cloudsched wrote it
     │   └── UnsupportedDocument      a stored document of a schema version that this code does not know
@@ -258,8 +260,7 @@ class QuotaExceeded(CloudschedError):
     """
 
     def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
-        self.quota = quota
-        self.limit = limit
+        self.quota, self.limit = quota, limit
         self.hint = hint
         self.retry_after = retry_after
         super().__init__(f"An owner may have {limit} {quota}. {hint}")
@@ -269,8 +270,7 @@ class Unavailable(CloudschedError):
     """An external service did not respond in time. Retrying later may help."""
 
     def __init__(self, service: str, reason: str) -> None:
-        self.service = service
-        self.reason = reason
+        self.service, self.reason = service, reason
         super().__init__(f"{service} cannot be reached: {reason}")
 
 
@@ -319,8 +319,20 @@ class QueueUnavailable(Unavailable):
     """The task queue did not respond. Committed tasks are safe; the sweep dispatches them."""
 
 
+class ModelUnavailable(Unavailable):
+    """The language model did not answer, or not in time."""
+
+
 class InterpreterUnavailable(Unavailable):
     """The script interpreter did not start, or died while running."""
+
+
+class UnusableAnswer(CloudschedError):
+    """A language model's answer is of no use; `kind` is refused, truncated, not-json, garbage or schema."""
+
+    def __init__(self, kind: str, why: str, text: str = "") -> None:
+        self.kind, self.text = kind, text
+        super().__init__(f"The model's answer is of no use: {why}.")
 
 
 class UnreadableDocument(CloudschedError):
@@ -348,18 +360,13 @@ class UnsupportedDocument(UnreadableDocument):
     """A stored document has a schema version that this code does not know."""
 
     def __init__(self, key: str, version: object, supported: int) -> None:
-        self.version = version
-        self.supported = supported
+        self.version, self.supported = version, supported
         problem = f"has schema version {version!r}; this code reads versions up to {supported}."
         super().__init__(key, problem, "Deploy the newer cloudsched that wrote it.")
 
 
 class DeliveryDelayed(Unavailable):
-    """A message could not be handed over now, or nobody can say whether it was.
-
-    Attributes:
-        retry_after: How long the other side asks to wait before the next try; None if it does not say.
-    """
+    """A message could not be handed over now, as far as is known; `retry_after` is how long to wait, or None."""
 
     def __init__(self, service: str, reason: str, retry_after: timedelta | None = None) -> None:
         self.retry_after = retry_after

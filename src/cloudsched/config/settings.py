@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.draft_settings import DraftSettings
+from cloudsched.config.model_settings import ModelSettings
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
@@ -66,6 +67,7 @@ class Settings:
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
         drafts: How soon and how often what is drafted may run.
+        model: Which language model is asked, and how.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
@@ -258,6 +260,7 @@ class Settings:
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
     drafts: DraftSettings = field(default_factory=DraftSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -278,6 +281,7 @@ class Settings:
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
             drafts=DraftSettings.from_environment(env),
+            model=ModelSettings.from_environment(env),
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -326,6 +330,7 @@ class Settings:
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
             **self.drafts.to_variables(),
+            **self.model.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
             "K_REVISION": None,
         }

@@ -109,7 +109,7 @@ def _is_unread(reading: Reading) -> bool:
 
 def _to_update(task: Task, reading: Reading) -> Proposal:
     if reading.kind == "refusal":
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=_to_missing(reading))
+        return Proposal(decision=Decision.REFUSAL, task=task, missing=to_missing_fields(reading))
     if reading.kind == "question":
         question = DraftQuestion(
             field="schedule",
@@ -155,10 +155,10 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
         asked = make_creation(situation, choice, filled, title, reading, (when, *questions), delivery)
         return replace(asked, is_understood=False)
     if reading.kind == "refusal":
-        missing = _to_missing(reading)
+        missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
     if reading.kind == "question":
-        questions = (_ask_schedule(situation, reading, title, delivery, filled), *questions)
+        questions = (ask_schedule(situation, reading, title, delivery, filled), *questions)
     return make_creation(situation, choice, filled, title, reading, questions, delivery)
 
 
@@ -201,13 +201,15 @@ def _needs_words(reading: Reading) -> bool:
     return any(problem.code in {"not-understood", "empty", "too-long"} for problem in reading.problems)
 
 
-def _to_missing(reading: Reading) -> tuple[MissingField, ...]:
+def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
+    """Return the problems of a reading."""
     return tuple(MissingField(field="schedule", code=each.code, reason=each.hint) for each in reading.problems)
 
 
-def _ask_schedule(
+def ask_schedule(
     situation: Situation, reading: Reading, title: str | None, delivery: Delivery, filled: Filled
 ) -> DraftQuestion:
+    """Return the question which of the readings is meant; each answer is a text that has only one."""
     more = "".join(f', {name}: "{value}"' for name, value in filled.payload.items() if isinstance(value, str))
     by = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
     answers = []

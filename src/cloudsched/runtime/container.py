@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Unpack
 
-    from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.domain.documents.task import Category
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.delivery.batches import DeliveryBatches
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.calendars import Calendars
     from cloudsched.engine.tasks.feeds import Feeds
     from cloudsched.engine.tasks.overview import Overview
-    from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -100,7 +98,7 @@ class Container(DraftParts):
         self._clock = parts.get("clock")
         self._monotonic = parts.get("monotonic")
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
-        self._circuits: dict[str, CircuitBreakerProxy[Any]] = {}
+        super().__init__()
         self.build_lock = threading.RLock()
 
     def replace_channels(self, senders: Mapping[str, Sender], recipients: Recipients | None = None) -> None:
@@ -141,7 +139,7 @@ class Container(DraftParts):
             from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
 
             return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
-        return self._with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
+        return self.with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
 
     @lazy_property
     def task_counter(self) -> TaskCounter:
@@ -166,19 +164,7 @@ class Container(DraftParts):
             return self._dispatcher
         if self._store is None:
             self.settings.require_store()  # reports a missing store before a missing queue
-        return self._with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
-
-    def _with_circuit_breaker(self, name: str, port: T, error: type[Unavailable]) -> T:
-        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - imported only for remote services
-
-        circuit = CircuitBreakerProxy(port, error, f"The {name}")
-        self._circuits[name] = circuit
-        return circuit.port
-
-    @property
-    def circuits(self) -> dict[str, str]:
-        """The state of the circuit breaker of each remote service in use: closed, open or half_open."""
-        return {name: circuit.state for name, circuit in self._circuits.items()}
+        return self.with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     @lazy_property
     def blobs(self) -> Blobs:

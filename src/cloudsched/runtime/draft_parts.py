@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.runtime.circuits import Circuits
 from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.model import Model
 
 
-class DraftParts:
+class DraftParts(Circuits):
     """Has the parts of drafts, each made on first use; the container has what they are made of."""
 
     if TYPE_CHECKING:
@@ -44,4 +46,18 @@ class DraftParts:
         settings = self.settings
         limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)
         options = ReadOptions(settings.default_time, settings.default_calendar, limits)
-        return Drafts(self.engine, options, self.draft_tokens)
+        if self.model is None:
+            return Drafts(self.engine, options, self.draft_tokens)
+        from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model
+
+        return Drafts(self.engine, options, self.draft_tokens, ModelReader(self.model).read)
+
+    @lazy_property
+    def model(self) -> Model | None:
+        """The language model; None if there is none."""
+        if self.settings.model.name is None:
+            return None
+        from cloudsched.errors import ModelUnavailable  # noqa: PLC0415 - imported only with a model
+        from cloudsched.runtime.language_models import open_model  # noqa: PLC0415 - the same
+
+        return self.with_circuit_breaker("model", open_model(self.settings), ModelUnavailable)

@@ -1,0 +1,82 @@
+"""The language model, where there is one: a part of `Settings`; see ``docs/drafts.md``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.config.variables import ADDRESS, Kind, read_settings, seconds_between, setting, write_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}")
+_PRICES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?/[0-9]{1,6}(\.[0-9]{1,6})?")
+
+
+def _parse_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"is {text!r}; it must be gemini:NAME, vertex:NAME or openai:NAME.")
+    return text
+
+
+def _parse_prices(text: str) -> str:
+    if not _PRICES.fullmatch(text):
+        raise ValueError(f"is {text!r}; it must be two numbers of dollars, such as 0.30/2.50.")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Which language model is asked, and how.
+
+    The documentation of each field stands beside it, and in ``docs/configuration.md``.
+    """
+
+    name: str | None = setting(
+        "CLOUDSCHED_MODEL",
+        "the [language model](drafts.md#a-language-model) that helps where the grammar does not understand: "
+        "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
+        "server that speaks OpenAI's API; without one, the grammar works alone",
+        Kind(_parse_name, str),
+        default=None,
+    )
+    key: str | None = setting(
+        "CLOUDSCHED_MODEL_KEY",
+        "the model's API key",
+        default=None,
+        is_secret=True,
+    )
+    url: str = setting(
+        "CLOUDSCHED_MODEL_URL",
+        "where the model's API is, such as `http://127.0.0.1:11434/v1`; without one, the provider's own",
+        ADDRESS,
+        default="",
+    )
+    prices: str = setting(
+        "CLOUDSCHED_MODEL_PRICES",
+        "what a million tokens cost, read and written, in dollars: `0.30/2.50`; without them, costs are not counted",
+        Kind(_parse_prices, str),
+        default="",
+    )
+    timeout: timedelta = setting(
+        "CLOUDSCHED_MODEL_TIMEOUT_SECONDS",
+        "how long one request to the model may take",
+        seconds_between(0.1, 120),
+        default=timedelta(seconds=4),
+    )
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> ModelSettings:
+        """Read the settings from variables; those not set keep their defaults.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        return cls(**read_settings(cls, env))
+
+    def to_variables(self) -> dict[str, str | None]:
+        """Return the variables from which `from_environment` reads the same settings."""
+        return write_settings(self)

@@ -1,0 +1,177 @@
+"""Read a text with a language model: it rewrites what was said into canonical English, and the grammar reads that.
+
+The grammar goes first; the model is asked where it does not understand, or where there is a conversation. Whatever the
+model answers is a proposal that has to be faithful to what the user said, names only what the caller may name, and is
+shown before anything is stored. Where it is of no use, the grammar's own answer stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ValidationError
+
+from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
+from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.drafts.faithfulness import find_unfounded
+from cloudsched.drafts.grammar_reader import ask_schedule, read_text, to_missing_fields
+from cloudsched.drafts.handlers import choose_handler
+from cloudsched.drafts.payload import Filled, complete_payload
+from cloudsched.drafts.phrases import Delivery
+from cloudsched.drafts.proposal import Proposal
+from cloudsched.drafts.references import ask_which, find_meant
+from cloudsched.drafts.request import clean
+from cloudsched.drafts.translation import INSTRUCTIONS, MAX_TASKS, Translation, answer_schema, write_data
+from cloudsched.engine.ports.model import metered
+from cloudsched.errors import ModelUnavailable, UnusableAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.drafts.grammar_reader import Situation
+    from cloudsched.engine.ports.model import Model
+
+log = logging.getLogger(__name__)
+
+_MAX_REPEATED: Final = 2_000
+"""How much of an answer that is of no use the model is shown again."""
+_REPAIR: Final = (
+    "\nYour previous answer was of no use: `previousAnswer`, because of `problem`. Answer again, in the form."
+)
+
+
+class ModelReader:
+    """Reads texts with a model behind the grammar."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def read(self, situation: Situation) -> Proposal:
+        """Return what a text asks for."""
+        own = read_text(situation)
+        if own.is_understood and not situation.request.conversation:
+            return own
+        tasks = situation.tasks[:MAX_TASKS]
+        with metered() as meter:
+            try:
+                proposal = self._propose(situation, tasks)
+            except (ModelUnavailable, UnusableAnswer) as error:
+                log.warning("model of no use: %s", error, extra={"action": "model_failed"})
+                proposal = None
+        used = meter.total
+        if meter.calls:
+            log.info(
+                "asked the model",
+                extra={
+                    "action": "model_asked",
+                    "tokens": used.tokens,
+                    "cost": used.cost,
+                    "useful": proposal is not None,
+                },
+            )
+        return proposal or own
+
+    def _propose(self, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
+        answer = self._ask(write_data(situation, tasks))
+        if answer.decision == "refusal":
+            reason = clean(answer.reason) or "It is not something to schedule."
+            return Proposal(
+                decision=Decision.REFUSAL, missing=(MissingField(field="text", code="refused", reason=reason),)
+            )
+        if answer.decision == "question":
+            question = DraftQuestion(field="text", question=clean(answer.question) or "What do you want, and when?")
+            return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
+        request = situation.request
+        unfounded = find_unfounded(answer.schedule, request.said, answer.assumptions, request.timezone)
+        if unfounded:
+            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "facts": str(unfounded)[:200]})
+            return None
+        build = _to_update if answer.decision == "update" else _to_creation
+        return build(situation, answer, tasks)
+
+    def _ask(self, data: dict[str, Any]) -> Translation:
+        """Return the model's answer; one that does not have the form is given back once. Raises UnusableAnswer."""
+        schema = answer_schema()
+        try:
+            previous: Any = self._model.complete(INSTRUCTIONS, data, schema)
+            return Translation.model_validate(previous)
+        except ValidationError as error:
+            problem, previous = f"{error.error_count()} fields are not as the schema says", str(previous)
+        except UnusableAnswer as error:
+            if error.kind == "refused":
+                raise
+            problem, previous = str(error), error.text
+        again = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
+        try:
+            return Translation.model_validate(self._model.complete(INSTRUCTIONS + _REPAIR, again, schema))
+        except ValidationError as error:
+            raise UnusableAnswer("schema", "its answer does not have the form") from error
+
+
+def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -> Proposal | None:
+    reading = situation.read(answer.schedule) if answer.schedule.strip() else None
+    if reading is not None and (reading.title is not None or reading.kind == "refusal"):
+        if reading.title is not None or any(each.code == "not-understood" for each in reading.problems):
+            return None  # words that are neither a schedule's nor anything else's
+        return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
+    title = clean(answer.title).strip()
+    named = situation.request.context.get("handler") or answer.handler or None
+    known = {each.name for each in situation.handlers}
+    choice = choose_handler(situation.handlers, situation.request.text, named if named in known else None)
+    questions, missing = [each for each in (choice.question,) if each], [each for each in (choice.missing,) if each]
+    filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
+    if choice.handler is not None:
+        filled = complete_payload(choice.handler, filled, title)
+        missing += filled.missing
+    channels = tuple(DeliveryChannel(each) for each in dict.fromkeys(answer.channels))
+    if reading is None:
+        questions.append(
+            DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
+        )
+    elif reading.kind == "question":
+        questions.append(ask_schedule(situation, reading, title or None, Delivery(channels, ""), filled))
+    shown = title or (choice.handler.draft if choice.handler is not None else None) or "Task"
+    return Proposal(
+        decision=Decision.CREATION,
+        title=shown,
+        purpose=clean(answer.purpose),
+        category=answer.category,
+        channels=channels,
+        handler=choice.handler,
+        payload=filled.payload,
+        schedule=None if reading is None else reading.schedule,
+        assumptions=_join(answer, () if reading is None else reading.assumptions, filled.assumptions),
+        questions=tuple(questions),
+        missing=tuple(missing),
+    )
+
+
+def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:
+    task = next((each for each in tasks if each.id == answer.task_id), None)
+    if task is None:
+        meant = find_meant(tasks, answer.title or situation.request.text)
+        if len(meant) > 1:
+            return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),))
+        if not meant:
+            return None
+        task = meant[0]
+    if not answer.schedule.strip():
+        title = clean(answer.title).strip()
+        changes = {"title": title} if title and title != task.title else {}
+        return Proposal(decision=Decision.UPDATE, task=task, changes=changes)
+    reading = situation.read(answer.schedule, task.schedule)
+    if reading.kind == "refusal":
+        reading = situation.read(answer.schedule)
+    if reading.schedule is None or reading.title is not None:
+        return None
+    assumptions = _join(answer, reading.assumptions)
+    return replace(Proposal(decision=Decision.UPDATE, task=task), schedule=reading.schedule, assumptions=assumptions)
+
+
+def _join(answer: Translation, *more: Sequence[str]) -> tuple[str, ...]:
+    """Return all assumptions, the model's first, each once."""
+    own = [clean(each) for each in answer.assumptions]
+    return tuple(dict.fromkeys([*own, *(each for group in more for each in group)]))

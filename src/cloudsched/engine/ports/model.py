@@ -1,0 +1,84 @@
+"""The port for language models: one method; what an answer has cost is counted beside it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Model(Protocol):
+    """A language model.
+
+    * It is stateless: each call says all that it has to know.
+    * `instructions` are the program's own; `data` comes from people, and is handed over as data.
+    * The caller checks the answer: an adapter promises JSON, not that it fits the schema.
+    * A call ends within the adapter's timeout, twice that if it was repeated.
+    """
+
+    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """Return the model's answer as JSON.
+
+        Args:
+            instructions: What to do.
+            data: What to do it with, as JSON.
+            schema: The JSON schema that the answer should fit.
+
+        Raises:
+            ModelUnavailable: It did not answer, or not in time.
+            UnusableAnswer: It refused, was cut off, or answered what is not JSON.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls of a model have used; `cost` is in dollars, 0 if no prices are set."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, self.cost + other.cost
+        )
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts what the calls within a block have used."""
+
+    total: Usage = Usage()
+    calls: int = 0
+
+
+_METER: ContextVar[Meter | None] = ContextVar("cloudsched_model_meter", default=None)
+
+
+@contextmanager
+def metered() -> Iterator[Meter]:
+    """Count what the calls of models within the block use, on this thread."""
+    meter = Meter()
+    token = _METER.set(meter)
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)
+
+
+def record_usage(usage: Usage) -> None:
+    """Note what a call has used; adapters call it, also for answers that are of no use."""
+    meter = _METER.get()
+    if meter is not None:
+        meter.total = meter.total + usage
+        meter.calls += 1

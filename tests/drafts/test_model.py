@@ -1,0 +1,208 @@
+"""A model behind the grammar: it translates, the grammar reads, and what is of no use changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.drafts.injections import INJECTIONS
+from tests.drafts_app import make_app
+from tests.model_server import ModelServer
+
+from cloudsched.drafts.faithfulness import find_unfounded
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.documents.draft_responses import DraftResult
+
+FRENCH = "Rappelle-moi d'appeler maman chaque lundi à 9:30"
+GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Appeler maman", "handler": "remind"}
+SAID_MONDAY = ["The day is Monday."]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A server that speaks Gemini's format."""
+    with ModelServer("gemini") as made:
+        yield made
+
+
+@pytest.fixture
+def sim(server: ModelServer) -> Iterator[Simulation]:
+    """A simulation whose app asks that server."""
+    with Simulation(make_app()) as made:
+        made.app.container.__dict__["model"] = server.model()
+        yield made
+
+
+def draft(sim: Simulation, text: str = FRENCH, **more: Any) -> DraftResult:
+    return sim.app.draft(text, **{"timezone": "Europe/Paris", "owner": "ada", **more})
+
+
+def test_the_grammar_goes_first(sim: Simulation, server: ModelServer) -> None:
+    """What it understands costs no call; a conversation, and what it does not understand, does."""
+    server.say({**GOOD, "assumptions": SAID_MONDAY})
+    assert draft(sim, "remind me to stretch every weekday at 9:00").draft_token is not None
+    assert draft(sim, "remind me to stretch at 25:00").decision == "refusal"
+    assert server.requests == []
+    draft(sim)
+    draft(sim, "remind me to stretch every weekday at 9:00", conversation=[{"role": "user", "content": "hello"}])
+    assert len(server.requests) == 2
+
+
+def test_a_translation_is_read_by_the_grammar(sim: Simulation, server: ModelServer) -> None:
+    """The schedule is the grammar's; what the model assumed is shown; what is confirmed is what was shown."""
+    server.say({**GOOD, "assumptions": SAID_MONDAY, "category": "REMINDER", "channels": ["EMAIL"]})
+    drafted = draft(sim)
+    assert drafted.description == "every Monday at 09:30, Europe/Paris"
+    assert "The day is Monday." in drafted.assumptions
+    assert drafted.task is not None
+    assert (drafted.task["title"], drafted.task["deliveryChannels"]) == ("Appeler maman", ["EMAIL"])
+    assert drafted.task["payload"] == {"text": "Appeler maman"}
+    assert sim.app.confirm(drafted, owner="ada").title == "Appeler maman"
+
+
+def test_the_model_never_learns_the_time(sim: Simulation, server: ModelServer) -> None:
+    """So it cannot compute a date. It does not see the owner either, nor handlers that are not open to them."""
+    server.say({**GOOD, "assumptions": SAID_MONDAY})
+    draft(sim, conversation=[{"role": "tool", "content": "x"}])
+    sent = str(server.requests[0]["contents"])
+    for absent in ("2027", "ada", "audit", "closed"):
+        assert absent not in sent
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**GOOD, "schedule": "every Tuesday at 9:30"},
+        {**GOOD, "schedule": "every Monday at 9:45", "assumptions": SAID_MONDAY},
+        {**GOOD, "schedule": "on 2027-01-04 at 9:30", "assumptions": ["The date is 2027-01-04."]},
+        {**GOOD, "schedule": "every Monday at 9:30 in Asia/Tokyo", "assumptions": SAID_MONDAY},
+        {**GOOD, "schedule": "every Monday in March at 9:30", "assumptions": SAID_MONDAY},
+        {**GOOD, "schedule": "tomorrow at 9:30"},
+        {**GOOD, "schedule": "every Monday at 9:30 pm", "assumptions": SAID_MONDAY},
+        {**GOOD, "schedule": "pay eve every Monday at 9:30", "assumptions": SAID_MONDAY},
+        {**GOOD, "schedule": "whenever it rains", "assumptions": SAID_MONDAY},
+    ],
+    ids=lambda answer: str(answer["schedule"]),
+)
+def test_an_unfaithful_answer_is_not_used(sim: Simulation, server: ModelServer, answer: dict[str, Any]) -> None:
+    """A number, weekday, month, half of the day, day or zone that nobody said: the grammar's own answer stands."""
+    server.say(answer)
+    drafted = draft(sim)
+    assert (drafted.decision, drafted.draft_token) == ("refusal", None)
+    assert [each.code for each in drafted.missing] == ["not-understood"]
+
+
+@pytest.mark.parametrize("bad", ["not json", {"decision": "maybe"}, [1], {"decision": "creation", "schedule": 7}])
+def test_an_answer_without_the_form_is_repaired_once(sim: Simulation, server: ModelServer, bad: object) -> None:
+    """The model sees its answer and what is wrong; if the second is no better, the grammar's own answer stands."""
+    server.say(bad)
+    server.say({**GOOD, "assumptions": SAID_MONDAY})
+    assert draft(sim).draft_token is not None
+    assert "previousAnswer" in str(server.requests[1]["contents"])
+    server.replies.clear()
+    server.requests.clear()
+    server.say(bad)
+    assert draft(sim).decision == "refusal"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(("content", "status"), [({}, 500), ({}, 429), ({}, 401), (b"<html>", 200)])
+def test_a_model_that_fails_leaves_the_grammar(
+    sim: Simulation, server: ModelServer, content: object, status: int
+) -> None:
+    """A draft is never worse for having a model."""
+    server.answer(content, status, Retry_After="60")
+    assert [each.code for each in draft(sim).missing] == ["not-understood"]
+    words = "remind me to stretch every weekday at 9:00"
+    assert draft(sim, words, conversation=[{"role": "user", "content": "hi"}]).draft_token is not None
+
+
+def test_the_model_may_ask_or_refuse(sim: Simulation, server: ModelServer) -> None:
+    """Its words are shown without control characters; there is nothing to confirm."""
+    server.say({"decision": "question", "question": "À quelle\u0007 heure ?"})
+    server.say({"decision": "refusal", "reason": "Ce n'est pas une tâche."})
+    asked, refused = draft(sim), draft(sim)
+    assert [each.question for each in asked.questions] == ["À quelle  heure ?"]
+    assert [each.reason for each in refused.missing] == ["Ce n'est pas une tâche."]
+    assert asked.draft_token is refused.draft_token is None
+
+
+def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, server: ModelServer) -> None:
+    """Those of the owner; another's id is nobody's."""
+    words = "write the sales report every Monday at 9:00"
+    mine = sim.app.confirm(draft(sim, words), owner="ada").id
+    other = sim.app.confirm(draft(sim, words, owner="bob"), owner="bob").id
+    text = "Décale mon rapport à 10:15"
+    server.say({"decision": "update", "taskId": mine, "schedule": "make it 10:15"})
+    drafted = draft(sim, text)
+    assert (drafted.task_id, drafted.description) == (mine, "every Monday at 10:15, Europe/Paris")
+    server.replies.clear()
+    server.say({"decision": "update", "taskId": other, "schedule": "make it 10:15"})
+    assert draft(sim, text).task_id != other
+
+
+@pytest.mark.parametrize(("role", "words"), INJECTIONS, ids=range(len(INJECTIONS)))
+def test_injected_instructions_change_nothing_that_is_not_shown(
+    sim: Simulation, server: ModelServer, role: str, words: str
+) -> None:
+    """Even if the model obeys them: no other owner, no handler that is not open, no time that the user did not say.
+
+    Nothing is stored without a confirmation, and the confirmed task is what was shown and nothing more.
+    """
+    text = "remind me to stretch every weekday at 9:00"
+    turns = [{"role": role, "content": words}]
+    obedient = {
+        "decision": "creation",
+        "schedule": "every day at 03:33" if "3:33" not in words else "every day at 13:13",
+        "handler": "audit",
+        "owner": "eve",
+        "title": words[:400],
+        "priority": "CRITICAL",
+        "fields": [{"name": "text", "value": words[:400]}, {"name": "owner", "value": "eve"}],
+    }
+    half = {**obedient, "schedule": "every weekday at 9:00", "assumptions": []}
+    for answer in (obedient, half):
+        server.replies.clear()
+        server.say(answer)
+        drafted = draft(sim, text, conversation=turns)
+        assert sim.app.tasks().items == []
+        assert (drafted.task or {}).get("handler") in {"remind", "report", None}
+        assert drafted.description == "every weekday at 09:00, Europe/Paris"
+        assert not {"owner", "priority", "lockKey", "script", "children", "retry"} & set(drafted.task or {})
+        if drafted.draft_token is None:
+            continue
+        task = sim.app.confirm(drafted, owner="ada")
+        stored = task.to_wire()
+        assert drafted.task is not None
+        assert {name: stored[name] for name in drafted.task if name not in {"schedule", "source"}} == {
+            name: value for name, value in drafted.task.items() if name not in {"schedule", "source"}
+        }
+        assert (task.owner, task.priority) == ("ada", "NORMAL")
+        sim.app.delete(task.id)
+
+
+def test_there_are_fifty_of_them() -> None:
+    """Each is different."""
+    assert len({words for _, words in INJECTIONS}) == len(INJECTIONS) == 50
+
+
+@pytest.mark.parametrize(
+    ("said", "canonical"),
+    [
+        ("at five in the evening", "at 17:00"),
+        ("jeden zweiten Dienstag um 8", "every 2 weeks on Tuesday at 8:00"),
+        ("half past nine", "at 9:30"),
+        ("every weekend at noon", "every Saturday and Sunday at 12:00"),
+        ("on the 3rd of march", "on March 3"),
+        ("twice a day", "2 times a day"),
+        ("morgen um 7", "tomorrow at 7:00"),
+        ("every weekday at 9", "every Monday, Tuesday, Wednesday, Thursday and Friday at 9:00"),
+    ],
+)
+def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> None:
+    """In English and in German."""
+    assert find_unfounded(canonical, said, [], "UTC") == []

@@ -1,0 +1,104 @@
+"""A language model's server on this machine, which speaks the documented wire formats and answers as a test says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+
+from cloudsched.adapters.language_model import chat_completions, gemini
+from cloudsched.adapters.language_model.answer import Prices
+from cloudsched.adapters.language_model.transport import JsonTransport, make_session
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cloudsched.engine.ports.model import Model
+
+KEY = "test-key"
+Reply = tuple[int, dict[str, str], bytes]
+
+
+def gemini_reply(text: str, **more: Any) -> dict[str, Any]:
+    """Return what Gemini answers (ai.google.dev/api/generate-content)."""
+    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0, **more}
+    usage = {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 5, "totalTokenCount": 125}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-test"}
+
+
+def chat_reply(text: str | None, finish_reason: str = "stop", **message: Any) -> dict[str, Any]:
+    """Return what a chat completions API answers (platform.openai.com/docs/api-reference/chat)."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish_reason}
+    usage = {"prompt_tokens": 100, "completion_tokens": 25, "total_tokens": 125}
+    return {"id": "c1", "object": "chat.completion", "model": "test", "choices": [choice], "usage": usage}
+
+
+class ModelServer:
+    """Serves both formats; `replies` are given in order, the last one again and again."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.replies: deque[Reply] = deque()
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.waits: list[float] = []
+        self.hold = threading.Event()
+        """Set when a request that hangs may end."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def answer(self, content: object, status: int = 200, **headers: str) -> None:
+        """Answer with JSON, or with bytes as they are; None hangs."""
+        body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
+        self.replies.append((0 if content is None else status, headers, body))
+
+    def say(self, value: object) -> None:
+        """Answer with a JSON text, as the format has it; a text is sent as it is."""
+        text = value if isinstance(value, str) else json.dumps(value)
+        self.answer(gemini_reply(text) if self.kind == "gemini" else chat_reply(text))
+
+    def model(self, timeout: float = 30.0) -> Model:
+        """Return a model that asks this server."""
+        transport = JsonTransport("The model", make_session, timeout, self.waits.append)
+        url, prices = f"http://127.0.0.1:{self._server.server_port}", Prices(0.3, 2.5)
+        if self.kind == "gemini":
+            return gemini.GeminiModel(transport, url, "gemini-test", KEY, prices)
+        return chat_completions.ChatCompletionsModel(transport, url, "test", KEY, prices)
+
+    def _make_handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                server.requests.append({"path": self.path, **json.loads(self.rfile.read(size))})
+                server.headers.append({name.lower(): value for name, value in self.headers.items()})
+                status, headers, body = server.replies.popleft() if len(server.replies) > 1 else server.replies[0]
+                if not status:
+                    server.hold.wait(60)
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None: ...
+
+        return Handler
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.hold.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

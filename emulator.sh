@@ -88,7 +88,7 @@ audit() {
     rm -f "$report"
     "$tools/bin/pip-audit" --path "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
         --skip-editable --progress-spinner off --format json --output "$report" >"$report.log" 2>&1 || true
-    "$python" "$root/.ci/read_audit.py" "$report" || fail "not audited, or not clean; pip-audit's log: $report.log"
+    "$python" "$root/.ci/read_audit.py" "$report" || fail "the audit failed, for the reason above; pip-audit's own log is $report.log"
 }
 
 install

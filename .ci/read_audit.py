@@ -14,8 +14,10 @@ except (OSError, ValueError):
     sys.exit("PyPI's advisory service cannot be reached from here, so nothing was audited.")
 packages = [each for each in found if each["name"] != "cloudsched"]
 asked = [each for each in packages if "vulns" in each]
+if not asked:
+    sys.exit(f"PyPI's advisory service cannot be reached from here, so none of {len(packages)} packages was audited.")
 if len(asked) < len(packages) / 2:
-    sys.exit(f"PyPI's advisory service knows {len(asked)} of {len(packages)} packages. Can it be reached from here?")
+    sys.exit(f"PyPI's advisory service answered for only {len(asked)} of {len(packages)} packages: this is no audit.")
 for each in packages:
     if "vulns" not in each:
         print(f"not audited: {each['name']}: {each.get('skip_reason', '')}")

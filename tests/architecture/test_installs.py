@@ -214,14 +214,16 @@ ROWS = [
     for line in (ROOT / "docs" / "install.md").read_text("utf-8").splitlines()
     if line.startswith("| `cloudsched")
 ]
+HELD_BACK = {"six"}
+"""What packages bring here only because tools of the tests keep them from their newest versions (python-dateutil)."""
 TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
 
 
 @pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("sandbox",), ("telemetry",)], ids=str)
 def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
-    """Count and megabytes in docs/install.md, up to what new releases of the packages change."""
+    """Count and megabytes in docs/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
     count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]
-    found = packages(declared(*extras))
+    found = packages(declared(*extras)) - HELD_BACK
     total = (sum(map(size, found)) + own_size()) / 1e6
-    assert abs(len(found) + 1 - count) <= 4, f"{len(found) + 1} packages"
+    assert abs(len(found) + 1 - count) <= 2, f"{len(found) + 1} packages"
     assert megabytes == pytest.approx(total, rel=0.1), f"{total:.0f} MB"

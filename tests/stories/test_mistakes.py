@@ -111,9 +111,9 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create cron": (lambda d: d.app.create(**RIGHT, cron="0 9 * * *"), "cron: is no field of a task (Did you mean schedule?)"),
     "create schedule int": (lambda d: d.app.create(**RIGHT, schedule=60), 'schedule: is 60 (Give a Schedule, an aware datetime, a timedelta, cron ("0 9 * * 1-5") or words ("every day at 9").)'),
     "create schedule naive": (lambda d: d.app.create(**RIGHT, schedule=NAIVE), "schedule.at: has no time zone (give an aware datetime, or an offset such as Z)"),
-    "create past": (lambda d: d.app.create(**RIGHT, schedule=datetime(2020, 1, 1, tzinfo=UTC)), "schedule.at: is in the past (now is 2027-01-01T00:00:00Z) (Give a later instant, or none to run after the default lead.)"),
+    "create past": (lambda d: d.app.create(**RIGHT, schedule=datetime(2020, 1, 1, tzinfo=UTC)), "schedule.at: is in the past: it is 2027-01-01T00:00:00Z now (Give a later instant, or none to run after the default lead.)"),
     "create six": (lambda d: d.app.create(**RIGHT, schedule="0 0 9 * * *"), "schedule: '0 0 9 * * *' has six fields, and cron has five (write 0 9 * * *)"),
-    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood (not-understood) (use other words; if the unknown words belong to a title, put the title in quotes)"),
+    "create words": (lambda d: d.app.create(**RIGHT, schedule="sometime next week"), "schedule: 'sometime next week' is not understood (use other words; if the unknown words belong to a title, put the title in quotes)"),
     "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, starting 2027-01-05, UTC' (Choose one of them.)"),
     "create schedule dict": (lambda d: d.app.create(**RIGHT, schedule={"rule": "FREQ=DAILY"}), "schedule.rule: is no field of a schedule (did you mean rrule?)"),
     "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),
@@ -180,6 +180,11 @@ def test_a_mistake_says_what_is_wrong_where_and_what_to_write(
     assert str(refused.value) == text
     assert "pydantic.dev" not in text
     assert not isinstance(refused.value, AttributeError)
+
+
+def test_no_message_has_two_brackets_in_a_row() -> None:
+    """What is wrong and what to write are told apart: the hint is the only bracket at the end."""
+    assert not [text for _, text in MISTAKES.values() if ") (" in text]
 
 
 def test_the_table_has_seventy_mistakes() -> None:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import AsyncContext, Depends
+from cloudsched import App, AsyncContext, Depends, RetryPolicy, Settings
+from cloudsched.client import Client
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.worker.api_source import ApiSource
 from cloudsched.worker.threads import MAX_HEARTBEAT_THREADS, MAX_SOURCE_THREADS
 
 if TYPE_CHECKING:
     from tests.worker.harness import Gate, WorkerHarness
 
-    from cloudsched import App
+    from cloudsched import Execution, Task
+    from cloudsched.worker.source import WorkSource
 
 MANY = 50
 FIXED = 4
@@ -93,6 +97,37 @@ def test_async_steps_cost_no_thread_each(harness: WorkerHarness, app: App, count
     assert {harness.record(task).content for task in tasks} == {3}
     in_first_step = seen[:MANY]
     assert max(len(names) for names in in_first_step) <= MOST, in_first_step[-1]
+
+
+def test_fifty_async_hooks_cost_no_thread_each(harness: WorkerHarness, app: App, count: ThreadCount) -> None:
+    """Fifty attempts have failed for good, and all their hooks wait for each other."""
+    everybody = asyncio.Barrier(MANY)
+    seen = list[list[str]]()
+
+    async def meet(_task: Task, _execution: Execution) -> None:
+        async with asyncio.timeout(120):
+            await everybody.wait()
+            seen.append(count.names())
+            await everybody.wait()
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    source: WorkSource
+    if harness.kind == "store":
+        app.handler("fail", retry=False, on_failure=meet)(fail)
+        source = harness.source()
+    else:  # the API has no such handler, so the worker calls its hook
+        mine = App(Settings())
+        mine.handler("fail", on_failure=meet)(fail)
+        wanted = WorkerFilter("gpu", (), {"fail"}, None, "box-1")
+        source = ApiSource(lambda: Client(harness.url, timeout=10), mine.container.registry, wanted, "there")
+    for _ in range(MANY):
+        harness.offer("fail", retry=RetryPolicy(max_retries=0), payload={})
+    harness.work(desk=source, concurrency=MANY)
+    assert harness.statuses() == ["failed"] * MANY, harness.summaries
+    assert len(seen) == MANY
+    assert max(len(names) for names in seen) <= MOST, seen[-1]
 
 
 def test_a_plain_handler_has_a_thread_while_it_runs(

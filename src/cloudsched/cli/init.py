@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from pathlib import Path
 
 import click
+
+from cloudsched.cli.own_requirement import find_own_requirement
 
 TEMPLATES = Path(__file__).with_name("project_templates")
 FILES = {
@@ -35,7 +36,8 @@ def init(*, folder: Path, name: str | None) -> None:
     taken = [path for path in FILES if (folder / path).exists() or (folder / path).is_symlink()]
     if taken:
         raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
-    values = {"name": own_name, "version": version("cloudsched")}
+    requirement = find_own_requirement()
+    values = {"name": own_name, "cloudsched": requirement.specifier}
     try:
         for path, template in FILES.items():
             text = (TEMPLATES / f"{template}.template").read_text("utf-8")
@@ -47,6 +49,11 @@ def init(*, folder: Path, name: str | None) -> None:
             click.echo(f"wrote {folder / path}")
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be written: {error.strerror}") from error
+    if requirement.local_path is not None:
+        click.echo(
+            f"cloudsched was installed from {requirement.local_path}, so that is where pyproject.toml and "
+            "functions/requirements.txt get it. Other machines, such as CI, need a place that they can reach."
+        )
     place = "" if folder == Path() else f"cd {folder} && "
     click.echo(f"Next: {place}pip install pytest && python -m pytest, then cloudsched dev --reload")
 

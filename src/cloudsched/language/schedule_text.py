@@ -84,8 +84,7 @@ def read_schedule(
         choices = "; or ".join(repr(each.description) for each in reading.readings)
         readings = tuple(_to_json(each) for each in reading.readings)
         raise AmbiguousSchedule("schedule", f"{shown!r} can mean {choices}", "Choose one of them.", readings)
-    code = reading.problems[0].code if reading.problems else "not-understood"
-    raise InvalidSchedule("schedule", f"{shown!r} is not understood ({code})", hint)
+    raise InvalidSchedule("schedule", f"{shown!r} is not understood", hint)
 
 
 def _to_json(reading: Alternative) -> dict[str, object]:

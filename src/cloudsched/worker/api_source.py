@@ -28,7 +28,7 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
-from cloudsched.worker.source import LeaseKeeper, has_failure_hook, is_async_handler
+from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,6 +154,7 @@ class ApiWork:
         self._source = source
         self._claim = claim
         self._context: Context | None = None
+        self._answer: TaskView | None = None
         self.task = _to_task(claim)
         self.run = _to_run(claim, source.worker_filter.worker)
         self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
@@ -170,9 +171,9 @@ class ApiWork:
         return is_async_handler(self._source.registry, self.task)
 
     @property
-    def has_failure_hook(self) -> bool:
-        """Whether `finish` calls a function of the user when the handler has failed."""
-        return has_failure_hook(self._source.registry, self.task)
+    def has_blocking_hook(self) -> bool:
+        """Whether `finish` calls a function of the user that may block when the handler has failed."""
+        return has_blocking_hook(self._source.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
@@ -185,9 +186,9 @@ class ApiWork:
         return report
 
     def finish(self, report: AttemptReport) -> bool:
-        """Report the outcome to the API. A result that the API rejects fails the attempt."""
+        """Report the outcome to the API, unless it has answered. A result that the API rejects fails the attempt."""
         try:
-            task = self._report(report)
+            task = self._answer = self._answer or self._report(report)
         except (LeaseLost, NotFound):
             return False
         except InvalidInput as error:
@@ -196,6 +197,7 @@ class ApiWork:
             failure = Fail(f"The API rejects what the handler returned: {error}")
             return self.finish(replace(report, outcome=failure, error=None, notices=()))
         if task.failed_execution is not None:
+            self.lease_keeper.stop_renewing()  # the claim has ended; the hook may take long
             self._run_failure_hook(task, task.failed_execution)
         return True
 

@@ -24,6 +24,7 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.durable.async_procedure import run_on_loop
 from cloudsched.engine.durable.event_loop import Outcome, handlers_loop
 from cloudsched.engine.durable.procedure import run_procedure
+from cloudsched.engine.execution.failure_hooks import AsyncHookDue, HookCalls
 from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable
 from cloudsched.worker.attempt_calls import AttemptCalls
@@ -196,9 +197,6 @@ class Slot:
 
     async def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> _Ending:
         """Report the result, retrying until it is acknowledged, and keep the lease alive meanwhile."""
-        # A hook is code of the user, which may take long.
-        runs_hook = work.has_failure_hook and isinstance(report.outcome, Retry | Fail)
-        pool = self._threads.handlers if runs_hook else self._threads.source
 
         def log_first_retry(state: RetryCallState) -> None:
             if state.attempt_number == 1 and state.outcome is not None:
@@ -223,12 +221,35 @@ class Slot:
             reraise=True,
         )
         try:
-            is_counted: bool = await deliver(pool.call, partial(work.finish, report))
+            is_counted: bool = await deliver(self._finish, work, context, report, HookCalls())
         except UNDELIVERED as error:
             return _Ending("lost", f"its result was not acknowledged: {error}")
         if not is_counted:
             return _Ending("lost", "its lease ended and another worker may run it; its result was dropped")
         return _summarize(work, report)
+
+    async def _finish(self, work: ClaimedWork, context: Context, report: AttemptReport, hooks: HookCalls) -> bool:
+        """Report the result, and call the hooks of a failure; no thread waits for an asynchronous one."""
+        # A plain hook is code of the user, which may take long.
+        runs_hook = work.has_blocking_hook and isinstance(report.outcome, Retry | Fail)
+        pool = self._threads.handlers if runs_hook else self._threads.source
+        while True:
+            try:
+                is_counted: bool = await pool.call(partial(hooks.run, partial(work.finish, report)))
+            except AsyncHookDue as due:
+                await self._await_hook(work, context, due)
+            else:
+                return is_counted
+
+    async def _await_hook(self, work: ClaimedWork, context: Context, due: AsyncHookDue) -> None:
+        """Await an asynchronous hook on the loop of the handlers, and keep the lease alive meanwhile."""
+        hook = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(due.call(), handlers_loop().loop))
+        deadline = time.monotonic() + self._time_limit
+        while not hook.done():
+            await asyncio.wait({hook}, timeout=self._seconds_to_next_heartbeat(work, deadline))
+            if not hook.done():
+                await self._send_heartbeat(work, context, deadline)
+        hook.result()
 
     async def _release(self, work: ClaimedWork, reason: str) -> _Ending:
         try:  # even after a lost lease: another worker may not have claimed the run yet

@@ -9,6 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from cloudsched.engine.durable.async_functions import is_async
+from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.state.lease import LeaseState
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class ClaimedWork(Protocol):
     """One claimed run, which belongs to this worker while its lease lasts.
 
     * The methods are called in this order: `start`, `plan_call`, then `finish` or `release`, repeated until answered.
+      `finish` is repeated, too, after each `AsyncHookDue` that it raises.
       Different threads may make the calls, one after the other; the lease is renewed beside them.
     * Each of them raises `Unavailable` if the source did not answer.
     """
@@ -43,8 +46,8 @@ class ClaimedWork(Protocol):
         ...
 
     @property
-    def has_failure_hook(self) -> bool:
-        """Whether `finish` calls a function of the user when the handler has failed."""
+    def has_blocking_hook(self) -> bool:
+        """Whether `finish` calls a function of the user that may block when the handler has failed."""
         ...
 
     def start(self) -> Context | None:
@@ -141,10 +144,10 @@ def is_async_handler(registry: Registry, task: Task) -> bool:
     return task.handler in registry and registry.get(task.handler).is_async
 
 
-def has_failure_hook(registry: Registry, task: Task) -> bool:
-    """Whether a failure of the task calls a hook of its handler or of the app."""
-    own = registry.get(task.handler).on_failure if task.handler in registry else None
-    return own is not None or bool(registry.registrations.failure_hooks)
+def has_blocking_hook(registry: Registry, task: Task) -> bool:
+    """Whether a failure of the task calls a hook, of its handler or of the app, that is not asynchronous."""
+    hooks = [failure_hook(registry, task), *registry.registrations.failure_hooks]
+    return any(hook is not None and not is_async(hook) for hook in hooks)
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:

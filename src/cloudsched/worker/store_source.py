@@ -12,7 +12,7 @@ from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
-from cloudsched.worker.source import LeaseKeeper, has_failure_hook, is_async_handler
+from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,9 +137,9 @@ class StoreWork:
         return is_async_handler(self._app.container.registry, self.task)
 
     @property
-    def has_failure_hook(self) -> bool:
-        """Whether `finish` calls a function of the user when the handler has failed."""
-        return has_failure_hook(self._app.container.registry, self.task)
+    def has_blocking_hook(self) -> bool:
+        """Whether `finish` calls a function of the user that may block when the handler has failed."""
+        return has_blocking_hook(self._app.container.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler."""

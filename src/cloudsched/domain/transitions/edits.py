@@ -166,8 +166,8 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
             "until", f"ends the task before its first run at {_format_instant(unbounded)}", "Give a later end."
         )
     if task.schedule.is_one_time:
-        late = f"is in the past (now is {_format_instant(now)})"
-        near = f"is nearer than the minimum lead of {lead.minimum} (now is {_format_instant(now)})"
+        late = f"is in the past: it is {_format_instant(now)} now"
+        near = f"is nearer than the minimum lead of {lead.minimum}: it is {_format_instant(now)} now"
         gone = "is the instant of an occurrence that was processed already"
         at = task.schedule.after(now - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
-from cloudsched.engine.durable.async_functions import call_function
+from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.engine.durable.exits import is_handler_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
@@ -19,6 +20,56 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Registry
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class AsyncHookDue(BaseException):
+    """An asynchronous hook has to be awaited; then what raised this is repeated (`HookCalls.run`)."""
+
+    def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:
+        super().__init__(f"The on_failure hook of execution {execution.id} has to be awaited first.")
+        self._hook, self._task, self._execution = hook, task, execution
+
+    async def call(self) -> None:
+        """Call the hook and await it. Meant for the event loop of handlers, which no error of the hook may end."""
+        from cloudsched.engine.durable.event_loop import Outcome  # noqa: PLC0415 - imports asyncio
+
+        outcome = Outcome()
+        await outcome.capture(partial(self._hook, self._task, self._execution))
+        _log_failure(outcome.unwrap, self._task, self._execution)
+
+
+class HookCalls:
+    """The hooks that were called for one result, so that an event loop can await asynchronous ones without a thread."""
+
+    def __init__(self) -> None:
+        self._called = set[tuple[int, str]]()
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function that calls hooks, each of them once, however often this is repeated.
+
+        Raises:
+            AsyncHookDue: A hook is asynchronous: await it, and then call this again.
+        """
+        token = _hook_calls.set(self)
+        try:
+            return function()
+        finally:
+            _hook_calls.reset(token)
+
+    def call(self, hook: OnFailure, task: Task, execution: Execution) -> None:
+        """Call a hook, unless it was called for this execution."""
+        key = (id(hook), execution.id)
+        if key in self._called:
+            return
+        self._called.add(key)
+        if is_async(hook):
+            raise AsyncHookDue(hook, task, execution)
+        _call_in_this_thread(hook, task, execution)
+
+
+_hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", default=None)
 
 
 def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
@@ -47,8 +98,20 @@ def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> No
 
 
 def _call_hook(hook: OnFailure, task: Task, execution: Execution) -> None:
+    calls = _hook_calls.get()
+    if calls is None:
+        _call_in_this_thread(hook, task, execution)
+    else:
+        calls.call(hook, task, execution)
+
+
+def _call_in_this_thread(hook: OnFailure, task: Task, execution: Execution) -> None:
+    _log_failure(partial(call_function, partial(hook, task, execution)), task, execution)
+
+
+def _log_failure(call: Callable[[], object], task: Task, execution: Execution) -> None:
     try:
-        call_function(partial(hook, task, execution))
+        call()
     except BaseException as error:
         if not is_handler_failure(error):
             raise

@@ -20,6 +20,7 @@ from tests.deployables.fake_resources import (
     Refusal,
     State,
     create_resource,
+    describe_resource,
     fail,
     format_resource,
     get_env,
@@ -152,11 +153,7 @@ class FakeCloud(ThreadingTCPServer):
         if found is None:
             fail(f"NOT_FOUND: {key} was not found")
         if verb == "describe":
-            if "flatten" in call.flags:
-                for part in found["status"]["traffic"]:
-                    self.say(format_resource({"status": {"traffic": part}}, call.flags["format"]))
-            else:
-                self.say(format_resource(found, call.flags["format"]))
+            self.say("\n".join(describe_resource(key, found, call)))
         elif verb == "delete":
             self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
         elif verb in {"enable", "disable"}:
@@ -172,8 +169,10 @@ class FakeCloud(ThreadingTCPServer):
             fail(f"NOT_FOUND: {key} was not found")
         bindings = self.state.setdefault("iam/" + key, [])
         if verb == "get-iam-policy":
-            for member, role, _ in bindings:
-                self.say(f"{role}\t{member}")
+            has_condition = "condition" in call.flags["format"]
+            for member, role, condition in bindings:
+                title = condition.partition("title=")[2]
+                self.say(f"{role}\t{member}" + (f"\t{title}" if has_condition else ""))
             return
         binding = [call.flags["member"], call.flags["role"], call.flags.get("condition", "")]
         email = binding[0].partition(":")[2]
@@ -202,8 +201,10 @@ class FakeCloud(ThreadingTCPServer):
             fail(f"NOT_FOUND: Secret {name} not found")
         versions = secret["versions"]
         if call.words[2] == "list":
-            for version in sorted((v for v in versions if versions[v] != "DISABLED"), key=int, reverse=True)[:1]:
+            for version in sorted((v for v in versions if versions[v] != "DISABLED"), key=int, reverse=True):
                 self.say(version)
+                if call.flags.get("limit") == "1":
+                    break
         elif call.words[2] == "add":
             value = call.stdin
             version = str(len(versions) + 1)

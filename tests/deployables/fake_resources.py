@@ -57,6 +57,14 @@ def format_resource(resource: Any, form: str) -> str:  # noqa: ANN401 - any JSON
     return "\t".join(value(path) for path in form[6:-1].split(","))
 
 
+def describe_resource(key: str, resource: State, call: Call) -> list[str]:
+    """Return what describing a resource prints."""
+    form = call.flags["format"]
+    if "flatten" in call.flags:
+        return [format_resource({"status": {"traffic": part}}, form) for part in resource["status"]["traffic"]]
+    return [format_resource(to_knative(resource) if key.startswith("service/") and form == "json" else resource, form)]
+
+
 KINDS = {
     "tasks queues": "queue",
     "iam service-accounts": "account",
@@ -184,3 +192,22 @@ def find_reachable_revisions(service: State) -> list[State]:
     status = service["status"]
     names = {part["revisionName"] for part in status["traffic"] if part["percent"]} | {*status.get("tags", {}).values()}
     return [status["revisions"][name] for name in sorted(names)]
+
+
+def to_knative(service: State) -> State:
+    """Return a service as `gcloud run services describe --format=json` does."""
+    status = service["status"]
+    told = status["revisions"][status["latestReadyRevisionName"]]
+    env: list[State] = [{"name": name, "value": value} for name, value in get_env(told).items()]
+    for pair in told["set-secrets"].split(","):
+        name, _, mounted = pair.partition("=")
+        secret, _, version = mounted.partition(":")
+        env.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": version}}})
+    scale = {"autoscaling.knative.dev/maxScale": told["max-instances"]}
+    spec = {"containerConcurrency": int(told["concurrency"]), "containers": [{"env": env}]}
+    conditions = [{"type": "Ready", "status": status.get("ready", "True")}]
+    return {
+        "metadata": service["metadata"],
+        "spec": {"template": {"metadata": {"annotations": scale}, "spec": spec}},
+        "status": {"latestReadyRevisionName": status["latestReadyRevisionName"], "conditions": conditions},
+    }

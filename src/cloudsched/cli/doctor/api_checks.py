@@ -1,0 +1,186 @@
+"""What can be seen through the API: versions, the clock, late tasks, and a canary that runs end to end."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.cli.doctor.verdict import ok, skipped, unknown, wrong
+from cloudsched.cli.reachability import explain_unreachable
+from cloudsched.client.flow import ApiRequest
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.responses import CallerInfo
+from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.cli.doctor.verdict import Finding
+    from cloudsched.client import Client
+    from cloudsched.client.flow import Flow
+    from cloudsched.domain.documents.execution import Execution
+
+MAX_SKEW = timedelta(seconds=10)
+"""The largest difference of two clocks at which executors still run handlers."""
+MAX_LATENESS = timedelta(minutes=2)
+"""How late a task may be: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
+POLL_SECONDS = 0.5
+OWNER = "cloudsched-doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The task that the doctor creates, runs and deletes.
+
+    Attributes:
+        handler: The handler; None for ``remind``, which the examples have, if the API has it.
+        payload: Its payload.
+        timeout: How long it may take.
+    """
+
+    handler: str | None
+    payload: dict[str, Any]
+    timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The API that is looked at.
+
+    Attributes:
+        client: Its client.
+        url: Its address.
+        is_local: Whether it is a local stack, whose clock may be moved.
+        restart: The command that brings its code up to date.
+    """
+
+    client: Client
+    url: str
+    is_local: bool
+    restart: str
+
+
+def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
+    """Look at the API; at everything behind it only if it answers and accepts the caller."""
+    try:
+        answer = api.client.run_flow(_get("/readyz"))
+    except CloudschedError as error:
+        mend = (
+            explain_unreachable(api.url) if api.is_local else "gcloud run services logs read NAME-api --region=REGION"
+        )
+        yield wrong("api", f"{api.url} is not ready: {error}", mend or "cloudsched dev")
+        return
+    broken = [name for name, state in answer.get("circuits", {}).items() if state != "closed"]
+    if broken:
+        what = f"does not reach {', '.join(broken)}: its circuit breaker is open"
+        yield wrong("api", what, "wait a minute, and read the API's log")
+    else:
+        yield ok("api", f"{api.url} answers, and reaches its store")
+    yield _check_version(api)
+    try:
+        before = datetime.now(UTC)
+        caller = api.client.run_flow(_get_caller())
+        after = datetime.now(UTC)
+    except (Unauthenticated, Forbidden) as error:
+        yield unknown("access", f"the API does not accept you: {error}", "give --key or --token of an admin")
+        return
+    yield ok("access", f"you are {caller.role}")
+    yield _check_clock(api, caller.now, before, after)
+    yield _check_lateness(api, caller)
+    if canary is None:
+        yield skipped("canary", "no task was run (--no-canary)")
+    elif not caller.may_change:
+        yield unknown("canary", f"as {caller.role} you may not create a task", "give --key or --token of an admin")
+    else:
+        yield _run_canary(api, caller, canary)
+
+
+def _get(path: str) -> Flow[dict[str, Any]]:
+    return (yield ApiRequest("GET", path, time_limit=20)).read("an object", dict)
+
+
+def _get_caller() -> Flow[CallerInfo]:
+    return (yield ApiRequest("GET", "/v1/caller")).read("a caller", CallerInfo.model_validate)
+
+
+def _check_version(api: Api) -> Finding:
+    own = version("cloudsched")
+    try:
+        found = api.client.run_flow(_get("/openapi.json"))["info"]["version"]
+    except (CloudschedError, KeyError, TypeError) as error:
+        return unknown("version", f"the API does not say its version: {error}", api.restart)
+    if found != own:
+        return wrong("version", f"the API runs cloudsched {found}, and this is {own}", api.restart)
+    return ok("version", f"cloudsched {found}, as here")
+
+
+def _check_clock(api: Api, at: datetime, before: datetime, after: datetime) -> Finding:
+    if api.is_local:
+        return ok("clock", f"the local stack's clock says {at:%Y-%m-%d %H:%M:%S} UTC; it can be moved")
+    skew = max(at - after, before - at, timedelta(0))
+    if skew > MAX_SKEW:
+        what = f"this machine's clock and the API's differ by {skew.total_seconds():.0f} s"
+        return wrong("clock", what, "timedatectl set-ntp true")
+    return ok("clock", "this machine's clock and the API's agree")
+
+
+def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
+    """Look for a task that should have started: the sweep sends within a minute what was lost."""
+    limit = caller.now - MAX_LATENESS
+    late = api.client.tasks(
+        owner=None if caller.sees_all else caller.owner, status="ACTIVE", due_until=limit.isoformat()
+    )
+    for task in late:
+        due = task.next_execution_time
+        if due is not None and task.pull is None:
+            seconds = (caller.now - due).total_seconds()
+            mend = f"cloudsched tasks why {task.id}"
+            return wrong("sweep lag", f"task {task.id} is {seconds:.0f} s late: the sweep does not find it", mend)
+    return ok("sweep lag", f"no task is more than {MAX_LATENESS.total_seconds():.0f} s late")
+
+
+def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:
+    client, handler, payload = api.client, canary.handler, canary.payload
+    if handler is None:
+        if "remind" not in {each.name for each in client.handlers()}:
+            return skipped("canary", "there is no handler `remind`; name one with --handler and --payload")
+        handler, payload = "remind", {"text": "cloudsched doctor"}
+    owner = OWNER if caller.sees_all or caller.owner is None else caller.owner
+    task_id = f"doctor-{secrets.token_hex(8)}"
+    started = datetime.now(UTC)
+    try:
+        client.create(id=task_id, owner=owner, title="Doctor's canary", handler=handler, payload=payload)
+        with suppress(NotAllowed):  # in the local stack it has run by now
+            client.trigger(task_id)
+        execution = _await_execution(client, task_id, canary.timeout)
+    except TimeoutError:
+        seconds = canary.timeout.total_seconds()
+        what = f"a task with the handler {handler} did not end within {seconds:.0f} s"
+        return wrong("canary", what, 'docs/operations.md, "A task did not run"')
+    except CloudschedError as error:
+        return wrong("canary", f"no task could be run: {error}", "name a handler that may run: --handler, --payload")
+    finally:
+        with suppress(CloudschedError):
+            client.delete(task_id)
+    seconds = (datetime.now(UTC) - started).total_seconds()
+    if execution.status is not ExecutionStatus.SUCCEEDED:
+        why = execution.error.message if execution.error else "its record has no error"
+        what = f"a task with the handler {handler} ended {execution.status.value}: {why}"
+        return wrong("canary", what, f"cloudsched run {handler}")
+    return ok("canary", f"a task with the handler {handler} was created, ran and was deleted, in {seconds:.1f} s")
+
+
+def _await_execution(client: Client, task_id: str, timeout: timedelta) -> Execution:
+    deadline = time.monotonic() + timeout.total_seconds()
+    while True:
+        for execution in client.executions(task_id):
+            if execution.status.is_final:
+                return execution
+        if time.monotonic() >= deadline:
+            raise TimeoutError
+        time.sleep(POLL_SECONDS)

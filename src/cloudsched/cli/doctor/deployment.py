@@ -1,0 +1,64 @@
+"""The names of a deployment's resources, as the scripts in ``infra/`` give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cloudsched.cli.doctor.gcloud import Gcloud
+
+SERVICES = (
+    "artifactregistry",
+    "cloudbuild",
+    "cloudfunctions",
+    "cloudscheduler",
+    "cloudtasks",
+    "firebaserules",
+    "firestore",
+    "iam",
+    "iamcredentials",
+    "run",
+    "secretmanager",
+)
+"""The APIs that a deployment needs, without ``.googleapis.com``."""
+QUEUES = ("critical", "high", "normal", "low", "email", "mobile", "webhook", "operator")
+FUNCTIONS = ("execute", "sweep", "api")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment to look at.
+
+    Attributes:
+        gcloud: Asks about its project.
+        region: The region of its functions and queues.
+        name: The prefix of its resources' names.
+        database: The Firestore database.
+        files: The folder with the index files; None if there is no clone here.
+    """
+
+    gcloud: Gcloud
+    region: str
+    name: str
+    database: str
+    files: Path | None
+
+    @property
+    def secret(self) -> str:
+        """The secret that signs dispatches."""
+        return f"{self.name}-dispatch"
+
+    def account(self, kind: str) -> str:
+        """Return the email address of a service account: api, executor, invoker, builder or smoke."""
+        return f"{self.name}-{kind}@{self.gcloud.project}.iam.gserviceaccount.com"
+
+    def queue(self, kind: str) -> str:
+        """Return the name of the queue of a priority or a channel."""
+        return self.name if kind == "normal" else f"{self.name}-{kind}"
+
+    def deploy(self, step: str = "") -> str:
+        """Return the command that brings a step in line with the configuration."""
+        return "infra/deploy.sh" + (f" --step={step}" if step else "")

@@ -1,0 +1,127 @@
+"""``cloudsched doctor`` against one API: what is well, what is wrong, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.conftest import serve_api_of
+
+from cloudsched import App, Schedule
+from cloudsched.cli.doctor import api_checks
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import CommandResult
+
+    Run = Callable[..., CommandResult]
+
+CANARY = ("--handler", "greet", "--payload", '{"name": "Ada"}')
+
+
+@pytest.fixture(autouse=True)
+def _let_the_stack_run(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the doctor waits, the simulation runs what is due."""
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: sim.advance(timedelta(seconds=1)))
+    monkeypatch.setattr(api_checks, "time", clock)
+
+
+def look(run_command: Run, url: str, *words: str) -> tuple[object, dict[str, dict[str, Any]]]:
+    """Return the exit status and each finding, by its area."""
+    done = run_command("doctor", "--url", url, "--json", *words)
+    report = json.loads(done.out)
+    assert report["isWell"] == (done.code == 0)
+    return done.code, {each["area"]: each for each in report["findings"]}
+
+
+def test_all_is_well(run_command: Run, url: str, sim: Simulation) -> None:
+    """The exit status is 0, each line says so, and the canary's task is gone."""
+    code, found = look(run_command, url, *CANARY)
+    assert code == 0, found
+    assert {each["verdict"] for each in found.values()} == {"ok"}
+    assert set(found) == {"api", "version", "access", "clock", "sweep lag", "canary"}
+    assert not [task for task in sim.app.tasks().items if task.deleted_at is None]
+
+
+def test_a_table_is_for_people(run_command: Run, url: str) -> None:
+    """One line each, and below what is wrong the command that mends it."""
+    done = run_command("doctor", "--url", url, "--handler", "shout")
+    assert done.code == 1
+    assert "ok        clock" in done.out
+    assert "ended FAILED" in done.out
+    assert "→ cloudsched run shout" in done.out
+    assert done.out.endswith("1 to look at.\n")
+
+
+def test_a_canary_that_cannot_run(run_command: Run, url: str) -> None:
+    """An unknown handler or a wrong payload is wrong; without `remind` none is chosen."""
+    assert look(run_command, url, "--handler", "nope")[1]["canary"]["verdict"] == "wrong"
+    assert look(run_command, url, "--handler", "greet")[1]["canary"]["verdict"] == "wrong"
+    assert look(run_command, url)[1]["canary"]["verdict"] == "skipped"
+    assert look(run_command, url, "--no-canary")[0] == 0
+
+
+def test_a_canary_that_does_not_end(run_command: Run, url: str) -> None:
+    """It is wrong after the timeout, and its task is deleted."""
+    code, found = look(run_command, url, "--handler", "look-up", "--timeout", "1")
+    assert code == 1
+    assert "did not end" in found["canary"]["what"]
+
+
+def test_another_version_is_wrong(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API runs other code than is installed here."""
+    monkeypatch.setattr(api_checks, "version", lambda _: "9.9.9")
+    assert look(run_command, url, *CANARY)[1]["version"]["verdict"] == "wrong"
+
+
+def test_a_late_task_is_found(run_command: Run, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that should have started is what the sweep has to prevent."""
+    due = sim.now + timedelta(hours=1)
+    task = sim.app.create(owner="ada", title="Late", handler="shout", schedule=Schedule.once(due))
+    assert look(run_command, url, "--no-canary")[0] == 0
+    monkeypatch.setattr(api_checks, "MAX_LATENESS", timedelta(hours=-2))
+    code, found = look(run_command, url, "--no-canary")
+    assert code == 1
+    assert found["sweep lag"]["mend"] == f"cloudsched tasks why {task.id}"
+
+
+def test_clocks_that_differ(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a deployment a difference is wrong; the local stack's clock may be anywhere."""
+    assert look(run_command, url, "--no-canary")[1]["clock"]["verdict"] == "ok"
+    monkeypatch.setattr("cloudsched.cli.doctor.command.is_this_machine", lambda _: False)
+    assert look(run_command, url, "--no-canary")[1]["clock"]["verdict"] == "wrong"
+
+
+def test_nothing_answers(run_command: Run) -> None:
+    """It is wrong, and says how to start the stack."""
+    code, found = look(run_command, "http://127.0.0.1:1")
+    assert code == 1
+    assert "cloudsched dev" in found["api"]["mend"]
+
+
+def test_who_may_not_look(run_command: Run) -> None:
+    """Without a key the API's health is seen, and it is said what is needed for the rest; a viewer runs no canary."""
+    viewer, kept = create_key("a", Role.VIEWER)
+    with Simulation(App(), access=Access(api_keys=(str(kept),))) as sim, serve_api_of(sim) as url:
+        code, found = look(run_command, url)
+        assert (code, found["access"]["verdict"]) == (1, "unknown")
+        assert "--key" in found["access"]["mend"]
+        _, found = look(run_command, url, "--key", viewer)
+        assert (found["access"]["verdict"], found["canary"]["verdict"]) == ("ok", "unknown")
+
+
+@pytest.mark.parametrize("payload", ["{", "[1]"])
+def test_a_payload_that_is_no_object(payload: str, run_command: Run) -> None:
+    """It is refused before anything is asked."""
+    done = run_command("doctor", "--handler", "greet", "--payload", payload)
+    assert done.code == 2
+    assert "--payload" in done.err

@@ -1,0 +1,207 @@
+"""``cloudsched doctor --project``: a deployment as the scripts make it is well, and each harm is found and named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.deployables.fake_project import PROJECT, ROOT
+
+from cloudsched import App, Settings
+from cloudsched.cli import main as cli
+from cloudsched.cli.doctor.deployment import QUEUES, SERVICES
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+from cloudsched.web.mount import wsgi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.deployables.fake_project import Cloud
+
+ACCOUNT = "serviceAccount:cloudsched-{}@" + PROJECT + ".iam.gserviceaccount.com"
+Report = dict[str, Any]
+
+
+@pytest.fixture(name="api", scope="module")
+def serve_api() -> Iterator[str]:
+    """The address of an API that is well."""
+    with Simulation(App(Settings())) as sim, WebServer(wsgi(sim.app)) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.fixture
+def doctor(
+    cloud: Cloud, api: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[], tuple[int, list[dict[str, str]]]]:
+    """Look at the fake project; return the exit status and what is not well."""
+    monkeypatch.setenv("PATH", str(cloud.folder / "bin"), prepend=":")
+    monkeypatch.chdir(ROOT)
+    job = cloud.state["job/cloudsched-sweep"]
+    job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
+
+    def look() -> tuple[int, list[dict[str, str]]]:
+        words = ["doctor", "--project", PROJECT, "--url", api, "--no-canary", "--json"]
+        monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
+        cloud.fake.forget()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        report = json.loads(capsys.readouterr().out)
+        bad = [each for each in report["findings"] if each["verdict"] in {"wrong", "unknown"}]
+        assert report["isWell"] == (not bad)
+        return int(str(ended.value.code or 0)), bad
+
+    return look
+
+
+def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """As the scripts make it, and the doctor changes nothing."""
+    assert doctor() == (0, [])
+    assert cloud.changes == 0
+
+
+def revoke(kind: str, account: str, role: str) -> Callable[[Cloud], None]:
+    def harm(cloud: Cloud) -> None:
+        bindings = cloud.state[f"iam/{kind}"]
+        bindings[:] = [each for each in bindings if (each[0], each[1]) != (ACCOUNT.format(account), role)]
+
+    return harm
+
+
+def grant(kind: str, member: str, role: str) -> Callable[[Cloud], None]:
+    return lambda cloud: cloud.state.setdefault(f"iam/{kind}", []).append([member, role, ""])
+
+
+def edit(key: str, **changes: Any) -> Callable[[Cloud], None]:
+    return lambda cloud: cloud.state[key].update(changes)
+
+
+def mount(function: str, version: str) -> Callable[[Cloud], None]:
+    def harm(cloud: Cloud) -> None:
+        status = cloud.state[f"service/cloudsched-{function}"]["status"]
+        revision = status["revisions"][status["latestReadyRevisionName"]]
+        revision["set-secrets"] = revision["set-secrets"].replace("dispatch:1", f"dispatch:{version}")
+
+    return harm
+
+
+HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
+    "an API is off": (lambda c: c.state["services"].remove("run.googleapis.com"), "apis", "services enable run.g"),
+    "no database": (lambda c: c.state.pop("database/(default)"), "database", "--step=database"),
+    "an index is missing": (lambda c: c.state["indexes"].pop(), "indexes", "--step=indexes"),
+    "an index is not ready": (lambda c: c.state["indexes"][0].update(state="CREATING"), "indexes", "operations list"),
+    "no TTL": (
+        lambda c: [field.pop("ttlConfig", None) for field in c.state["fields"].values()],
+        "ttl",
+        "--step=indexes",
+    ),
+    "a queue is gone": (lambda c: c.state.pop("queue/cloudsched-high"), "queues", "--step=queues"),
+    "a queue is paused": (edit("queue/cloudsched", state="PAUSED"), "queues", "queues resume cloudsched "),
+    "a queue gives up": (edit("queue/cloudsched", retryConfig={"maxAttempts": 3}), "queues", "--step=queues"),
+    "too many at once": (
+        edit("queue/cloudsched", rateLimits={"maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 5000}),
+        "queues",
+        "EXECUTE_MAX_INSTANCES",
+    ),
+    "the secret's version is disabled": (
+        lambda c: c.state["secret/cloudsched-dispatch"]["versions"].update({"1": "DISABLED"}),
+        "secret",
+        "infra/upgrade.sh",
+    ),
+    "the executor does not know what the API signs with": (
+        lambda c: [
+            c.state["secret/cloudsched-dispatch"]["versions"].update({"2": "x"}),
+            mount("api", "2")(c),
+        ],
+        "secret",
+        "infra/upgrade.sh",
+    ),
+    "a function is gone": (lambda c: c.state.pop("service/cloudsched-sweep"), "functions", "--step=functions"),
+    "a function is not ready": (
+        lambda c: c.state["service/cloudsched-api"]["status"].update(ready="False"),
+        "functions",
+        "logs read cloudsched-api",
+    ),
+    "no job": (lambda c: c.state.pop("job/cloudsched-sweep"), "sweep", "--step=sweep"),
+    "the job is paused": (edit("job/cloudsched-sweep", state="PAUSED"), "sweep", "jobs resume cloudsched-sweep"),
+    "the sweep is silent": (edit("job/cloudsched-sweep", lastAttemptTime="2026-01-01T00:00:00Z"), "sweep", "jobs run"),
+    "the sweep fails": (edit("job/cloudsched-sweep", status={"code": 7}), "sweep", "--check"),
+    "the API cannot read the secret": (
+        revoke("secret/cloudsched-dispatch", "api", "roles/secretmanager.secretAccessor"),
+        "iam",
+        "--step=roles",
+    ),
+    "the invoker cannot invoke": (
+        revoke("service/cloudsched-execute", "invoker", "roles/run.invoker"),
+        "iam",
+        "--step=functions",
+    ),
+    "no rights at the database": (
+        revoke(f"project/{PROJECT}", "executor", "roles/datastore.user"),
+        "iam",
+        "--step=roles",
+    ),
+    "a right on the whole project": (
+        grant(f"project/{PROJECT}", ACCOUNT.format("api"), "roles/editor"),
+        "iam",
+        "projects remove-iam-policy-binding",
+    ),
+    "everybody may run handlers": (
+        grant("service/cloudsched-execute", "allUsers", "roles/run.invoker"),
+        "iam",
+        "run services remove-iam-policy-binding cloudsched-execute",
+    ),
+    "everybody may reach an API that believes Cloud Run": (
+        grant("service/cloudsched-api", "allUsers", "roles/run.invoker"),
+        "iam",
+        "run services remove-iam-policy-binding cloudsched-api",
+    ),
+    "somebody else reads the secret": (
+        grant("secret/cloudsched-dispatch", "user:eve@example.com", "roles/secretmanager.secretAccessor"),
+        "iam",
+        "secrets remove-iam-policy-binding cloudsched-dispatch",
+    ),
+    "somebody may act as the smoke test": (
+        grant(f"account/cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com", "user:eve@example.com",
+              "roles/iam.serviceAccountTokenCreator"),
+        "iam",
+        "infra/deploy.sh",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("harm", "area", "mend"), HARMS.values(), ids=HARMS)
+def test_each_harm_is_found_with_the_command_that_mends_it(
+    harm: Callable[[Cloud], object], area: str, mend: str, doctor: Callable[[], Any], cloud: Cloud
+) -> None:
+    """The exit status is 1, and a line of that area names the command."""
+    harm(cloud)
+    code, bad = doctor()
+    assert code == 1
+    assert [each for each in bad if each["area"] == area and mend in each["mend"]], bad
+
+
+@pytest.mark.parametrize("denied", ["services", "firestore", "tasks queues", "secrets", "projects", "scheduler", "run"])
+def test_what_you_may_not_see_is_said(denied: str, doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """It is neither well nor wrong, the rest is looked at all the same, and the exit status is 1."""
+    cloud.fake.deny = denied
+    code, bad = doctor()
+    assert code == 1
+    assert {each["verdict"] for each in bad} == {"unknown"}
+    assert all("PERMISSION_DENIED" in each["what"] for each in bad)
+
+
+def test_the_doctor_knows_what_the_scripts_make() -> None:
+    """The same APIs, queues and accounts as in ``infra/lib``."""
+    project = (ROOT / "infra" / "lib" / "project.sh").read_text("utf-8")
+    listed = project.partition("SERVICES=(")[2].partition("\n)")[0].splitlines()
+    assert [line.split()[0].removesuffix(".googleapis.com") for line in listed if line.strip()] == [*SERVICES]
+    configuration = (ROOT / "infra" / "lib" / "configuration.sh").read_text("utf-8")
+    words = "".join(
+        configuration.partition(name)[2].partition(")")[0] + " " for name in ("\nPRIORITIES=(", "\nCHANNELS=(")
+    )
+    assert words.split() == [*QUEUES]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -100,3 +102,29 @@ def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:
     origin = "/".join(url.split("/")[:3])
     given = {"Origin": origin, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return requests.post(url, data=form, headers=given, timeout=60)
+
+
+def read_form(page: str) -> dict[str, str]:
+    """Return what a browser would send of the page's form, without a button."""
+    form = page[page.index("data-preview") :]
+    found = {
+        name: html.unescape(value)
+        for name, value in re.findall(r'<input[^>]* name="([^"]+)"[^>]* value="([^"]*)"', form)
+        if "checkbox" not in name
+    }
+    for name, body in re.findall(r'<select[^>]* name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'value="([^"]*)" selected', body)
+        found[name] = html.unescape(chosen[1]) if chosen else ""
+    for name, text in re.findall(r'<textarea[^>]* name="([^"]+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL):
+        found[name] = html.unescape(text)
+    if not re.search(r'name="deliveryChannels" value="[A-Z]+" checked', form):
+        found.pop("deliveryChannels", None)
+    return found
+
+
+def read_hidden(page: str) -> dict[str, str]:
+    """Return the hidden fields of the page's form, as a browser would send them."""
+    form = page[page.index('<form method="post"') :]
+    return {
+        name: html.unescape(text) for name, text in re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form)
+    }

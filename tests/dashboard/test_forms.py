@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 import requests
 from pydantic import BaseModel, Field
-from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post
+from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
 
 from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
 from cloudsched.dashboard import task_options
@@ -79,24 +79,6 @@ FORM = {
 
 def new(ui: str, **changes: str) -> requests.Response:
     return post(f"{ui}/tasks/new", {**FORM, "key": uuid.uuid4().hex, "verb": "create", **changes})
-
-
-def read_form(page: str) -> dict[str, str]:
-    """Return what a browser would send of the page's form, without a button."""
-    form = page[page.index("data-preview") :]
-    found = {
-        name: html.unescape(value)
-        for name, value in re.findall(r'<input[^>]* name="([^"]+)"[^>]* value="([^"]*)"', form)
-        if "checkbox" not in name
-    }
-    for name, body in re.findall(r'<select[^>]* name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
-        chosen = re.search(r'value="([^"]*)" selected', body)
-        found[name] = html.unescape(chosen[1]) if chosen else ""
-    for name, text in re.findall(r'<textarea[^>]* name="([^"]+)"[^>]*>\n(.*?)</textarea>', form, re.DOTALL):
-        found[name] = html.unescape(text)
-    if not re.search(r'name="deliveryChannels" value="[A-Z]+" checked', form):
-        found.pop("deliveryChannels", None)
-    return found
 
 
 def list_tasks(stack: Stack, title: str) -> list[dict[str, Any]]:

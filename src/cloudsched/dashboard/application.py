@@ -135,7 +135,7 @@ class Dashboard:
         self, request: Request, view: View, arguments: Mapping[str, Any], *, status: int = 200, refusal: str = ""
     ) -> Response:
         visit = self._look(request)
-        if view.send is not None and not visit.may_change:
+        if view.is_form and not visit.may_change:
             raise _LOOK_ONLY
         page = view.build(view.fetch(self._api, visit, **arguments), visit)
         return self._show_page(request, visit, view, page, status=status, refusal=refusal)
@@ -164,9 +164,7 @@ class Dashboard:
     ) -> Response:
         said = refusal or DONE.get(request.args.get("done", ""), "")
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
-        shell = self._make_shell(
-            visit, view.tab, said, "fail" if refusal else "", chosen, is_form=view.send is not None
-        )
+        shell = self._make_shell(visit, view.tab, said, "fail" if refusal else "", chosen, is_form=view.is_form)
         return self._render(request, view.template, shell, view.title(page), page, status)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
@@ -197,7 +195,10 @@ class Dashboard:
         return Visit(
             now=parse_instant(caller["now"]),
             zone=zone,
-            query=request.args.to_dict(),
+            query={
+                name: " ".join(request.args.getlist(name)) if name == "ids" else text
+                for name, text in request.args.items()
+            },
             may_change=caller["mayChange"],
             role=caller["role"],
             owner=caller.get("owner"),

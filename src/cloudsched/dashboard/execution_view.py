@@ -58,6 +58,17 @@ class AttemptLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelLine:
+    """How far the result has come by one channel."""
+
+    channel: str
+    status: str
+    attempts: int
+    sent: Moment | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """A task in the tree of calls."""
 
@@ -98,6 +109,7 @@ class ExecutionPage:
     error: str
     traceback: str
     deliveries: str
+    channels: list[ChannelLine]
     awaited: str | None
     can_retry: bool
     zones: list[ZoneChoice]
@@ -112,6 +124,7 @@ def fetch(api: Api, _visit: Visit, task_id: str, execution_id: str) -> Json:
         "execution": api.get(path),
         "task": api.task(task_id)[0],
         "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
+        "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", []),
     }
 
 
@@ -158,6 +171,16 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         error=f"{error['type']}: {error['message']}" if error else "",
         traceback=error.get("traceback") or "",
         deliveries=_describe_deliveries(record, task),
+        channels=[
+            ChannelLine(
+                each["channel"].capitalize(),
+                each["status"].replace("_", " ").lower(),
+                each.get("attempts", 0),
+                visit.moment(each.get("sentAt")),
+                each.get("reason") or "",
+            )
+            for each in answer["deliveries"]
+        ],
         awaited=awaited[-1] if record["status"] == "SUSPENDED" and awaited else None,
         can_retry=record["status"] in {"FAILED", "TIMED_OUT"} and visit.may_change,
         zones=zone_choices(visit, task.get("timezone", "UTC")),

@@ -1,16 +1,25 @@
-"""What tasks have delivered to somebody's inbox."""
+"""What is on its way to people, and what tasks have delivered to somebody's inbox."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
 
+from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.submission import Done
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+
+DELIVERY_HANDLER: Final = "cloudsched.delivery"
+"""The handler of the tasks that deliver results."""
+_LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +36,28 @@ class MessageRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryRow:
+    """A result on its way to somebody: a task of its own."""
+
+    task_id: str
+    title: str
+    owner: str
+    status: Status
+    note: str
+    at: Moment | None
+    """When it is tried next, or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxPage:
     """The view model."""
 
     sentence: str
     owner: str
+    deliveries: list[DeliveryRow]
     messages: list[MessageRow]
+    may_change: bool
+    is_local: bool
     next_page: str | None
     zones: list[ZoneChoice]
 
@@ -40,10 +65,26 @@ class OutboxPage:
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for the messages of the owner that the address names, or of the caller."""
     owner = visit.query.get("owner") or visit.owner or ""
+    tasks = api.get("/v1/tasks", handler=DELIVERY_HANDLER, owner=owner, pageSize=_LISTED)["tasks"]
     if not owner:
-        return {"owner": "", "messages": []}
-    path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
-    return {"owner": owner, **api.get(path, pageSize=50, pageToken=visit.query.get("page"))}
+        return {"owner": "", "messages": [], "deliveries": tasks}
+    page = api.get(_inbox_path(owner), pageSize=_LISTED, pageToken=visit.query.get("page"))
+    return {"owner": owner, "deliveries": tasks, **page}
+
+
+def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
+    """Mark a message as read."""
+    owner, message = texts.get("owner", ""), texts.get("message", "")
+    if not owner or message in {"", ".", ".."}:
+        raise NotFound("message", message)
+    api.post(f"{_inbox_path(owner)}/{quote(message, safe='')}/read")
+    return Done(f"outbox?{urlencode({'owner': owner})}", "read")
+
+
+def _inbox_path(owner: str) -> str:
+    if owner in {".", ".."}:
+        raise NotFound("inbox", owner)
+    return f"/v1/inboxes/{quote(owner, safe='')}/messages"
 
 
 def build(answer: Json, visit: Visit) -> OutboxPage:
@@ -62,8 +103,26 @@ def build(answer: Json, visit: Visit) -> OutboxPage:
     ]
     owner = answer["owner"]
     unread = sum(not row.is_read for row in rows)
-    sentence = (
-        f"{len(rows):,} messages for {owner}, {unread:,} of them unread." if owner else "Choose whose inbox to see."
-    )
+    deliveries = [_build_delivery(each, visit) for each in answer["deliveries"]]
+    open_ones = sum(row.status.word in {"Active", "Paused"} for row in deliveries)
+    way = f"{open_ones:,} of the latest {len(deliveries):,} deliveries are on their way."
+    inbox = f"{len(rows):,} messages for {owner}, {unread:,} of them unread." if owner else "Choose whose inbox to see."
+    sentence = f"{way} {inbox}" if deliveries else inbox
     more = answer.get("nextPageToken")
-    return OutboxPage(sentence, owner, rows, visit.with_query(page=more) if more else None, zone_choices(visit))
+    return OutboxPage(
+        sentence,
+        owner,
+        deliveries,
+        rows,
+        visit.may_change,
+        visit.is_local,
+        visit.with_query(page=more) if more else None,
+        zone_choices(visit),
+    )
+
+
+def _build_delivery(task: Json, visit: Visit) -> DeliveryRow:
+    failures = task.get("consecutiveFailures", 0)
+    note = task.get("message") or (f"failed {failures} times" if failures else "")
+    at = task.get("nextExecutionTime") or task.get("updatedAt")
+    return DeliveryRow(task["id"], task["title"], task["owner"], show_status(task["status"]), note, visit.moment(at))

@@ -19,17 +19,29 @@ from cloudsched.errors import (
 _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
     (Unauthenticated, 401, "The key is missing or no longer valid: start with --key, or CLOUDSCHED_KEY."),
     (Forbidden, 403, "You may look, and not act."),
-    (NotFound, 404, "Or it is not yours."),
-    (NotAllowed, 409, ""),
-    (PreconditionFailed, 412, "Somebody has changed this task since you opened it; this is its present state."),
+    (NotFound, 404, "It may have been deleted meanwhile, or it is not yours."),
+    (NotAllowed, 409, "Nothing was changed; this is its present state."),
+    (
+        PreconditionFailed,
+        412,
+        "Somebody has changed this task since you opened it; this is its present state.",
+    ),
     (InvalidInput, 400, ""),
-    (QuotaExceeded, 429, "Too much at once; this page asks again by itself."),
-    (Unavailable, 503, "Nothing is lost: dispatches wait. This page asks again by itself."),
+    (QuotaExceeded, 429, "Too much at once: try again a little later."),
+    (Unavailable, 503, "Nothing is lost: dispatches wait. Reload the page, or leave it open: it asks again by itself."),
 )
 
 
 def describe_problem(error: CloudschedError) -> tuple[int, str, str]:
     """Return an error's HTTP status, what is wrong as the API words it, and what follows."""
+    if isinstance(error, QuotaExceeded) and error.retry_after:
+        return 429, str(error), f"Try again in {error.retry_after} s."
+    if isinstance(error, Unavailable) and ": 500: " in str(error):
+        return (
+            502,
+            str(error),
+            "The other views work. If this names a damaged document, docs/operations.md says what to do.",
+        )
     for kind, status, then in _THEN:
         if isinstance(error, kind):
             return status, str(error), then

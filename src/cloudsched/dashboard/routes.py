@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.routing import Map, Rule
 
 from cloudsched.dashboard import (
+    bulk_view,
     calendar_view,
     execution_view,
     home_view,
     locks_view,
     outbox_view,
     queues_view,
+    run_view,
     task_form,
     task_view,
     tasks_view,
@@ -34,10 +36,12 @@ DONE: Final = {
     "trigger": "It runs now.",
     "retry": "It is retried.",
     "send": "Sent.",
+    "read": "Marked as read.",
     "delete": "Deleted.",
     "create": "Created.",
     "edit": "Saved.",
     "same": "Nothing was changed.",
+    "bulk": "Started. This task does it, and shows how far it is.",
     "clock": "The clock was moved.",
 }
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
@@ -55,6 +59,8 @@ class View:
     title: Callable[[Any], str]
     send: Callable[..., Done | Again] | None = None
     """What the view's form does; None if it has none."""
+    is_form: bool = False
+    """Whether the view is a form: only for those who may change something, and it does not change by itself."""
 
 
 VIEWS: Final = {
@@ -62,14 +68,32 @@ VIEWS: Final = {
     "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
     "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
-    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox"),
+    "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
     "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "new": View(
-        task_form.fetch_new, task_form.build, "task_form.html", "Tasks", lambda page: page.title, task_form.send_new
+        task_form.fetch_new,
+        task_form.build,
+        "task_form.html",
+        "Tasks",
+        lambda page: page.title,
+        task_form.send_new,
+        is_form=True,
     ),
     "edit": View(
-        task_form.fetch_edit, task_form.build, "task_form.html", "Tasks", lambda page: page.title, task_form.send_edit
+        task_form.fetch_edit,
+        task_form.build,
+        "task_form.html",
+        "Tasks",
+        lambda page: page.title,
+        task_form.send_edit,
+        is_form=True,
+    ),
+    "bulk": View(
+        bulk_view.fetch, bulk_view.build, "bulk.html", "Tasks", lambda page: page.title, bulk_view.send, is_form=True
+    ),
+    "run": View(
+        run_view.fetch, run_view.build, "run.html", "Tasks", lambda page: page.title, run_view.send, is_form=True
     ),
     "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
     "execution": View(
@@ -94,8 +118,10 @@ MAP: Final = Map(
         Rule("/", endpoint="home"),
         *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "calendar", "queues", "locks", "outbox", "time")),
         Rule("/tasks/new", endpoint="new"),
+        Rule("/bulk", endpoint="bulk"),
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/edit", endpoint="edit"),
+        Rule("/tasks/<task_id>/run", endpoint="run"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
         Rule("/static/<name>", endpoint="static"),

@@ -89,6 +89,8 @@ class TaskPage:
     """Name, value, and whether a machine reads it."""
     as_json: str
     can_retry: bool
+    can_run_once: bool
+    """Whether the handler can be run once with another payload."""
     zones: list[ZoneChoice]
     may_change: bool
     role: str
@@ -150,6 +152,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         facts=_list_facts(task, answer["words"]),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
         can_retry=bool(bad) and visit.may_change,
+        can_run_once=visit.may_change and not task.get("children") and not task.get("script"),
         zones=zone_choices(visit, own_zone),
         may_change=visit.may_change,
         role=visit.role,
@@ -165,6 +168,8 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
         outcome = f"{error['type']}: {error['message']}"
     elif record["status"] == "SUCCEEDED" and record.get("content") is not None:
         outcome = shorten(json.dumps(record["content"], ensure_ascii=False))
+    elif not finished and record.get("progress"):
+        outcome = record["progress"][-1]["text"]
     took = None if started is None else (finished or visit.now) - started
     late = None if started is None or due is None else started - due
     return ExecutionRow(

@@ -73,6 +73,11 @@ class TasksPage:
     zones: list[ZoneChoice]
     may_change: bool
     role: str
+    bulk_text: str
+    bulk_query: dict[str, str]
+    """The filters that a change of many tasks takes over."""
+    bulk_actions: dict[str, str]
+    """What is offered for many tasks at once; nothing to those who may only look."""
     searched: int = 0
     is_filtered: bool = field(default=False)
 
@@ -124,6 +129,9 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         zones=zone_choices(visit),
         may_change=visit.may_change,
         role=visit.role,
+        bulk_text=_write_bulk(filters, words),
+        bulk_query={} if words else filters,
+        bulk_actions={},
         searched=len(answer["tasks"]) if words else 0,
         is_filtered=bool(filters or words),
     )
@@ -184,6 +192,12 @@ def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Vis
     if visit.query.get("orderBy"):
         return f"{count}; {bad} of them failed last." if bad else f"{count}; none of them failed last."
     return f"{count}, those that need attention first: {bad}." if bad else f"{count}; none needs attention."
+
+
+def _write_bulk(filters: dict[str, str], words: list[str]) -> str:
+    if filters and not words:
+        return "With the ticked ones, or with all that match if none is ticked. The count comes first."
+    return "With the ticked ones. The count comes first."
 
 
 def _matches(task: Json, words: Iterable[str]) -> bool:

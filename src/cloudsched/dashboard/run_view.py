@@ -1,0 +1,130 @@
+"""A task's handler, run once with another payload: as a task of its own, so that the task stays as it is."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.dashboard.form_fields import Field, list_names, make_fields, place_error
+from cloudsched.dashboard.payload_schema import Slot, read_schema
+from cloudsched.dashboard.payload_texts import ABSENT, read_value, write_texts
+from cloudsched.dashboard.problems import describe_problem
+from cloudsched.dashboard.schedule_check import write_error
+from cloudsched.dashboard.submission import Again, Done
+from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cloudsched.dashboard.api import Api, Json
+
+_COPIED: Final = (
+    "handler",
+    "owner",
+    "description",
+    "labels",
+    "category",
+    "priority",
+    "lockKey",
+    "lockScope",
+    "lockLimit",
+    "retry",
+    "expectedDuration",
+    "pull",
+    "deliveryChannels",
+    "deliveryTitle",
+)
+"""What the run has of the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """The view model."""
+
+    title: str
+    task_id: str
+    task_title: str
+    handler: str
+    payload: tuple[Field, ...]
+    key: str
+    at: str
+    error: str
+    is_checked: bool
+    zones: list[ZoneChoice]
+
+
+def fetch(api: Api, _visit: Visit, task_id: str) -> Json:
+    """Ask the API for the task and its payload."""
+    task, _ = api.task(task_id)
+    if task.get("children") or task.get("script"):
+        raise NotFound("payload of the task", task_id)
+    answer = {"task": task, "handlers": api.get("/v1/handlers")["handlers"], "key": uuid.uuid4().hex}
+    return {**answer, "texts": write_texts(_find_slot(answer), task.get("payload", {}))}
+
+
+def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str) -> Done | Again:
+    """Check or start the run; the form's key makes a second sending find the first one's."""
+    answer = fetch(api, visit, task_id)
+    key = texts.get("key", "")
+    answer |= {"texts": dict(texts), "key": key if key.isascii() and key.isalnum() else answer["key"]}
+    errors: dict[str, str] = {}
+    payload = read_value(_find_slot(answer), texts, errors)
+    if errors:
+        return Again({**answer, "errors": errors}, 400)
+    task = answer["task"]
+    content: dict[str, Any] = {name: task[name] for name in _COPIED if task.get(name) is not None}
+    content |= {"title": f"{task['title'][:480]}, once", "payload": {} if payload is ABSENT else payload}
+    try:
+        checked = api.post("/v1/tasks", content, query={"validateOnly": "true"})
+        if api.find(f"/v1/tasks/{checked['id']}") is not None:
+            problem = f"The handler makes ids of payloads, and {checked['id']} has this one: run that task now instead."
+            return Again({**answer, "error": problem}, 409)
+        if texts.get("verb") != "run":
+            return Again({**answer, "isChecked": True})
+        start = {"schedule": {"at": _read_start(texts, visit)}}
+        made = api.post("/v1/tasks", {**content, **start}, headers={"Idempotency-Key": answer["key"]})
+    except CloudschedError as error:
+        return _refuse(answer, error)
+    return Done(f"tasks/{made['id']}", "trigger")
+
+
+def _read_start(texts: Mapping[str, str], visit: Visit) -> str:
+    """Return when the form was opened: a second sending is the same request, to the letter."""
+    try:
+        return parse_instant(texts.get("at", "")).isoformat()
+    except ValueError:
+        return visit.now.isoformat()
+
+
+def _refuse(answer: Json, error: CloudschedError) -> Again:
+    status, what, then = describe_problem(error)
+    if isinstance(error, InvalidInput):
+        names = list_names(make_fields(_find_slot(answer), answer["texts"], {}))
+        if name := place_error(error.field, names):
+            return Again({**answer, "errors": {name: write_error(error)}}, status)
+    return Again({**answer, "error": f"{what} {then}".strip()}, status)
+
+
+def build(answer: Json, visit: Visit) -> RunPage:
+    """Return the view model of the API's answers and the form's texts."""
+    task = answer["task"]
+    return RunPage(
+        title=f"Run {task['title']} once",
+        task_id=task["id"],
+        task_title=task["title"],
+        handler=task["handler"],
+        payload=make_fields(_find_slot(answer), answer["texts"], answer.get("errors", {})),
+        key=answer["key"],
+        at=answer["texts"].get("at") or visit.now.isoformat(),
+        error=answer.get("error", ""),
+        is_checked=answer.get("isChecked", False),
+        zones=zone_choices(visit.in_zone_of(task)),
+    )
+
+
+def _find_slot(answer: Json) -> Slot:
+    name = answer["task"]["handler"]
+    return read_schema(next((each.get("payloadSchema") for each in answer["handlers"] if each["name"] == name), None))

@@ -1,0 +1,174 @@
+"""Who may act, and who may only look: the page offers what the key may do, and the server refuses the rest anyway."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from werkzeug.test import Client as Browser
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.client import Client
+from cloudsched.config.access import Access
+from cloudsched.dashboard.application import Dashboard
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from werkzeug.test import TestResponse
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.testing import Simulation
+
+ROLES: dict[str, tuple[Any, ...]] = {
+    "ada": (Role.USER, "ada"),
+    "bob": (Role.USER, "bob"),
+    "reader": (Role.READER, "ada"),
+    "viewer": (Role.VIEWER,),
+    "admin": (Role.ADMIN,),
+    "worker": (Role.WORKER,),
+}
+LOOKERS = ("reader", "viewer")
+ORIGIN = {"base_url": "http://localhost", "headers": {"Origin": "http://localhost"}}
+VERBS = ("pause", "resume", "cancel", "trigger", "retry", "send", "delete")
+NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "timezone": "UTC", "verb": "create"}
+
+
+class Pages:
+    """The dashboard with one key for each role, and a task of Ada's."""
+
+    def __init__(self, sim: Simulation, keys: dict[str, str], parts: ExitStack) -> None:
+        self.sim = sim
+        server = parts.enter_context(WebServer(Request.application(lambda request: serve_api(sim.app, request))))
+        server.serve()
+        self._browsers = {
+            who: Browser(Dashboard(parts.enter_context(Client(f"http://{server.address}", key=key)), place="a test"))
+            for who, key in keys.items()
+        }
+
+    def get(self, who: str, path: str) -> TestResponse:
+        return self._browsers[who].get(path, base_url="http://localhost")
+
+    def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
+        return self._browsers[who].post(path, data=form, **ORIGIN)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work(payload: dict[str, int]) -> str:
+        return f"done {payload}"
+
+    return app
+
+
+@pytest.fixture
+def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
+    made = {name: create_key(name, *role) for name, role in ROLES.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    with ExitStack() as parts:
+        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
+
+
+def forms(task: Task) -> list[tuple[str, dict[str, str]]]:
+    """Return every form there is, with what would do its work."""
+    at = f"/tasks/{task.id}"
+    return [
+        *((f"{at}/verbs/{verb}", {"event": "go", "payload": "1"}) for verb in VERBS),
+        ("/tasks/new", NEW),
+        (f"{at}/edit", {"title": "Forged", "timezone": "UTC", "verb": "save"}),
+        (f"{at}/run", {"payload": "{}", "verb": "run"}),
+        ("/bulk", {"action": "pause", "handler": "work", "count": "1"}),
+        ("/outbox", {"owner": "ada", "message": "m1"}),
+    ]
+
+
+@pytest.mark.parametrize("who", LOOKERS)
+def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[..., Task], who: str) -> None:
+    """No form that changes something, no link to one, and the page says why."""
+    task = create(deliveryChannels=["WEB"])
+    for path in ("/", "/tasks", "/tasks?handler=work", f"/tasks/{task.id}", "/outbox?owner=ada", "/queues", "/locks"):
+        page = pages.get(who, path)
+        assert page.status_code == 200, path
+        assert not re.search(r'method="post"|/edit"|/run"|tasks/new|id="bulk"|type="checkbox" form', page.text), path
+    assert "You may look, and not act." in pages.get(who, f"/tasks/{task.id}").text
+
+
+@pytest.mark.parametrize("who", [*LOOKERS, "bob", "worker"])
+def test_what_is_not_offered_is_refused_if_it_is_sent_anyway(
+    pages: Pages, create: Callable[..., Task], who: str
+) -> None:
+    """For every form there is; nothing has changed afterwards, and a stranger learns nothing of the task."""
+    task = create(title="Secret plan")
+    for path, form in forms(task):
+        if who == "bob" and path in {"/tasks/new", "/bulk"}:  # his own tasks are his to create
+            continue
+        answer = pages.post(who, path, form)
+        assert answer.status_code in {403, 404}, (path, answer.status_code)
+        if who in {"bob", "worker"}:
+            assert "Secret plan" not in answer.text
+    for path in ("/tasks/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
+        if not (who == "bob" and path in {"/tasks/new", "/bulk?action=pause&handler=work"}):
+            assert pages.get(who, path).status_code in {403, 404}, path
+    found = pages.sim.app.get(task.id)
+    assert (found.revision, found.status, found.title) == (task.revision, task.status, task.title)
+    assert [each.title for each in pages.sim.app.tasks().items] == ["Secret plan"]
+
+
+@pytest.mark.parametrize("who", ["ada", "admin"])
+def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., Task], who: str) -> None:
+    """Each verb that the task's status allows, edit, create, and a run with another payload."""
+    task = create(schedule={"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"})
+    at = f"/tasks/{task.id}"
+    text = pages.get(who, at).text
+    for part in ("verbs/pause", "verbs/trigger", "verbs/cancel", "verbs/delete", "verbs/send", "/edit", "/run"):
+        assert part in text, part
+    for verb in ("pause", "resume", "trigger", "send"):
+        assert pages.post(who, f"{at}/verbs/{verb}", {"event": "go"}).status_code == 303, verb
+    assert pages.post(who, f"{at}/edit", {"title": "Renamed", "verb": "save"}).status_code == 303
+    assert pages.sim.app.get(task.id).title == "Renamed"
+    dry = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "verb": "check"})
+    assert "The API finds nothing wrong." in dry.text
+    sent = [
+        pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "key": "k1", "at": "2030-01-01T00:00:00Z", "verb": "run"})
+        for _ in range(2)
+    ]
+    assert sent[0].status_code == 303, sent[0].text
+    assert sent[0].location == sent[1].location
+    run = pages.sim.app.get(sent[0].location.split("/")[-1].partition("?")[0])
+    assert (run.payload, run.owner, run.handler) == ({"n": 2}, "ada", "work")
+    new = pages.post(who, "/tasks/new", {**NEW, "title": "Own"})
+    assert new.status_code == 303
+    made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])
+    assert made.owner == ("ada" if who == "ada" else "system")
+    assert pages.post(who, f"{at}/verbs/delete", {}).status_code == 303
+
+
+def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
+    """A user's form has no field for the owner, and a forged one is refused."""
+    assert 'name="owner"' in pages.get("admin", "/tasks/new?handler=work").text
+    assert 'name="owner"' not in pages.get("ada", "/tasks/new?handler=work").text
+    assert pages.post("ada", "/tasks/new", {**NEW, "owner": "bob"}).status_code == 403
+    assert not pages.sim.app.tasks().items
+
+
+def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Task]) -> None:
+    """By its owner or an admin, with a form of its own."""
+    task = create(deliveryChannels=["WEB"])
+    pages.sim.run_until_idle()
+    text = pages.get("ada", "/outbox").text
+    [message] = re.findall(r'name="message" value="([^"]+)"', text)
+    assert pages.post("ada", "/outbox", {"owner": "ada", "message": message}).status_code == 303
+    assert "Mark as read" not in pages.get("ada", "/outbox").text
+    assert pages.post("ada", "/outbox", {"owner": "bob", "message": message}).status_code == 404
+    assert pages.post("ada", "/outbox", {"owner": "ada", "message": ".."}).status_code == 404
+    assert task.id in text

@@ -11,7 +11,7 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
-from cloudsched.engine.state.locks import Locks
+from cloudsched.engine.state.lock_waits import LockWaits
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             sim.clock.advance(SECOND)
             sim.queue.deliver_due()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Locks, "cancel_waits_of_task", lambda *_: None)
+                patch.setattr(LockWaits, "cancel_task", lambda *_: None)
                 app.update("edited", jitter=timedelta(days=1))  # the same occurrence, at another time
             wait_lists.append(lock_wait_list(sim))
 

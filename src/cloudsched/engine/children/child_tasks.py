@@ -204,7 +204,7 @@ class ChildTasks:
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
         now = self._engine.now()
-        self._engine.locks.cancel_waits_of_task(task, now)
+        self._engine.locks.waits.cancel_task(task, now)
         if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
         self._engine.store.purge(task.id)

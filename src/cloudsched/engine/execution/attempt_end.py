@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.finish import on_outcome
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import truncate_text
-from cloudsched.engine.state.locks import Grants
+from cloudsched.engine.state.lock_updates import Grants
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:

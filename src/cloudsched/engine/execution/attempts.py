@@ -170,14 +170,14 @@ class AttemptRunner:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._engine.locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, now)
+                self._engine.locks.waits.cancel(run.lock_key, claimed_run.task.id, run.execution_id, now)
             self.notify_parent(claimed_run.task)
             return
         if committed.decision.has_calls_in_progress:
             self._child_tasks.recheck_awaited_calls(committed.task, run.execution_id)
         self._dispatch_others(committed.decision.writes)
         self.dispatch_wakeups(committed.task, already_sent=sent_wakeups)
-        self._engine.locks.notify(committed.decision.grants, self._engine.now())
+        self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
         self.notify_parent(committed.task)
 
     # ── Parts of these, and what else the holder of a claim does ─────────────────────────────────────────────────────
@@ -201,7 +201,7 @@ class AttemptRunner:
                 mark_deferred(self._engine.store, each.task.id, self._engine.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.stored is not None and had_turn and each.stored.task.revision != each.task.revision:
-                    self._engine.locks.cancel_waits_of_task(each.stored.task, self._engine.now())  # as in `Scheduler`
+                    self._engine.locks.waits.cancel_task(each.stored.task, self._engine.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:

@@ -143,7 +143,7 @@ class ClaimedRun:
         if committed is None or committed.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.notify(committed.decision.grants, self._engine.now())
+            self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
         return None
 
     def _release_deleted(self, task: Task) -> Decision | None:

@@ -149,13 +149,13 @@ class Executor:
             return self._engine.committer.commit(transition, stored, before_commit=call_hooks)
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
         committed = self._engine.committer.commit(transition, stored, lock, before_commit=call_hooks)
-        self._engine.locks.notify(grants, self._engine.now())
+        self._engine.locks.updates.notify(grants, self._engine.now())
         return committed
 
     def _apply(self, dispatch: Dispatch, stored: VersionedTask | None, decision: Decision) -> DeliveryResult:
         if stored is None:
             if dispatch.lock_key:
-                self._engine.locks.cancel_wait(
+                self._engine.locks.waits.cancel(
                     dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._engine.now()
                 )
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
@@ -188,16 +188,16 @@ class Executor:
         run, now = task.find_run(dispatch.execution_id), self._engine.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
             identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-            self._engine.locks.cancel_wait(*identity, now, revision=dispatch.revision)
+            self._engine.locks.waits.cancel(*identity, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
             if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
-                self._engine.locks.cancel_waits_of_group(task, now)
+                self._engine.locks.waits.cancel_group(task, now)
             return
         lock_key = task.scoped_lock_key
         if lock_key is not None and not any(
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
-            self._engine.locks.cancel_wait(lock_key, task.id, dispatch.execution_id, now)
+            self._engine.locks.waits.cancel(lock_key, task.id, dispatch.execution_id, now)
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -203,7 +203,7 @@ class WorkerClaims:
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._attempt_runner.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
-                self._engine.locks.cancel_wait(task.scoped_lock_key, task.id, execution_id, self._engine.now())
+                self._engine.locks.waits.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.now())
             self._attempt_runner.notify_parent(task)
         return task
 

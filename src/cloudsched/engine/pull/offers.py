@@ -304,5 +304,5 @@ class WorkQueue:
             self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)
         claim_attempt.blocked_locks[run.lock_key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.notify(result.grants, now)
+            self._engine.locks.updates.notify(result.grants, now)
         return None

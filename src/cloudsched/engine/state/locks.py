@@ -7,55 +7,25 @@ are commits of the lock alone. A task without a lock key costs no read and no wr
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.domain.transitions.lifecycle import was_recreated
-from cloudsched.domain.transitions.locks import (
-    MAX_REQUEUED,
-    Waiter,
-    WaitFilter,
-    acquire,
-    cancel_waits,
-    extend,
-    free_places,
-    grant_turns,
-    is_held_by,
-    is_waiting,
-    release,
-    with_queued_limit,
-    worker_group,
-)
-from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.domain.transitions.locks import Waiter, acquire, extend, is_held_by, release, worker_group
 from cloudsched.engine.ports.store import VersionedLock
-from cloudsched.engine.state.compare_and_set import compare_and_set
-from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.engine.state.lock_reader import LockReader, with_lock
+from cloudsched.engine.state.lock_updates import Grants, LockUpdates
+from cloudsched.engine.state.lock_waits import LockWaits
+from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock
+    from cloudsched.domain.transitions.planning import Dispatch
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.store import Store
-
-
-_MAX_WAITS = 2 * MAX_OPEN_RUNS
-"""The most waits of one task that are read at once: one for each open run, and some of an older revision."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
-
-    key: str = ""
-    waiters: tuple[Waiter, ...] = ()
-    has_drained: bool = False
-    """Whether the changed lock says that nobody else waits; a run that began to wait meanwhile is to be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +41,18 @@ class AcquireResult:
 
 
 class Locks:
-    """Acquires and releases resource locks, and notifies the waiters that are granted one."""
+    """Acquires, extends and releases resource locks.
+
+    Attributes:
+        updates: Notifies the waiters that are granted one.
+        waits: Cancels the waits of runs that will not come.
+    """
 
     def __init__(self, store: Store, sender: DispatchSender) -> None:
         self._store = store
-        self._sender = sender
+        self._reader = LockReader(store)
+        self.updates = LockUpdates(store, sender)
+        self.waits = LockWaits(store, self.updates)
 
     def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
         """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
@@ -85,11 +62,11 @@ class Locks:
             QueueUnavailable: The waiters ahead of it could not be notified.
         """
         waiter = _make_waiter(task, run, dispatch)
-        result = self._try_acquire(self._load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+        result = self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
             if result.lock is not None:
                 self._store.commit_lock(result.lock)
-            self.notify(result.grants, now)
+            self.updates.notify(result.grants, now)
         return result
 
     def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
@@ -99,7 +76,7 @@ class Locks:
             VersionConflict: Another process has started the run; read the task again and retry.
         """
         waiter = _make_worker_waiter(task, run)
-        return self._try_acquire(self._load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
+        return self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
     def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
         """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
@@ -112,7 +89,7 @@ class Locks:
             QueueUnavailable: The waiters ahead of them could not be notified.
         """
         waiters = [_make_worker_waiter(task, run) for task, run in claimed]
-        before = stored = self._load(key, now, asking=waiters)
+        before = stored = self._reader.load(key, now, asking=waiters)
         waiting, granted = set[tuple[str, str]](), list[Waiter]()
         for waiter, (task, run) in zip(waiters, claimed, strict=True):
             with suppress(VersionConflict):
@@ -123,7 +100,7 @@ class Locks:
                     granted += result.grants.waiters
         if stored is not before:
             self._store.commit_lock(stored)
-        self.notify(Grants(key, tuple(granted)), now)
+        self.updates.notify(Grants(key, tuple(granted)), now)
         return waiting
 
     def _try_acquire(self, stored: VersionedLock, run: Run, waiter: Waiter, now: datetime) -> AcquireResult:
@@ -135,8 +112,8 @@ class Locks:
         lock, is_acquired, granted = acquire(
             stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
         )
-        # Only those who call `notify` after the commit may say that nobody waits.
-        changed = None if lock == stored.lock else _with_lock(stored, lock, may_drain=False)
+        # Only those who call `LockUpdates.notify` after the commit may say that nobody waits.
+        changed = None if lock == stored.lock else with_lock(stored, lock, may_drain=False)
         return AcquireResult(
             changed,
             is_acquired,
@@ -154,215 +131,16 @@ class Locks:
         """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
         if run.lock_key is None:
             return None, Grants()
-        stored = self._load(run.lock_key, now, leaving=(task_id, run.execution_id))
+        stored = self._reader.load(run.lock_key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
-        changed = _with_lock(stored, lock)
+        changed = with_lock(stored, lock)
         return changed, Grants(run.lock_key, granted, changed.has_drained)
-
-    # ── Runs that will not come ──────────────────────────────────────────────────────────────────────────────────────
-
-    def cancel_wait(
-        self, key: str, task_id: str, execution_id: str, now: datetime, *, revision: int | None = None
-    ) -> None:
-        """Remove a run that will not ask any more from the lock, and notify the next waiters.
-
-        A running attempt keeps the lock, in any process: the task is read after the lock, so a claim committed in
-        between makes this commit conflict.
-
-        If the run is gone already, a commit whose answer was lost may have removed it: then its grants are sent again.
-
-        Args:
-            key: The lock's key.
-            task_id: The run's task.
-            execution_id: The run's execution.
-            now: The current time.
-            revision: Remove only the wait of this revision. The task was changed since; if it still names the lock, its
-                run asks for it again.
-        """
-
-        def is_running() -> bool:
-            current = self._store.load(task_id)
-            run = current and current.task.find_run(execution_id)
-            return bool(run and run.lease and run.lock_key == key)
-
-        if revision is not None:
-            which = WaitFilter(task_id, execution_id, revision)
-            self._update(key, partial(self._load, key, now, task_ids=[task_id]), _cancel(which, now), now)
-            return
-        self._update(
-            key,
-            lambda: self._load(key, now, task_ids=[task_id], leaving=(task_id, execution_id)),
-            lambda lock: release(lock, task_id, execution_id, now),
-            now,
-            is_running,
-            if_unchanged=_repeat_grants,
-        )
-
-    def cancel_waits_of_task(self, task: Task, now: datetime) -> None:
-        """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
-
-        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
-        the task is read after the lock, as in `cancel_wait`.
-        """
-
-        def is_recreated() -> bool:
-            stored = self._store.load(task.id)
-            return stored is not None and was_recreated(task, stored.task)
-
-        cancel = _cancel(WaitFilter(task.id), now)
-        for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
-            with suppress(QueueUnavailable):
-                self._update(
-                    key or "", partial(self._load, key or "", now, task_ids=[task.id]), cancel, now, is_recreated
-                )
-
-    def cancel_waits_of_group(self, task: Task, now: datetime) -> None:
-        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
-
-        Raises:
-            QueueUnavailable: A dispatch could not be sent; the sweep sends it.
-        """
-        requeued: list[Waiter] = []
-        group, lock_key = worker_group(task), task.scoped_lock_key
-
-        def cancel(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
-            remaining, granted, requeued[:] = cancel_waits(lock, WaitFilter(worker_group=group), now)
-            return remaining, granted
-
-        if lock_key is not None:
-            self._update(lock_key, partial(self._load, lock_key, now, worker_group=group), cancel, now)
-            self._dispatch([one.with_next_turn(now) for one in requeued], now)
-
-    def _update(
-        self,
-        key: str,
-        load: Callable[[], VersionedLock],
-        change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
-        now: datetime,
-        should_abort: Callable[[], bool] = lambda: False,
-        if_unchanged: Callable[[Lock], Grants] = lambda _: Grants(),
-    ) -> None:
-        def commit(stored: VersionedLock) -> Grants:
-            lock, granted = change(stored.lock)
-            if lock == stored.lock:
-                return if_unchanged(lock)
-            if should_abort():
-                return Grants()
-            changed = _with_lock(stored, lock)
-            self._store.commit_lock(changed)
-            return Grants(lock.key, granted, changed.has_drained)
-
-        self.notify(compare_and_set(f"lock {key}", load, commit), now)
-
-    # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _load(
-        self,
-        key: str,
-        now: datetime,
-        *,
-        asking: Sequence[Waiter] = (),
-        leaving: tuple[str, str] | None = None,
-        task_ids: Sequence[str] = (),
-        worker_group: str = "",
-        late_limit: int = 0,
-    ) -> VersionedLock:
-        """Read a lock with those of its waiters that matter: one document if nobody waits.
-
-        Args:
-            key: The lock's key.
-            now: The current time.
-            asking: The runs that ask for it; their own waits are read as well.
-            leaving: The (task id, execution id) of the holder that releases it.
-            task_ids: The tasks whose waits are to be removed.
-            worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
-            late_limit: The greatest limit of those that wait although the document says that nobody does.
-        """
-        stored = self._store.load_lock(key)
-        document = stored.lock
-        if not (document.queued_limit or late_limit):
-            return replace(stored, document=document)
-        found, is_whole = list[Waiter](), False
-        if task_ids:
-            found += self._store.list_waiters(key, limit=_MAX_WAITS * len(task_ids), task_ids=task_ids)
-        if worker_group:
-            found += self._store.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
-        limit = max((one.limit for one in asking), default=late_limit)
-        if places := free_places(document, limit, now, leaving, has_late=late_limit > 0):
-            wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
-            head = self._store.list_waiters(key, limit=wanted)
-            found, is_whole = [*found, *head], len(head) < wanted
-        unknown = [one.task_id for one in asking if not is_waiting(document, one.task_id, one.execution_id)]
-        if unknown and not is_whole:
-            found += self._store.list_waiters(key, limit=_MAX_WAITS * len(unknown), task_ids=unknown)
-        entries = {one.entry_id: one for one in found}
-        waiters = sorted((*document.waiters, *entries.values()), key=lambda one: one.order)
-        view = document.model_copy(update={"waiters": tuple(waiters)})
-        return VersionedLock(view, stored.version, tuple(entries.values()), document, is_whole)
-
-    # ── Notifying ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each waiter a dispatch that is due now, and find those that nobody saw begin to wait.
-
-        Raises:
-            QueueUnavailable: The queue did not take one; the sweep notifies the remaining waiters.
-        """
-        self._dispatch(grants.waiters, now, grants.key)
-        if grants.has_drained:
-            with suppress(StoreUnavailable):  # the sweep notifies them
-                self._grant_to_late_waiters(grants.key, now)
-
-    def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
-        """Grant turns to those that entered the wait list after it was read, and before it was said to be empty.
-
-        Entering it leaves the lock's document as it is, so the commit that said so did not conflict with theirs. All
-        of them were stored before that commit; whoever came later has seen it.
-        """
-        late = self._store.list_waiters(key, limit=_MAX_WAITS)
-        if late:
-            limit = max(one.limit for one in late)
-            self._update(
-                key, lambda: self._load(key, now, late_limit=limit), lambda lock: grant_turns(lock, limit, now), now
-            )
-
-    def _dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
-        for waiter in waiters:
-            dispatch = Dispatch(
-                task_id=waiter.task_id,
-                revision=waiter.revision,
-                execution_id=waiter.execution_id,
-                scheduled_for=waiter.scheduled_for,
-                attempt=waiter.attempt,
-                due_at=waiter.due_at,
-                at=now,
-                suspension_count=waiter.suspension_count,
-                lock_key=lock_key,
-                lock_turn=waiter.lock_turn,
-            )
-            self._sender.send_dispatch(dispatch, waiter.priority)
-
-
-def _with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
-    """Return a lock that was read with its new content, to commit."""
-    return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
-
-
-def _repeat_grants(lock: Lock) -> Grants:
-    """Return what the commit that made the lock as it is may have left unsent; to send it twice changes nothing."""
-    notified = tuple(one for one in lock.waiters if one.notified_at is not None)
-    return Grants(lock.key, notified, has_drained=not lock.queued_limit)
 
 
 def _require_lock_key(run: Run) -> str:
     if run.lock_key is None:
         raise ValueError("only a run with a lock key may acquire a lock")
     return run.lock_key
-
-
-def _cancel(which: WaitFilter, now: datetime) -> Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]]:
-    """Return the change that cancels waits: it returns the lock without them, and the waiters to notify."""
-    return lambda lock: cancel_waits(lock, which, now)[:2]
 
 
 def _make_worker_waiter(task: Task, run: Run) -> Waiter:

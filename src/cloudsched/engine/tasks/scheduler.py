@@ -358,7 +358,7 @@ class Scheduler:
         before, changed = compare_and_set(f"task {task_id}", partial(self._load, task_id), change)
         if changed.task.revision != before.revision and any(run.lock_turn_until for run in before.runs):
             # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
-            self._engine.locks.cancel_waits_of_task(before, self._engine.now())
+            self._engine.locks.waits.cancel_task(before, self._engine.now())
         return self._dispatch_or_defer(changed)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:

@@ -232,7 +232,7 @@ class Sweeper:
         except VersionConflict:
             return False
         log_changes(stored.task, transition)
-        self._engine.locks.cancel_waits_of_task(transition.task, now)
+        self._engine.locks.waits.cancel_task(transition.task, now)
         self._engine.store.purge(task_id)
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
     from tests.cli.conftest import CommandResult
 
     from cloudsched.testing import Simulation
@@ -44,3 +46,23 @@ def test_what_is_going_to_run(tasks: Tasks) -> None:
     (one,) = tasks("occurrences", "2027-01-03", "--tz", "UTC", "--limit", "1", "--json").out.splitlines()
     assert json.loads(one)["taskId"] == "h"
     assert tasks("occurrences", "2027-01-03").code == 2
+
+
+def test_all_that_match_are_changed(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted first; asked for unless --yes; with the same key the same change, whose counts are shown when it ends."""
+    for name in ("a", "b"):
+        tasks("create", name, *GREET, "--id", name, "--schedule", "every year", "--label", "team=a")
+    chosen = ("pause", "--label", "team=a")
+    assert tasks("batch", *chosen, "--dry-run").out == "2 tasks match.\n"
+    assert json.loads(tasks("batch", *chosen, "--dry-run", "--json").out) == {"count": 2}
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert tasks("batch", *chosen).code != 0
+    assert "PAUSED" not in tasks("list").out
+    key = ("--yes", "--key", "k")
+    assert "Started as task batch-" in tasks("batch", *chosen, *key, "--wait", "0").err
+    sim.advance(timedelta(minutes=1))
+    assert tasks("batch", *chosen, *key).out == "2 changed, 0 skipped, 0 refused\n"
+    assert json.loads(tasks("batch", *chosen, *key, "--json").out)["content"]["changed"] == 2
+    assert tasks("list", "--status", "PAUSED").out.count("PAUSED") == 2
+    assert tasks("batch", "pause", "--yes").code == 2
+    assert "Combine it with owner" in tasks("batch", *chosen, "--handler", "greet", "--dry-run").err

@@ -54,3 +54,19 @@ def test_a_task_is_tried_before_it_is_made(client: Client) -> None:
     assert client.get("t").title == "T"
     with pytest.raises(InvalidInput, match="title"):
         client.validate_task("t", title="")
+
+
+def test_all_that_match_are_changed(client: Client, sim: Simulation) -> None:
+    """They are counted as they are changed; without a filter nothing is."""
+    fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}, "schedule": "every year"}
+    for name in ("a", "b"):
+        client.create(title="T", id=name, **fields)
+    until = NOW + timedelta(days=400)
+    assert client.count_matching("pause", owner="ada", due_until=until) == 2
+    task = client.batch_change("pause", ids=["a", "c"], idempotency_key="k")
+    assert client.batch_change("pause", ids=["a", "c"], idempotency_key="k").id == task.id
+    sim.advance(timedelta(minutes=1))
+    assert client.wait(task.id, timedelta(seconds=1)).content["changed"] == 1
+    assert {each.id: each.status for each in client.tasks(handler="greet")} == {"a": "PAUSED", "b": "ACTIVE"}
+    with pytest.raises(InvalidInput, match="would match every task"):
+        client.batch_change("delete")

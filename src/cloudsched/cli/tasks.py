@@ -13,6 +13,7 @@ import click
 
 from cloudsched.cli.across import executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.batch import batch
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.output import Printer
@@ -52,6 +53,7 @@ _SYNONYMS = {
     "event": "send",
     "next": "upcoming",
     "explain": "why",
+    "bulk": "batch",
 }
 
 
@@ -61,7 +63,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (tree, send, backfill, executions, occurrences, upcoming, why):
+for _command in (tree, send, backfill, executions, occurrences, upcoming, why, batch):
     tasks.add_command(_command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -72,6 +73,34 @@ class OverviewOperations:
         """Return a text that is another one after any task (of an owner) has changed, and once a minute."""
         answer = yield ApiRequest("GET", "/v1/changes", query=_to_query({"owner": owner}))
         return answer.read("a cursor", reader(ChangeCursor)).cursor
+
+    @operation
+    def count_matching(self, action: str, /, **filters: Any) -> Flow[int]:
+        """Return how many tasks `batch_change` would concern now, at most 10,000; see there."""
+        content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
+        answer = yield ApiRequest("POST", "/v1/tasks:batchChange", content, is_idempotent=True)
+        return answer.read("a count", lambda found: int(found["count"]))
+
+    @operation
+    def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
+        """Start to change all tasks that match the filters; return the task that does it.
+
+        It is safe to repeat, by the key; a new key is made if it is None. `wait` returns the execution: its `content`
+        says how many tasks were changed, skipped and refused, and why.
+
+        Args:
+            action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
+            idempotency_key: The same for the same change.
+            filters: `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `ids`; one or more.
+
+        Raises:
+            InvalidInput: There is no filter, or no index for this combination.
+            QuotaExceeded: The caller, a user, has five open ones.
+        """
+        content = {"action": action, "filter": to_wire_fields(filters)}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        path = "/v1/tasks:batchChange"
+        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
 
     @operation
     def handlers(self) -> Flow[list[HandlerInfo]]:

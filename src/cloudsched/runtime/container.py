@@ -23,6 +23,7 @@ from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.handlers.batch_change_tasks import with_batch_changes
 from cloudsched.engine.handlers.calendar_tasks import with_calendars
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
@@ -69,8 +70,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.tasks.calendars import Calendars
-    from cloudsched.engine.tasks.feeds import Feeds
-    from cloudsched.engine.tasks.overview import Overview
+    from cloudsched.runtime.many_tasks import ManyTasks
 
 T = TypeVar("T")
 
@@ -219,8 +219,9 @@ class Container(DraftParts):
         delivered = with_deliveries(
             jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
         )
+        batches = with_batch_changes(delivered, lambda: self.many_tasks.batch_change_run)
         registry = with_calendars(
-            delivered,
+            batches,
             lambda key: self.calendars.refresh(key),  # noqa: PLW0108 - it is made when it is used
             lambda key, since: self.calendars.replan(key, since),  # noqa: PLW0108 - the same
         )
@@ -242,13 +243,6 @@ class Container(DraftParts):
     def scheduler(self) -> Scheduler:
         """Creates and changes tasks."""
         return Scheduler(self.engine, self.child_tasks)
-
-    @lazy_property
-    def feeds(self) -> Feeds:
-        """Shows tasks as calendars."""
-        from cloudsched.engine.tasks.feeds import Feeds  # noqa: PLC0415 - imported only when used
-
-        return Feeds(self.store, self.clock)
 
     @lazy_property
     def mail_sender(self) -> Sender | None:
@@ -318,6 +312,13 @@ class Container(DraftParts):
         return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self._chance)
 
     @lazy_property
+    def many_tasks(self) -> ManyTasks:
+        """What concerns many tasks at once."""
+        from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
+
+        return ManyTasks(self.store, self.clock, lambda: self.scheduler)
+
+    @lazy_property
     def tracer(self) -> Tracer:
         """Traces a task from its caller through the queue to its handler."""
         from cloudsched.runtime.telemetry import make_tracer  # noqa: PLC0415 - checks which packages are installed
@@ -362,13 +363,6 @@ class Container(DraftParts):
     def presence(self) -> PresenceNotes:
         """Notes which workers listen."""
         return PresenceNotes(self.store, self.clock)
-
-    @lazy_property
-    def overview(self) -> Overview:
-        """Counts what there is, and keeps the counts for some seconds."""
-        from cloudsched.engine.tasks.overview import Overview  # noqa: PLC0415 - imported only when used
-
-        return Overview(self.store, self.clock, time.monotonic)
 
     @lazy_property
     def listener(self) -> Listener | None:

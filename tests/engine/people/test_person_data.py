@@ -59,7 +59,7 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
         email=EmailContact(address=f"{owner}@example.com"), webhook=WebhookContact(url="https://x.example/")
     )
     app.container.people.put(owner, spec)
-    app.container.feeds.create(owner)
+    app.container.many_tasks.feeds.create(owner)
     item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
     held = HeldBatches(app.container.store.records, app.container.clock)
     held.add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)

@@ -134,7 +134,7 @@ def test_the_secret_is_nowhere_but_in_the_address(
     secret = path.rpartition("/")[2].removesuffix(".ics")
     assert len(secret) == 43
     call("GET", path)
-    (feed,) = sim.app.container.feeds.list("ada")
+    (feed,) = sim.app.container.many_tasks.feeds.list("ada")
     assert secret not in feed.to_stored_json()
     assert secret not in caplog.text
     assert secret not in call("GET", path[:-5] + "x.ics").text

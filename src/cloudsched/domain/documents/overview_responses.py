@@ -157,6 +157,13 @@ class OverviewCounts(ApiResponse):
     """How many tasks are due within an hour, or overdue."""
 
 
+class TaskCount(ApiResponse):
+    """How many tasks match a filter."""
+
+    count: int = Field(ge=0, le=10000)
+    """At most 10,000 are counted."""
+
+
 class ChangeCursor(ApiResponse):
     """Tells whether anything has changed."""
 

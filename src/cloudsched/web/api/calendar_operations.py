@@ -41,7 +41,7 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     owner = call.caller.resolve_owner(body.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
-    feed, secret = call.app.container.feeds.create(str(owner), body.categories, body.labels)
+    feed, secret = call.app.container.many_tasks.feeds.create(str(owner), body.categories, body.labels)
     root = call.app.container.settings.public_url or call.request.url_root.rstrip("/")
     shown = responses.NewFeedAddress(**_feed_fields(feed), url=f"{root}/v1/feeds/{secret}.ics")
     return json_response(shown.to_wire(), 201)
@@ -56,7 +56,7 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     owner = call.caller.resolve_owner(query.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose feeds to list.")
-    feeds = tuple(responses.Feed(**_feed_fields(feed)) for feed in call.app.container.feeds.list(str(owner)))
+    feeds = tuple(responses.Feed(**_feed_fields(feed)) for feed in call.app.container.many_tasks.feeds.list(str(owner)))
     return json_response(responses.Feeds(feeds=feeds).to_wire())
 
 
@@ -74,9 +74,9 @@ def delete_feed(call: ApiCall) -> Response:
     Its address shows nothing any more. Programs may keep what they have for some hours.
     """
     key = call.path["feedId"]
-    if not call.caller.can_see(call.app.container.feeds.get(key).owner):
+    if not call.caller.can_see(call.app.container.many_tasks.feeds.get(key).owner):
         raise NotFound("feed", key)
-    call.app.container.feeds.revoke(key)
+    call.app.container.many_tasks.feeds.revoke(key)
     return Response(status=204)
 
 
@@ -97,7 +97,7 @@ def get_feed(call: ApiCall) -> Response:
     takes. With `If-None-Match`, an unchanged feed is answered with 304.
     """
     try:
-        return _calendar_response(call.app.container.feeds.render(call.path["feedSecret"]))
+        return _calendar_response(call.app.container.many_tasks.feeds.render(call.path["feedSecret"]))
     except NotFound:
         raise NotFound("feed", "…") from None
 
@@ -115,7 +115,7 @@ def get_task_calendar(call: ApiCall) -> Response:
 
     One event with the task's rule, where every program reads it alike; otherwise its occurrences of the next 90 days.
     """
-    return _calendar_response(call.app.container.feeds.render_task(call.app.get(call.task_id)))
+    return _calendar_response(call.app.container.many_tasks.feeds.render_task(call.app.get(call.task_id)))
 
 
 def _feed_fields(feed: Feed) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.web.api.openapi_overview_examples import OCCURRENCE, OVERVIEW_RESPONSES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,6 +52,16 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
             "summary": "Run January again",
             "value": {"start": "2027-01-01T00:00:00Z", "end": "2027-01-31T23:59:59Z"},
         }
+    },
+    "batch_change_tasks": {
+        "count": {
+            "summary": "Count the failed tasks of a team",
+            "value": {"action": "retryFailed", "filter": {"label": "team=payments"}, "dryRun": True},
+        },
+        "pause": {
+            "summary": "Pause all tasks of a handler",
+            "value": {"action": "pause", "filter": {"handler": "report"}},
+        },
     },
     "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
     "confirm_email": {"code": {"summary": "The code from the mail", "value": {"code": "01234567"}}},
@@ -188,7 +200,6 @@ _EXECUTION: Final[Json] = {
     "steps": [],
     "callsMade": 0,
 }
-_OCCURRENCE: Final[Json] = {"utc": "2027-01-04T08:00:00Z", "local": "2027-01-04T09:00:00+01:00"}
 _MESSAGE: Final[Json] = {
     "schemaVersion": 1,
     "id": "weekday-report.20270104T080000Z",
@@ -233,92 +244,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "TaskPage": {"tasks": [_TASK], "nextPageToken": "eyJhIjoxfQ"},
     "BatchResults": {"results": [{"status": 201, "task": _TASK}]},
     "Execution": _EXECUTION,
-    "OccurrencePage": {
-        "occurrences": [
-            {
-                "utc": "2027-01-04T08:00:00Z",
-                "local": "2027-01-04T09:00:00+01:00",
-                "taskId": "0f9b7a52c1d34e6f8a90b1c2d3e4f506",
-                "owner": "ada",
-                "title": "Weekday report",
-                "handler": "report",
-                "timezone": "Europe/Paris",
-            }
-        ],
-        "nextPageToken": "WyIxZjQwZmMyYzA0Il0",
-    },
-    "Queues": {
-        "queues": [{"queue": "gpu", "skill": "cuda", "waiting": 3, "firstSince": "2027-01-04T08:00:00Z", "workers": 1}]
-    },
-    "QueuedTaskPage": {
-        "tasks": [
-            {
-                "taskId": "render-1",
-                "owner": "ada",
-                "handler": "render",
-                "title": "Render a film",
-                "skill": "cuda",
-                "priority": "NORMAL",
-                "offeredAt": "2027-01-04T08:00:00Z",
-            }
-        ]
-    },
-    "OverviewCounts": {
-        "countedAt": "2027-01-04T08:00:00Z",
-        "tasks": {"ACTIVE": 12, "PAUSED": 1, "COMPLETED": 30, "FAILED": 2, "CANCELLED": 0, "EXPIRED": 0},
-        "open": {"RUNNING": 1, "RETRYING": 0, "SUSPENDED": 2},
-        "hours": [{"start": "2027-01-04T08:00:00Z", "failed": 1, "others": 7}],
-        "dueSoon": 3,
-    },
-    "ChangeCursor": {"cursor": "1f40fc2c04a90b1c"},
-    "Handlers": {
-        "handlers": [
-            {
-                "name": "report",
-                "description": "Write a report.",
-                "access": "users",
-                "isTool": False,
-                "payloadSchema": {"type": "object", "properties": {"about": {"type": "string"}}},
-            }
-        ]
-    },
-    "Workers": {
-        "workers": [
-            {
-                "worker": "box-1",
-                "queue": "gpu",
-                "skills": ["cuda"],
-                "claimedBy": "key:gpu",
-                "seenAt": "2027-01-04T08:00:00Z",
-                "isListening": True,
-            }
-        ]
-    },
-    "LockPage": {
-        "locks": [
-            {
-                "key": "printer",
-                "scope": "global",
-                "holders": [
-                    {
-                        "taskId": "print-1",
-                        "executionId": "20270104T080000Z",
-                        "title": "Print",
-                        "until": "2027-01-04T08:05:00Z",
-                    }
-                ],
-                "waiters": [
-                    {
-                        "taskId": "print-2",
-                        "executionId": "20270104T080100Z",
-                        "title": "Print more",
-                        "dueAt": "2027-01-04T08:01:00Z",
-                    }
-                ],
-                "hasMoreWaiters": False,
-            }
-        ]
-    },
+    **OVERVIEW_RESPONSES,
     "ExecutionPage": {"executions": [_EXECUTION]},
     "Tree": {"task": _TASK, "children": [], "omittedChildren": 0},
     "Claims": {
@@ -363,7 +289,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "CalendarList": {"calendars": [_CALENDAR]},
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
-    "Occurrences": {"occurrences": [_OCCURRENCE]},
+    "Occurrences": {"occurrences": [OCCURRENCE]},
     "Explanation": {
         "taskId": "standup",
         "status": "ACTIVE",
@@ -373,14 +299,14 @@ _RESPONSES: Final[dict[str, Json]] = {
     "SchedulePreview": {
         "description": "Every weekday at 09:00 (Europe/Paris)",
         "schedule": _TASK["schedule"],
-        "occurrences": [_OCCURRENCE],
+        "occurrences": [OCCURRENCE],
     },
     "DraftResult": {
         "decision": "creation",
         "task": {"title": "Call Ada", "handler": "remind"},
         "schedule": _TASK["schedule"],
         "description": "every weekday at 09:00, Europe/Paris",
-        "next": [_OCCURRENCE],
+        "next": [OCCURRENCE],
         "draftToken": "eyEXAMPLE.0f",
         **_NOTHING_OPEN,
     },

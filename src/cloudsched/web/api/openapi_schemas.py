@@ -20,6 +20,7 @@ from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.batch_change_bodies import BatchChangeRequest
 from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
@@ -45,6 +46,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.ConfirmRequest,
         PutCalendar,
         DraftRequest,
+        BatchChangeRequest,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
@@ -56,6 +58,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
+    overview_responses.TaskCount,
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.Deliveries, responses.DeliveryReport, draft_responses.DraftResult),

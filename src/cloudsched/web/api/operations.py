@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cloudsched.web.api import (
+    batch_change_operations,
     calendar_operations,
     delivery_operations,
     draft_operations,
@@ -23,6 +24,7 @@ from cloudsched.web.api.operation import find_operations
 OPERATIONS: Final = (
     *find_operations(task_operations),
     *find_operations(draft_operations),
+    *find_operations(batch_change_operations),
     *find_operations(execution_operations),
     *find_operations(delivery_operations),
     *find_operations(worker_operations),

@@ -107,7 +107,7 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
-    counts = call.app.container.overview.count(_choose_owner(call, query.owner))
+    counts = call.app.container.many_tasks.overview.count(_choose_owner(call, query.owner))
     shown = responses.OverviewCounts(
         counted_at=counts.counted_at,
         tasks=dict(counts.tasks),

@@ -1,0 +1,85 @@
+"""``cloudsched tasks batch``: change all tasks that match a filter."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudsched.cli.instants import parse_instant
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from cloudsched.client.client import Client
+
+_ACTIONS = {each.lower().replace("retryfailed", "retry-failed"): each for each in BatchAction}
+_HOUR = 3600
+
+
+@click.command()
+@click.argument("action", type=click.Choice([*_ACTIONS]))
+@click.option("--owner")
+@click.option("--status", type=click.Choice([*TaskStatus], case_sensitive=False), help="Only these.")
+@click.option("--handler")
+@click.option("--label", metavar="KEY=VALUE", help="Only tasks with this label; goes with --owner and --status only.")
+@click.option("--due-from", metavar="INSTANT", help="Only tasks that run next at that instant or later.")
+@click.option("--due-until", metavar="INSTANT", help="Only tasks that run next before that instant.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --due-from and --due-until without an offset.")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="Only this task; may be given up to 500 times.")
+@click.option("--dry-run", is_flag=True, help="Only count the tasks.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--key", metavar="KEY", help="An idempotency key: repeating the command with it changes nothing more.")
+@click.option("--wait", type=click.IntRange(0), default=_HOUR, show_default=True, help="The most seconds to wait.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def batch(  # noqa: PLR0913 - each is an option of its own
+    client: Client,
+    /,
+    *,
+    action: str,
+    due_from: str | None,
+    due_until: str | None,
+    timezone: str | None,
+    ids: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    key: str | None,
+    wait: int,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Pause, resume, cancel, retry or delete all tasks that match.
+
+    Says how many there are and asks, unless with --yes; then waits until it is done. Interrupting does not stop it:
+    cancel its task.
+    """
+    filters = {
+        **filters,
+        "due_from": None if due_from is None else parse_instant(due_from, timezone, "--due-from"),
+        "due_until": None if due_until is None else parse_instant(due_until, timezone, "--due-until"),
+        "ids": ids or None,
+    }
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    if dry_run or not yes:
+        count = client.count_matching(_ACTIONS[action], **chosen)
+        if dry_run:
+            click.echo(to_json_line({"count": count}) if as_json else f"{count} tasks match.")
+            return
+        click.confirm(f"{action.capitalize()} {count} tasks?", abort=True, err=True)
+    task = client.batch_change(_ACTIONS[action], idempotency_key=key, **chosen)
+    click.echo(f"Started as task {to_printable(task.id)}.", err=True)
+    if not wait:
+        return
+    execution = client.wait(task.id, timedelta(seconds=wait))
+    if as_json:
+        click.echo(to_json_line(execution.to_wire()))
+        return
+    result = execution.content if isinstance(execution.content, dict) else {}
+    if not result:
+        raise click.ClickException(f"The batch change ended as {execution.status}: see cloudsched tasks logs {task.id}")
+    click.echo(", ".join(f"{result.get(name)} {name}" for name in ("changed", "skipped", "refused")))
+    for each in result.get("refusals", ()):
+        click.echo(f"  {to_printable(each['taskId'])}: {to_printable(each['problem'])}")

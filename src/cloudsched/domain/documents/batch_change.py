@@ -1,0 +1,100 @@
+"""One change of all tasks that match a filter: what is asked for, and which of the tasks it concerns."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - a field of the model
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.labels import Label
+from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
+
+MAX_IDS: Final = 500
+"""How many tasks may be named one by one."""
+BATCH_CHANGE_HANDLER: Final = "cloudsched.change-tasks"
+"""The name of the handler that changes them; a batch change concerns no task of this handler."""
+
+
+class BatchAction(StrEnum):
+    """What to do with each task."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY_FAILED = "retryFailed"
+    """Give the execution that finished last one more attempt, if it failed or timed out."""
+    DELETE = "delete"
+
+    @property
+    def statuses(self) -> tuple[TaskStatus, ...] | None:
+        """The statuses of the tasks that it changes; None if those of all statuses."""
+        return _STATUSES.get(self)
+
+
+_STATUSES: Final = {
+    BatchAction.PAUSE: (TaskStatus.ACTIVE,),
+    BatchAction.RESUME: (TaskStatus.PAUSED,),
+    BatchAction.CANCEL: (TaskStatus.ACTIVE, TaskStatus.PAUSED),
+}
+
+
+class TaskFilter(WireModel):
+    """Which tasks. All given filters must match."""
+
+    owner: Owner | None = None
+    status: TaskStatus | None = None
+    handler: Annotated[str, StringConstraints(max_length=MAX_NAME)] | None = None
+    label: Label | None = None
+    """One of their labels, ``key=value``. It goes with owner and status only."""
+    due_from: Instant | None = None
+    """The next occurrence is not before this instant."""
+    due_until: Instant | None = None
+    """The next occurrence is before this instant."""
+    ids: Annotated[tuple[TaskId, ...], Field(min_length=1, max_length=MAX_IDS)] | None = None
+    """These tasks; the other filters hold as well."""
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task matches, whatever its id."""
+        due = task.next_execution_time
+        return (
+            self.owner in {None, task.owner}
+            and self.status in {None, task.status}
+            and self.handler in {None, task.handler}
+            and (self.label is None or self.label in task.labels)
+            and (self.due_from is None or (due is not None and due >= self.due_from))
+            and (self.due_until is None or (due is not None and due < self.due_until))
+        )
+
+
+class BatchChange(WireModel):
+    """What to do, and with which tasks."""
+
+    action: BatchAction
+    filter: TaskFilter
+
+    @property
+    def statuses(self) -> tuple[TaskStatus, ...] | None:
+        """The statuses of the tasks that it concerns; None if those of all statuses."""
+        chosen, changed = self.filter.status, self.action.statuses
+        if chosen is None:
+            return changed
+        return (chosen,) if changed is None or chosen in changed else ()
+
+    def concerns(self, task: Task, asked_at: datetime) -> bool:
+        """Return whether a task, as it is now, is one of those that there were when the change was asked for."""
+        return (
+            self.filter.matches(task)
+            and (self.statuses is None or task.status in self.statuses)
+            and task.created_at <= asked_at
+            and task.handler != BATCH_CHANGE_HANDLER
+            and (self.action is not BatchAction.RETRY_FAILED or has_failed(task))
+        )
+
+
+def has_failed(task: Task) -> bool:
+    """Return whether a task's last occurrence failed or timed out, as far as the task itself says."""
+    return task.consecutive_failures > 0 or task.outcome in FAILURE_STATUSES

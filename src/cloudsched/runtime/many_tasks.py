@@ -1,0 +1,52 @@
+"""The parts of an app that concern many tasks at once; each is created on first use."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
+from cloudsched.engine.tasks.batch_changes import BatchChanges
+from cloudsched.engine.tasks.overview import Overview
+from cloudsched.runtime.factories import lazy_property
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.feeds import Feeds
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+
+class ManyTasks:
+    """Counts tasks, shows them as calendars, and changes those that match a filter."""
+
+    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler]) -> None:
+        self._store = store
+        self._clock = clock
+        self._scheduler = scheduler
+        self.build_lock = threading.RLock()
+
+    @lazy_property
+    def feeds(self) -> Feeds:
+        """Shows tasks as calendars."""
+        from cloudsched.engine.tasks.feeds import Feeds  # noqa: PLC0415 - imported only when used
+
+        return Feeds(self._store, self._clock)
+
+    @lazy_property
+    def overview(self) -> Overview:
+        """Counts what there is, and keeps the counts for some seconds."""
+        return Overview(self._store, self._clock, time.monotonic)
+
+    @lazy_property
+    def batch_changes(self) -> BatchChanges:
+        """Counts what a batch change concerns, and starts it."""
+        return BatchChanges(self._store, self._clock, self._scheduler)
+
+    @lazy_property
+    def batch_change_run(self) -> BatchChangeRun:
+        """Carries out batch changes."""
+        return BatchChangeRun(self._store, self._scheduler())

@@ -1,0 +1,310 @@
+"""Changes of all tasks that match a filter: counted first, with the caller's rights, and safe to repeat."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
+from cloudsched.engine.tasks import batch_change_run
+from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+PATH = "/v1/tasks:batchChange"
+YEARLY: dict[str, Any] = {"title": "T", "handler": "work", "payload": {}, "schedule": "every year"}
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    """The ids of the tasks for which ``fail`` was called."""
+    return []
+
+
+@pytest.fixture
+def app(calls: list[str]) -> App:
+    """Work for users, work for servers only, and work that always fails."""
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work() -> None: ...
+
+    @app.handler("maintain")
+    def maintain() -> None: ...
+
+    @app.handler("fail", access="users", retry=False)
+    def fail(ctx: Context) -> None:
+        calls.append(ctx.task.id)
+        raise ValueError("broken")
+
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """An API for Ada and Bob, who are users, and an admin."""
+    people = {"ada": Role.USER, "bob": Role.USER, "admin": Role.ADMIN, "viewer": Role.VIEWER}
+    made = {name: create_key(name, role, name if role is Role.USER else None) for name, role in people.items()}
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+
+
+def change(roles: RoleHarness, who: str, action: str, **more: Any) -> dict[str, Any]:
+    """Start a change, let it end, and return the content of its execution."""
+    answer = roles.ask(who, "POST", PATH, {"action": action, "filter": more})
+    assert answer.status_code == 202, answer.text
+    return read_result(roles, who, answer.get_json()["id"])
+
+
+def read_result(roles: RoleHarness, who: str, task_id: str) -> dict[str, Any]:
+    """Let a change end, and return the content of its execution."""
+    roles.sim.advance(MINUTE)
+    (execution,) = roles.ask(who, "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
+    assert execution["status"] == "SUCCEEDED", execution
+    return dict(execution["content"])
+
+
+def count(roles: RoleHarness, who: str, action: str, **more: Any) -> int:
+    """Return how many tasks a change would concern."""
+    answer = roles.ask(who, "POST", PATH, {"action": action, "filter": more, "dryRun": True})
+    assert answer.status_code == 200, answer.text
+    return int(answer.get_json()["count"])
+
+
+def statuses(roles: RoleHarness) -> dict[str, str]:
+    """Return the status of each task but the changes themselves."""
+    found = roles.ask("admin", "GET", "/v1/tasks?pageSize=500").get_json()["tasks"]
+    return {task["id"]: task["status"] for task in found if task["handler"] != BATCH_CHANGE_HANDLER}
+
+
+# ── Abuse ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_user_changes_nobody_else_s_tasks(roles: RoleHarness) -> None:
+    """Naming another owner is refused; without one, or by their ids, only one's own are found and counted."""
+    for owner in ("ada", "bob"):
+        roles.task(owner, **YEARLY, id=f"of-{owner}")
+    refused = roles.ask("ada", "POST", PATH, {"action": "cancel", "filter": {"owner": "bob"}})
+    assert refused.status_code == 403
+    assert (
+        roles.ask("ada", "POST", PATH, {"action": "cancel", "filter": {"owner": "bob"}, "dryRun": True}).status_code
+        == 403
+    )
+    assert count(roles, "ada", "cancel", handler="work") == count(roles, "ada", "cancel", ids=["of-ada", "of-bob"]) == 1
+    assert count(roles, "admin", "cancel", handler="work") == 2
+    assert change(roles, "ada", "cancel", ids=["of-bob", "no-such"])["changed"] == 0
+    assert change(roles, "ada", "delete", handler="work")["changed"] == 1
+    assert statuses(roles) == {"of-bob": "ACTIVE"}
+
+
+@pytest.mark.parametrize("who", ["viewer", None])
+def test_who_changes_nothing_cannot_even_count(roles: RoleHarness, who: str | None) -> None:
+    """A viewer gets 403, a caller without a credential 401."""
+    for dry in (True, False):
+        answer = roles.ask(who, "POST", PATH, {"action": "pause", "filter": {"handler": "work"}, "dryRun": dry})
+        assert answer.status_code == (401 if who is None else 403)
+
+
+def test_a_change_has_the_rights_of_its_caller_and_no_others(roles: RoleHarness) -> None:
+    """A user cannot start by it what only servers may start; what is refused is said, and the others are changed."""
+    roles.task("ada", **YEARLY, id="mine")
+    roles.task("ada", **{**YEARLY, "handler": "maintain"}, id="theirs")
+    change(roles, "admin", "pause", owner="ada")
+    assert statuses(roles) == {"mine": "PAUSED", "theirs": "PAUSED"}
+    result = change(roles, "ada", "resume", status="PAUSED")
+    assert (result["changed"], result["refused"]) == (1, 1)
+    (refusal,) = result["refusals"]
+    assert refusal["taskId"] == "theirs"
+    assert "only servers" in refusal["problem"]
+    assert statuses(roles) == {"mine": "ACTIVE", "theirs": "PAUSED"}
+    assert change(roles, "admin", "resume", owner="ada")["changed"] == 1
+
+
+def test_a_user_cannot_make_or_edit_such_a_task_themselves(roles: RoleHarness) -> None:
+    """Neither by its handler's name, nor by an edit of a change that they have started; that of an admin is hidden."""
+    body = {**YEARLY, "handler": BATCH_CHANGE_HANDLER, "payload": {"action": "delete", "filter": {"owner": "bob"}}}
+    assert roles.ask("ada", "POST", "/v1/tasks", body).status_code == 400
+    asked = {"action": "pause", "filter": {"handler": "work"}}
+    mine, other = (roles.ask(who, "POST", PATH, asked).get_json()["id"] for who in ("ada", "admin"))
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{mine}", {"payload": body["payload"]}).status_code == 400
+    for verb in ("trigger", "cancel"):
+        assert roles.ask("ada", "POST", f"/v1/tasks/{other}/{verb}").status_code == 404
+    assert roles.ask("admin", "GET", f"/v1/tasks/{other}").get_json()["owner"] == "system"
+
+
+def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness) -> None:
+    """Its rights come from the task's owner, and not from what it says."""
+    roles.task("bob", **YEARLY, id="of-bob")
+    payload = {"action": "delete", "filter": {"owner": "bob"}}
+    forged = roles.task("ada", handler=BATCH_CHANGE_HANDLER, payload=payload, title="T")
+    roles.sim.advance(timedelta(minutes=6))
+    (execution,) = roles.ask("admin", "GET", f"/v1/tasks/{forged}/executions").get_json()["executions"]
+    assert execution["content"]["changed"] == 0
+    assert "of-bob" in statuses(roles)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"action": "pause", "filter": {}}, "would match every task"),
+        ({"action": "pause"}, "filter"),
+        (
+            {"action": "pause", "filter": {"category": "REPORT"}},
+            "dueFrom, dueUntil, handler, ids, label, owner, status",
+        ),
+        ({"action": "pause", "filter": {"label": "a=b", "handler": "work"}}, "Combine it with owner and status only"),
+        ({"action": "pause", "filter": {"label": "a"}}, "filter.label"),
+        ({"action": "explode", "filter": {"handler": "work"}}, "action"),
+        ({"action": "pause", "filter": {"ids": []}}, "filter.ids"),
+        ({"action": "pause", "filter": {"ids": ["x"] * 501}}, "filter.ids"),
+        ({"action": "pause", "filter": {"dueFrom": "tomorrow"}}, "filter.dueFrom"),
+        ({"action": "pause", "filter": {"handler": "work"}, "dryRun": "yes"}, "dryRun"),
+    ],
+    ids=str,
+)
+def test_a_filter_that_no_index_has_is_refused(roles: RoleHarness, body: dict[str, Any], says: str) -> None:
+    """When it is counted and when it is started, with the reason; nothing is created."""
+    for more in ({}, {"dryRun": True}):
+        answer = roles.ask("ada", "POST", PATH, {**body, **more, **({} if "dryRun" not in body else body)})
+        assert answer.status_code == 400, answer.text
+        assert says in answer.text
+    assert roles.ask("admin", "GET", "/v1/tasks").get_json()["tasks"] == []
+
+
+def test_a_filter_that_matches_nothing_changes_nothing(roles: RoleHarness) -> None:
+    """It counts none, runs, and ends well."""
+    roles.task("ada", **YEARLY, id="a")
+    nothing = {"handler": "no-such"}
+    assert count(roles, "admin", "delete", **nothing) == 0
+    assert change(roles, "admin", "delete", **nothing) == {"changed": 0, "skipped": 0, "refused": 0, "refusals": []}
+    assert count(roles, "admin", "pause", status="PAUSED") == 0
+    assert change(roles, "admin", "pause", status="PAUSED")["skipped"] == 0
+    assert statuses(roles) == {"a": "ACTIVE"}
+
+
+def test_a_user_has_few_of_them_at_a_time(roles: RoleHarness) -> None:
+    """The sixth open one is 429; a repetition of one that is open is not, nor is the sixth after they have ended."""
+    body = {"action": "pause", "filter": {"handler": "work"}}
+    keys = [{"Idempotency-Key": str(number)} for number in range(6)]
+    assert [roles.ask("ada", "POST", PATH, body, **key).status_code for key in keys] == [202] * 5 + [429]
+    assert roles.ask("ada", "POST", PATH, body, **keys[0]).status_code == 202
+    assert roles.ask("bob", "POST", PATH, body, **keys[5]).status_code == 202
+    roles.sim.advance(MINUTE)
+    assert roles.ask("ada", "POST", PATH, body, **keys[5]).status_code == 202
+
+
+# ── What it does ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_counted_is_what_is_changed(roles: RoleHarness) -> None:
+    """Each verb concerns the tasks that it changes, by every filter; the count is that of the list."""
+    for number in range(7):
+        more = {"labels": ["team=a"]} if number < 3 else {}
+        roles.task("ada" if number % 2 else "bob", **YEARLY, **more, id=f"t{number}")
+    assert count(roles, "admin", "pause", label="team=a") == 3
+    assert count(roles, "admin", "resume", label="team=a") == 0
+    assert change(roles, "admin", "pause", label="team=a")["changed"] == 3
+    assert count(roles, "admin", "pause", label="team=a") == 0
+    assert count(roles, "admin", "cancel", owner="bob") == 4
+    assert change(roles, "admin", "resume", owner="ada")["changed"] == 1
+    assert change(roles, "admin", "cancel", owner="bob")["changed"] == 4
+    assert change(roles, "admin", "delete", status="CANCELLED")["changed"] == 4
+    assert set(statuses(roles)) == {"t1", "t3", "t5"}
+    soon = (roles.sim.now + timedelta(days=400)).isoformat()
+    assert count(roles, "admin", "pause", dueUntil=soon) == 3
+    assert change(roles, "admin", "pause", dueUntil=soon, handler="work")["changed"] == 3
+    assert change(roles, "admin", "delete", ids=["t1", "t5"])["changed"] == 2
+    assert statuses(roles) == {"t3": "PAUSED"}
+
+
+def test_what_failed_is_retried_once(roles: RoleHarness, calls: list[str]) -> None:
+    """Only executions that failed before the request; one that fails again is not retried again by the same change."""
+    for name in ("a", "b"):
+        roles.task("ada", title="T", payload={}, handler="fail", id=name)
+    roles.task("ada", title="T", payload={}, handler="work", id="good")
+    roles.sim.advance(timedelta(minutes=6))
+    assert sorted(calls) == ["a", "b"]
+    assert count(roles, "ada", "retryFailed", owner="ada") == 2
+    started = roles.ask("ada", "POST", PATH, {"action": "retryFailed", "filter": {"owner": "ada"}}).get_json()
+    assert read_result(roles, "ada", started["id"])["changed"] == 2
+    assert sorted(calls) == ["a", "a", "b", "b"]
+    roles.ask("ada", "POST", f"/v1/tasks/{started['id']}/trigger")
+    roles.sim.advance(MINUTE)
+    assert len(calls) == 4
+    assert change(roles, "ada", "retryFailed", status="FAILED")["changed"] == 2
+
+
+def test_the_same_key_is_the_same_change(roles: RoleHarness) -> None:
+    """It is repeated as often as one likes, and 422 for another change; another owner's key is another one."""
+    key = {"Idempotency-Key": "k"}
+    body = {"action": "pause", "filter": {"handler": "work"}}
+    first, again = (roles.ask("ada", "POST", PATH, body, **key) for _ in range(2))
+    assert first.get_json()["id"] == again.get_json()["id"]
+    assert roles.ask("ada", "POST", PATH, {**body, "action": "delete"}, **key).status_code == 422
+    assert roles.ask("bob", "POST", PATH, body, **key).get_json()["id"] != first.get_json()["id"]
+    roles.task("ada", **YEARLY, id="later")
+    roles.sim.advance(MINUTE)
+    assert roles.ask("ada", "POST", PATH, body, **key).get_json()["status"] == "COMPLETED"
+
+
+def test_a_task_that_came_later_is_left_as_it_is(roles: RoleHarness) -> None:
+    """So is one that has changed meanwhile and matches no longer: each is judged when its turn comes."""
+    roles.task("ada", **YEARLY, labels=["team=a"], id="moved")
+    roles.task("ada", **YEARLY, labels=["team=a"], id="kept")
+    asked = {"action": "delete", "filter": {"ids": ["moved", "kept", "new"], "label": "team=a"}}
+    started = roles.ask("admin", "POST", PATH, asked).get_json()
+    roles.ask("admin", "PATCH", "/v1/tasks/moved", {"labels": ["team=b"]})
+    roles.sim.clock.advance(timedelta(seconds=1))
+    roles.task("ada", **YEARLY, labels=["team=a"], id="new")
+    assert read_result(roles, "admin", started["id"]) == {"changed": 1, "skipped": 2, "refused": 0, "refusals": []}
+    assert set(statuses(roles)) == {"moved", "new"}
+
+
+def test_a_change_does_not_change_changes(roles: RoleHarness) -> None:
+    """One that deletes all tasks of its owner ends, and says what it did."""
+    roles.task("ada", **YEARLY, id="a")
+    assert change(roles, "ada", "delete", owner="ada")["changed"] == 1
+    assert change(roles, "ada", "pause", owner="ada")["changed"] == 0
+    assert statuses(roles) == {}
+
+
+def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every task is changed, none twice; only what the dead process did last is not counted."""
+    monkeypatch.setattr(batch_change_run, "PAGE_SIZE", 4)
+    for number in range(10):
+        roles.task("ada", **YEARLY, id=f"t{number}")
+    original, revisions = Scheduler.pause, []
+
+    class Killed(BaseException):
+        """The process is gone."""
+
+    def pause(self: Scheduler, task_id: str, **more: Any) -> Any:  # noqa: ANN401 - a Task
+        revisions.append(task_id)
+        if len(revisions) == 6:
+            raise Killed
+        return original(self, task_id, **more)
+
+    monkeypatch.setattr(Scheduler, "pause", pause)
+    started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()
+    with pytest.raises(Killed):
+        roles.sim.advance(MINUTE)
+    path = f"/v1/tasks/{started['id']}/executions"
+    (execution,) = roles.ask("ada", "GET", path).get_json()["executions"]
+    assert [note["text"] for note in execution["progress"]] == ["4 changed, 0 skipped, 0 refused"]
+    roles.sim.advance(timedelta(minutes=15))
+    (execution,) = roles.ask("ada", "GET", path).get_json()["executions"]
+    assert execution["content"] == {"changed": 9, "skipped": 0, "refused": 0, "refusals": []}
+    assert set(statuses(roles).values()) == {"PAUSED"}
+    found = roles.ask("ada", "GET", "/v1/tasks?handler=work").get_json()["tasks"]
+    assert {task["revision"] for task in found} == {2}

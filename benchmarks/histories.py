@@ -14,15 +14,16 @@ import logging
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.simulation.faults import CALENDAR_PROFILES, DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
-from tests.simulation.test_histories import limit_records, run_history
+from tests.simulation.test_histories import ALL_PROFILES, limit_records, run_history
 from tests.simulation.threads import on_one_core
 
+if TYPE_CHECKING:
+    from tests.simulation.faults import FaultProfile
+
 ROOT = Path(__file__).parents[1]
-ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES)
 BATCH = 10
 
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_calendars, schedule_with_calendars
+from tests.simulation.actors_channels import PERSON_SHARE, change_preferences, pick_channels
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
 from tests.simulation.actors_workers import random_pull
 
@@ -28,6 +29,7 @@ _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
 _LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")
+_WITHOUT_TASK = {"put days": put_days, "change preferences": change_preferences}
 _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
 
 
@@ -36,8 +38,8 @@ def apply_random_change(world: World, app: App, task_id: str) -> None:
     verb = _pick_verb(world, task_id, is_there=app.container.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)
-    if verb == "put days":
-        put_days(world, app)
+    if verb in _WITHOUT_TASK:
+        _WITHOUT_TASK[verb](world, app)
         return
     told = _apply(world, app, verb, task_id)
     if told is not None:
@@ -72,6 +74,8 @@ def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
     verbs = (*_COMMON, *_RARE) if not world.fault_profile.has_workers else _WORKERS
     if world.fault_profile.has_calendars and world.random.random() < CALENDAR_SHARE:
         return "put days"
+    if world.fault_profile.has_channels and world.random.random() < PERSON_SHARE:
+        return "change preferences"
     verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
 
@@ -165,7 +169,7 @@ def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
         "pause_after_failures": choose([None, None, 2]),
         "max_runs": None if world.fault_profile.is_crowded else choose([None, None, None, 1, 4]),
         "lock_key": _lock_key(world),
-        "delivery_channels": choose([(), ("WEB",)]),
+        **(pick_channels(world) if world.fault_profile.has_channels else {"delivery_channels": choose([(), ("WEB",)])}),
         **(_pick_worker_fields(world, task_id) if world.fault_profile.has_workers else {}),
     }
 

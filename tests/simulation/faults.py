@@ -43,6 +43,8 @@ class FaultProfile:
     """Whether many tasks are for workers, which poll for them."""
     has_calendars: bool = False
     """Whether tasks respect calendars, whose days clients change."""
+    has_channels: bool = False
+    """Whether results are delivered to a person, who changes preferences."""
 
     @property
     def is_fault_free(self) -> bool:
@@ -206,5 +208,23 @@ CALENDAR_PROFILES = (
         rivals=(1, 2, 3),
         length=_DAYS,
         has_calendars=True,
+    ),
+)
+
+CHANNEL_PROFILES = (
+    FaultProfile("channels fault-free", changes=24, has_channels=True),
+    FaultProfile("channels slow", linger=0.2, changes=24, has_channels=True),
+    FaultProfile("channels faults", fault=0.08, linger=0.05, changes=24, has_channels=True),
+    FaultProfile("channels crashes", kill=0.05, linger=0.1, changes=24, has_channels=True),
+    FaultProfile(
+        "channels all faults",
+        fault=0.08,
+        kill=0.03,
+        linger=0.1,
+        yields=0.3,
+        purge=0.1,
+        changes=24,
+        rivals=(1, 2),
+        has_channels=True,
     ),
 )

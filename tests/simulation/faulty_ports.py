@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
@@ -71,7 +72,9 @@ class FaultyStore:
     @property
     def records(self) -> RecordStore:
         real = self._world.real_store.records
-        return FaultyRecords(real, self._call) if self._world.fault_profile.has_calendars else real
+        profile = self._world.fault_profile
+        is_faulty = profile.has_calendars or profile.has_channels
+        return FaultyRecords(real, self._call, self._world) if is_faulty else real
 
     @property
     def inbox(self) -> InboxStore:
@@ -124,9 +127,11 @@ class FaultyStore:
                 f"pending={[(str(r.next_at), str(r.until), r.status.value) for r in task.pending_records]}"
             )
             old = before.task if before else None
-            self._world.follow_ups.on_commit(task, executions, others)
+            self._world.channels.on_commit(task, executions, others)
+            self._world.follow_ups.on_commit(task, executions, [each for each in others if not each.task.delivery])
             self._world.rules.on_commit(old, task, executions, messages)
-            self._world.trees.on_commit(old, task, executions, entries)
+            if task.delivery is None:
+                self._world.trees.on_commit(old, task, executions, entries)
             self._world.journals.on_commit(old, task, executions, entries, archived)
             self._world.pulls.on_commit(old, task, executions, lock)
             self._world.backlogs.on_commit(old, task, executions)
@@ -142,7 +147,8 @@ class FaultyStore:
         self._world.log(f"with {other.task.id} r{other.task.revision} {'created' if old is None else 'edited'}")
         with self._world.rules.as_request("create"):
             self._world.rules.on_commit(old, other.task, other.executions, ())
-        self._world.trees.on_commit(old, other.task, other.executions, ())
+        if other.task.delivery is None:
+            self._world.trees.on_commit(old, other.task, other.executions, ())
         self._world.journals.on_commit(old, other.task, other.executions, (), ())
         self._world.pulls.on_commit(old, other.task, other.executions, None)
 
@@ -262,17 +268,21 @@ class FaultyStore:
 class FaultyRecords:
     """A `RecordStore` with the same faults."""
 
-    def __init__(self, real: RecordStore, call: Callable[..., Any]) -> None:
-        self._real, self._call = real, call
+    def __init__(self, real: RecordStore, call: Callable[..., Any], world: World) -> None:
+        self._real, self._call, self._world = real, call, world
 
     def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
         found: VersionedRecord[R] | None = self._call("load a record", lambda: self._real.load(kind, record_id))
         return found
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
-        version: Version = self._call(
-            f"write {record.id}", lambda: self._real.write(record, expected_version), is_commit=True
-        )
+        def effect() -> Version:
+            version = self._real.write(record, expected_version)
+            if isinstance(record, Person):
+                self._world.channels.on_person(record)
+            return version
+
+        version: Version = self._call(f"write {record.id}", effect, is_commit=True)
         return version
 
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:

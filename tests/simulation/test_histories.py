@@ -16,13 +16,20 @@ import time
 import traceback
 
 import pytest
-from tests.simulation.faults import CALENDAR_PROFILES, DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
+from tests.simulation.faults import (
+    CALENDAR_PROFILES,
+    CHANNEL_PROFILES,
+    DURABLE_PROFILES,
+    PROFILES,
+    WORKER_PROFILES,
+    FaultProfile,
+)
 from tests.simulation.threads import on_one_core
 from tests.simulation.world import SECRET, World
 
 from cloudsched.domain.transitions import backlog
 
-ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES)
+ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES, *CHANNEL_PROFILES)
 SECONDS = 15.0
 """How much processor time the histories of a normal run may take together; the last of each profile may exceed it."""
 
@@ -70,7 +77,7 @@ def test_every_history_keeps_the_invariants(
 
 @pytest.mark.parametrize(
     "profile",
-    [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4], CALENDAR_PROFILES[4]],
+    [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4], CALENDAR_PROFILES[4], CHANNEL_PROFILES[4]],
     ids=lambda profile: profile.name,
 )
 def test_a_seed_repeats_its_history(profile: FaultProfile) -> None:

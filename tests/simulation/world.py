@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.actors_channels import add_person, cancel_all, make_senders
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
@@ -23,6 +24,7 @@ from tests.simulation.faults import FaultProfile
 from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
 from tests.simulation.invariants_backlog import BacklogInvariants
 from tests.simulation.invariants_calendars import CalendarInvariants
+from tests.simulation.invariants_channels import ChannelInvariants
 from tests.simulation.invariants_children import CallInvariants
 from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
@@ -64,6 +66,8 @@ class Process:
     name: str
     work: Callable[[], None]
     app: App
+    number: int
+    begun_at: datetime
     go: Baton = field(default_factory=Baton)
     sent: Sent | None = None
     revision: int | None = None
@@ -99,6 +103,7 @@ class World:
         self.follow_ups = FollowUpInvariants(self)
         self.backlogs = BacklogInvariants(self)
         self.calendars = CalendarInvariants(self)
+        self.channels = ChannelInvariants(self)
         self.workers = Workers(self)
         self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []
@@ -123,6 +128,8 @@ class World:
             self.kinds = {each: self.random.choice(["work", "work", "chore"]) for each in self.ids}
         self.apps = [self._app() for _ in range(6 if fault_profile.has_workers else 4)]
         """Three for executors, one for clients and, where there are workers, two for them."""
+        if fault_profile.has_channels:
+            add_person(self)
         spread = fault_profile.length.total_seconds()
         self._changes = deque(
             sorted(START + timedelta(seconds=self.random.random() * spread) for _ in range(fault_profile.changes))
@@ -139,6 +146,8 @@ class World:
         )
         register_handlers(app, self)
         register_durable_handlers(app, self)
+        if self.fault_profile.has_channels:
+            app.container.replace_channels(make_senders(self))
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
@@ -184,6 +193,11 @@ class World:
         """Draw whether the deadline of a call that failed is over, so that the adapter does not repeat it."""
         return self.random.random() < 0.5
 
+    @property
+    def process_count(self) -> int:
+        """How many processes there have been."""
+        return self._number
+
     def draw_yield(self) -> bool:
         """Draw whether other processes run between the effect of a call and its caller."""
         return self.random.random() < self.fault_profile.yields
@@ -220,11 +234,16 @@ class World:
             if self.fault_profile.has_workers:
                 self.workers.notify()
             settled = self.faults_end_at + timedelta(hours=3)
+            if self.fault_profile.has_channels:
+                cancel_all(self)  # so that nothing new is delivered while the rest is
+                settled += timedelta(days=3)
             last = settled + timedelta(minutes=5)
             while self.now < settled or self.processes or (self.now < last and self._has_unwritten_records()):
                 self._step(settled)
-            for rules in (self.rules, self.trees, self.journals, self.pulls, self.backlogs, self.calendars):
+            for rules in (self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
+            for others in (self.backlogs, self.calendars, self.channels):
+                others.check_end_state()
         finally:
             self._kill_remaining()
             self.real_store.close()
@@ -333,7 +352,7 @@ class World:
 
     def _create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
-        process = Process(f"{kind}-{self._number}", work, app)
+        process = Process(f"{kind}-{self._number}", work, app, number=self._number, begun_at=self.now)
         self.processes.append(process)
         return process
 

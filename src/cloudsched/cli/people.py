@@ -45,7 +45,7 @@ def show(client: Client, owner: str, *, as_json: bool) -> None:
 @_owner_argument
 @click.option("--name", help="How to address the person.")
 @click.option("--email", metavar="ADDRESS", help="Where mail goes, once it is verified.")
-@click.option("--verified", is_flag=True, help="With --email: the address is known to be theirs. Only for admins.")
+@click.option("--verified", is_flag=True, help="What --email and --webhook name is known to be theirs. For admins.")
 @click.option("--device", "devices", multiple=True, metavar="TOKEN", help="A device's FCM token; repeatable.")
 @click.option("--webhook", metavar="URL", help="Where messages are posted to; the secret is printed once.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the quiet hours and the digest.")
@@ -87,6 +87,15 @@ def verify(client: Client, owner: str, code: str | None) -> None:
         click.echo("verified")
     else:
         click.echo("already verified" if client.verify_email(owner) else "sent; give the code that is in the mail")
+
+
+@people.command("verify-webhook")
+@_owner_argument
+@click.pass_obj
+def verify_webhook(client: Client, owner: str) -> None:
+    """Have a person's webhook asked whether it wants their messages; it answers with the challenge that it gets."""
+    client.verify_webhook(owner)
+    click.echo("verified")
 
 
 @people.command()
@@ -139,14 +148,15 @@ def export(client: Client, owner: str) -> None:
 
 def _parse_options(options: dict[str, Any]) -> dict[str, Any]:
     changes = {name: options[name] for name in ("name", "timezone", "locale", "digest") if options[name] is not None}
-    if options["verified"] and options["email"] is None:
-        raise click.UsageError("--verified is about an address: give --email as well.")
+    verified = {"verified": True} if options["verified"] else {}
+    if verified and options["email"] is None and options["webhook"] is None:
+        raise click.UsageError("--verified is about an address or a webhook: give --email or --webhook as well.")
     if options["email"] is not None:
-        changes["email"] = {"address": options["email"], **({"verified": True} if options["verified"] else {})}
+        changes["email"] = {"address": options["email"], **verified}
     if options["devices"]:
         changes["devices"] = [{"token": token} for token in options["devices"]]
     if options["webhook"] is not None:
-        changes["webhook"] = {"url": options["webhook"]}
+        changes["webhook"] = {"url": options["webhook"], **verified}
     if options["channels"]:
         changes["channels"] = dict(_parse_channels(options["channels"]))
     if options["quiet_hours"] is not None:

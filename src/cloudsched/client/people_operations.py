@@ -97,6 +97,12 @@ class PeopleOperations:
         return answer.read("a person", reader(PersonView))
 
     @operation
+    def verify_webhook(self, owner: str) -> Flow[PersonView]:
+        """Have a person's webhook asked whether it wants their messages. Raises InvalidInput if it does not say so."""
+        answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/verify", {})
+        return answer.read("a person", PersonView.model_validate)
+
+    @operation
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
         """Mark a message in an owner's inbox as read, and return it."""
         path = f"{_inbox_path(owner)}/messages/{quote(message_id, safe='')}/read"

@@ -22,6 +22,7 @@ from cloudsched.config.variables import (
     PATH,
     POSITIVE_SECONDS,
     SECONDS,
+    SECRET_TEXT,
     SWITCH,
     TIME_OF_DAY,
     WORDS,
@@ -165,6 +166,14 @@ class Settings:
         "the header by which the mail provider drops repeats, such as `Resend-Idempotency-Key`",
         default=None,
     )
+    mail_events_secret: str | None = setting(
+        "CLOUDSCHED_MAIL_EVENTS_SECRET",
+        "the password with which your mail provider reports [bounces](delivery.md) and the like; at least 16 "
+        "characters; without one, nothing is taken",
+        SECRET_TEXT,
+        default=None,
+        is_secret=True,
+    )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",
         "the Firebase project whose apps get [pushes](delivery.md); without one, there are none",
@@ -286,6 +295,11 @@ class Settings:
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
         )
+
+    @property
+    def allows_http(self) -> bool:
+        """Whether webhooks may be without TLS: on a developer's machine."""
+        return self.access.open and not self.is_deployed
 
     @property
     def reads_preferences(self) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SETTING = "setting"
+_MIN_SECRET = 16
 _DAY = timedelta(days=1)
 
 
@@ -140,6 +141,12 @@ def seconds_between(least: float, most: float) -> Kind[timedelta]:
     return Kind(parse, _format_seconds)
 
 
+def _parse_secret(text: str) -> str:
+    if len(text) < _MIN_SECRET or not (text.isascii() and text.isprintable()):
+        raise ValueError(f"must have at least {_MIN_SECRET} characters, all of them in ASCII.")  # not shown: a secret
+    return text
+
+
 def _parse_switch(text: str) -> bool:
     if text not in {"on", "off"}:
         raise _refuse(text, "be on or off")
@@ -201,6 +208,7 @@ def _format_seconds(value: timedelta) -> str:
 TEXT: Kind[str] = Kind(str)
 ADDRESS: Kind[str] = Kind(lambda text: text.rstrip("/"))
 PATH: Kind[Path] = Kind(Path)
+SECRET_TEXT: Kind[str] = Kind(_parse_secret)
 SWITCH: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "")
 ANSWER: Kind[bool] = Kind(_parse_switch, lambda value: "on" if value else "off")
 """A switch whose default is neither on nor off."""

@@ -9,12 +9,13 @@ import random
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.delivery.callbacks import CompletionCallbacks
 from cloudsched.engine.delivery.handler import with_deliveries
 from cloudsched.engine.delivery.planner import DeliveryPlanner
 from cloudsched.engine.dispatch.sender import DispatchSender
@@ -47,7 +48,7 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Unpack
 
     from cloudsched.domain.documents.task import Category
@@ -70,20 +71,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.tasks.calendars import Calendars
+    from cloudsched.runtime.factories import Parts
     from cloudsched.runtime.many_tasks import ManyTasks
-
-T = TypeVar("T")
-
-
-class Parts(TypedDict, total=False):
-    """What an app is given instead of what its settings name; see `App`."""
-
-    store: Store | None
-    dispatcher: Dispatcher | None
-    blobs: Blobs | None
-    clock: Clock | None
-    chance: random.Random | None
-    monotonic: Callable[[], float] | None
+    from cloudsched.runtime.verified_contacts import VerifiedContacts
 
 
 class Container(DraftParts):
@@ -198,7 +188,7 @@ class Container(DraftParts):
         return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_link)
 
     def make_unsubscribe_link(self, owner: str, category: Category) -> str | None:
-        """Return the link by which a person ends mails; None if the API has no public address with TLS."""
+        """Return the link that ends mails; None if the API has no public address with TLS."""
         root = self.settings.public_url
         return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
 
@@ -234,7 +224,7 @@ class Container(DraftParts):
             blobs=self.blobs,
             sender=self._sender,
             archive=archive,
-            committer=TransitionCommitter(self.store, archive),
+            committer=TransitionCommitter(self.store, archive, self._callbacks),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
         )
@@ -271,6 +261,13 @@ class Container(DraftParts):
         return People(self.store, self.clock, self._read_digest, self._require_webhook_url)
 
     @lazy_property
+    def verified_contacts(self) -> VerifiedContacts:
+        """What is learned of people's contacts."""
+        from cloudsched.runtime.verified_contacts import VerifiedContacts  # noqa: PLC0415 - imported only when used
+
+        return VerifiedContacts(self.store, self.clock, self.people, self.settings)
+
+    @lazy_property
     def person_jobs(self) -> PersonJobs:
         """Starts what takes long with all that is stored of a person."""
         from cloudsched.engine.people.person_jobs import PersonJobs  # noqa: PLC0415 - imported only when used
@@ -298,8 +295,7 @@ class Container(DraftParts):
     def _require_webhook_url(self, url: str) -> None:
         from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used
 
-        access = self.settings.access
-        require_reachable_url(url, access.reachable, allows_http=access.open and not self.settings.is_deployed)
+        require_reachable_url(url, self.settings.access.reachable, allows_http=self.settings.allows_http)
 
     @lazy_property
     def calendars(self) -> Calendars:
@@ -336,10 +332,14 @@ class Container(DraftParts):
         return self.engine.locks
 
     @lazy_property
+    def _callbacks(self) -> CompletionCallbacks:
+        deliveries = DeliveryPlanner(self.store, self.settings.secret, self.settings.retention)
+        return CompletionCallbacks(deliveries, self._sender, self.clock)
+
+    @lazy_property
     def attempt_runner(self) -> AttemptRunner:
         """Runs claimed attempts, step by step."""
-        deliveries = DeliveryPlanner(self.store, self.settings.secret, self.settings.retention)
-        return AttemptRunner(self.engine, self.child_tasks, deliveries, self.tracer)
+        return AttemptRunner(self.engine, self.child_tasks, self._callbacks.planner, self.tracer)
 
     @lazy_property
     def executor(self) -> Executor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from cloudsched.config.settings import EXECUTE_PATH
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
     from cloudsched.adapters.firestore.listener import FirestoreListener
@@ -15,8 +16,23 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.store import Store
 
 T = TypeVar("T")
+
+
+class Parts(TypedDict, total=False):
+    """What an app is given instead of what its settings name; see `App`."""
+
+    store: Store | None
+    dispatcher: Dispatcher | None
+    blobs: Blobs | None
+    clock: Clock | None
+    chance: random.Random | None
+    monotonic: Callable[[], float] | None
 
 
 class lazy_property(Generic[T]):  # noqa: N801 - used like `property`

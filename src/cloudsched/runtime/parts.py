@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from cloudsched.config.settings import Settings
-    from cloudsched.runtime.container import Parts
+    from cloudsched.runtime.factories import Parts
 
 
 class ReplaceableParts:

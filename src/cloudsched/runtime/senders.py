@@ -14,6 +14,7 @@ from cloudsched.errors import Misconfigured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.adapters.delivery.webhook import WebhookSender
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.sender import Sender, Template
 
@@ -28,8 +29,8 @@ class Senders(Mapping[str, "Sender"]):
 
     def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
         self._makers: dict[str, Callable[[], Sender]] = {
-            DeliveryChannel.WEBHOOK: partial(_open_webhooks, settings),
-            COMPLETION: partial(_open_webhooks, settings),
+            DeliveryChannel.WEBHOOK: partial(open_webhooks, settings),
+            COMPLETION: partial(open_webhooks, settings),
         }
         if settings.smtp_url:
             self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings, template)
@@ -79,8 +80,9 @@ def _open_apprise(urls: tuple[str, ...]) -> Sender:
     return AppriseSender(urls)
 
 
-def _open_webhooks(settings: Settings) -> Sender:
+def open_webhooks(settings: Settings) -> WebhookSender:
+    """Return what posts webhooks, only to addresses that users may reach."""
     from cloudsched.adapters.delivery.webhook import WebhookSender  # noqa: PLC0415 - see the module's docstring
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
 
-    return WebhookSender(partial(make_session, settings.access.reachable))
+    return WebhookSender(partial(make_session, settings.access.reachable), allows_http=settings.allows_http)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Cancel, Settings
+from cloudsched import App, Cancel, Retry, Settings
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.testing import Simulation
@@ -40,6 +40,12 @@ def stop() -> Cancel:
     return Cancel("there are no plants")
 
 
+@app.handler("wait")
+def wait() -> Retry:
+    """Ask for another attempt."""
+    return Retry("not yet", 2 * HOUR)
+
+
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     with Simulation(app) as simulation:
@@ -48,7 +54,7 @@ def sim() -> Iterator[Simulation]:
 
 def make(sim: Simulation, handler: str = "say", url: str = URL, **more: Any) -> Task:
     fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "schedule": sim.now, "on_completion": {"webhook": url}}
-    return app.create(handler=handler, **fields, **more)
+    return app.create(handler=handler, **{**fields, **more})
 
 
 def make_as_user(sim: Simulation, url: str) -> Task:
@@ -56,8 +62,8 @@ def make_as_user(sim: Simulation, url: str) -> Task:
     return app.put(app.read_draft({**fields, "schedule": {"at": sim.now.isoformat()}}), authority=Authority.USERS)[0]
 
 
-def put_webhook(url: str | None) -> None:
-    fields = {} if url is None else {"webhook": {"url": url}}
+def put_webhook(url: str | None, *, verified: bool = True) -> None:
+    fields = {} if url is None else {"webhook": {"url": url, "verified": verified}}
     app.container.people.put("ada", PersonSpec.model_validate(fields), may_verify=True)
 
 
@@ -81,6 +87,41 @@ def test_the_callback_says_how_the_execution_ended(
     assert sent.message.data.items() >= {"taskId": task.id, "executionId": execution.id, **data}.items()
     assert not sim.sent("WEBHOOK")
     assert [(each.channel, each.status) for each in app.deliveries(task.id, execution.id)] == [("COMPLETION", "SENT")]
+
+
+@pytest.mark.parametrize("more", [{"expiration": 60}])
+def test_executions_that_expired_or_were_skipped_are_told_too(sim: Simulation, more: dict[str, Any]) -> None:
+    """Each record has its callback: those that were missed during a pause as well."""
+    hourly = {"rrule": "FREQ=HOURLY;COUNT=5", "dtstart": sim.now.replace(tzinfo=None).isoformat()}
+    task = make(sim, schedule=hourly, **more)
+    app.pause(task.id)
+    sim.advance(3 * HOUR + HOUR / 2)
+    app.resume(task.id)
+    sim.advance(6 * HOUR)
+    kinds = sorted(f"execution.{each.status.lower()}" for each in sim.executions(task.id))
+    assert sorted(each.message.kind for each in sim.sent("COMPLETION")) == kinds
+    assert len(set(kinds)) == 2
+
+
+def test_a_task_that_is_cancelled_while_it_waits_says_so(sim: Simulation) -> None:
+    """Its open execution ends with it; a task that is deleted says nothing."""
+    task, deleted = make(sim, "wait"), make(sim, "wait")
+    sim.advance(timedelta(minutes=1))
+    app.cancel(task.id)
+    app.delete(deleted.id)
+    sim.advance(HOUR)
+    (sent,) = sim.sent("COMPLETION")
+    assert (sent.message.kind, sent.message.data["taskId"]) == ("execution.cancelled", task.id)
+    assert sent.message.data["error"]["message"]
+
+
+def test_an_execution_that_is_run_again_is_told_of_once(sim: Simulation) -> None:
+    """However it ends the second time."""
+    task = make(sim, "broken")
+    sim.advance(HOUR)
+    app.retry(task.id)
+    sim.advance(HOUR)
+    assert [each.message.kind for each in sim.sent("COMPLETION")] == ["execution.failed"]
 
 
 def test_it_is_no_delivery_of_the_result(sim: Simulation) -> None:
@@ -119,6 +160,18 @@ def test_users_call_only_their_own_endpoint(sim: Simulation, own: str | None, ur
     (execution,) = sim.executions(task.id)
     (report,) = app.deliveries(task.id, execution.id)
     assert report.status == ("SENT" if arrives else "SUPPRESSED")
+
+
+def test_a_user_who_names_a_strangers_endpoint_reaches_nobody(sim: Simulation) -> None:
+    """Writing down a URL as one's own webhook is no proof that it is: nothing is posted until it has proven it."""
+    put_webhook("https://stranger.example.com/hook", verified=False)
+    task = make_as_user(sim, "https://stranger.example.com/done")
+    app.patch(task.id, {"deliveryChannels": ["WEBHOOK"]}, authority=Authority.USERS)
+    sim.advance(24 * HOUR)
+    assert not sim.sent("COMPLETION")
+    assert not sim.sent("WEBHOOK")
+    (execution,) = sim.executions(task.id)
+    assert {each.status for each in app.deliveries(task.id, execution.id)} == {"SUPPRESSED"}
 
 
 def test_a_webhook_that_is_removed_ends_the_callbacks_of_users(sim: Simulation) -> None:

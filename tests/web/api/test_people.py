@@ -38,7 +38,11 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
     made = call("PUT", "/v1/people/ada", ADA)
     assert made.status_code == 201, made.text
     got = call("GET", "/v1/people/ada").get_json()
-    assert {key: got[key] for key in ADA} == {**ADA, "email": {"address": "ada@example.com", "verified": False}}
+    assert {key: got[key] for key in ADA} == {
+        **ADA,
+        "email": {"address": "ada@example.com", "verified": False},
+        "webhook": {"url": "https://example.com/hook", "verified": False},
+    }
     assert set(got) - set(ADA) == {"owner", "createdAt", "updatedAt"}
     assert call("PUT", "/v1/people/ada", {"name": "A"}).status_code == 200
     assert set(call("GET", "/v1/people/ada").get_json()) == {
@@ -192,8 +196,7 @@ def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Si
 def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
     """A dead token, webhook or address is dropped, and only if the person has not changed it meanwhile."""
     call("PUT", "/v1/people/ada", {**ADA, "email": {"address": "ada@example.com", "verified": True}})
-    people = sim.app.container.people
-    recipients = sim.app.container.recipients
+    people, recipients = sim.app.container.people, sim.app.container.recipients
     recipients.remove("ada", "MOBILE", "other")
     recipients.remove("ada", "WEBHOOK", "https://example.org/")
     recipients.remove("ada", "EMAIL", "eve@example.com")
@@ -205,7 +208,9 @@ def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
     recipients.remove("ada", "EMAIL", "ada@example.com")
     left = people.get("ada")
     assert (left.devices, left.webhook, left.verified_address) == ((), None, None)
+    assert call("GET", "/v1/people/ada").get_json()["email"]["problem"] == "BOUNCED"
     assert people.verify_address("ada", "ada@example.com")
+    assert "problem" not in call("GET", "/v1/people/ada").get_json()["email"]
     recipients.remove("nobody", "MOBILE", "t")
 
 

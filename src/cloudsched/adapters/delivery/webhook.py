@@ -8,7 +8,8 @@ Source: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-w
 * only 2xx is success. A redirect is not followed; 410 ends all sending to that URL; everything else is tried again.
 
 The URL is a user's: it has to be HTTPS without a password in it, the session that is given decides which addresses may
-be reached, and nothing of the answer is read but its status and ``Retry-After``.
+be reached, and nothing of the answer is read but its status and ``Retry-After``. Only an endpoint that is asked whether
+it wants messages has some bytes of its answer read, which are compared and shown to nobody.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS: Final = 15.0
 """How long a whole request may take, from the lookup of the host's name to the headers of the answer."""
+MAX_ANSWER: Final = 1_000
+"""How many bytes of an answer are read."""
 _SERVICE: Final = "The webhook"
 _GONE: Final = 410
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - says what follows
@@ -73,6 +76,15 @@ class WebhookSender:
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Post a message, and return its id."""
+        self._post(message, recipient)
+        return message.id
+
+    def ask(self, message: Message, recipient: Recipient) -> str:
+        """Post a message, and return the beginning of the answer's body."""
+        return self._post(message, recipient, reads=MAX_ANSWER).decode("utf-8", "replace")
+
+    def _post(self, message: Message, recipient: Recipient, *, reads: int = 0) -> bytes:
+        """Post a message, and return so many bytes of the answer."""
         from requests import RequestException  # noqa: PLC0415 - imported when the first webhook is sent
 
         self._require_url(recipient.address)
@@ -94,10 +106,11 @@ class WebhookSender:
                     headers=headers,
                     timeout=self._timeout,
                     allow_redirects=False,
-                    stream=True,  # the body of the answer is not read: it can be endless
+                    stream=True,  # the body of the answer is not read to its end: it can have none
                 ) as response,
             ):
                 status, retry_after = response.status_code, response.headers.get("Retry-After")
+                answer = next(response.iter_content(reads), b"") if reads else b""
         except InvalidInput as error:
             raise DeliveryRefused(f"The webhook's address {error.problem}. {error.hint}") from error
         except (RequestException, OSError, ValueError) as error:
@@ -106,7 +119,7 @@ class WebhookSender:
             raise AddressGone("The webhook answers 410 Gone: it wants no more messages.")
         if not 200 <= status <= 299:  # noqa: PLR2004 - success, RFC 9110
             raise DeliveryDelayed(_SERVICE, f"it answers {status}", parse_retry_after(retry_after, self._now()))
-        return message.id
+        return answer
 
     def _require_url(self, url: str) -> None:
         hint = "Give one as https://example.com/hook."

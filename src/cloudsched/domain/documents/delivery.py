@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -77,6 +78,8 @@ class Delivery(WireModel):
     """Whether a user may have named that URL, who may name only endpoints of their own."""
     provider_status: DeliveryStatus | None = None
     """What the provider has reported since it was sent."""
+    provider_reason: str | None = None
+    """Why, in the words of the recipient's mail server."""
 
 
 def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, channel: str, recipient: str) -> str:
@@ -86,3 +89,14 @@ def derive_delivery_id(task_id: str, created_at: Instant, execution_id: str, cha
     """
     origin = json.dumps([task_id, created_at.isoformat(), execution_id, channel, recipient])
     return f"d{hashlib.sha256(origin.encode()).hexdigest()[:31]}"
+
+
+def name_message(delivery_id: str, proof: str) -> str:
+    """Return the id of a delivery's message: the delivery's, and what nobody can guess."""
+    return f"{delivery_id}_{proof}"
+
+
+def read_delivery_id(message_id: str) -> str | None:
+    """Return the id of the delivery that a message's id begins with, if it looks like one."""
+    found = re.fullmatch(r"(d[0-9a-f]{31})_[A-Za-z0-9_-]+", message_id)
+    return None if found is None else found[1]

@@ -275,6 +275,11 @@ class Execution(Document):
         """The number of finished attempts."""
         return len(self.attempts) + self.attempts_left_out
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether a calendar leaves this occurrence out, so that nothing was to run."""
+        return self.status is ExecutionStatus.SKIPPED and (self.message or "").startswith("Left out: ")
+
 
 class Message(Document):
     """One item in an owner's web inbox. ``inboxes/{owner}/messages/{id}``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
@@ -82,6 +83,15 @@ ZoneName = Annotated[str, StringConstraints(max_length=64), AfterValidator(_requ
 DigestText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_require_one_line)]
 
 
+class AddressProblem(StrEnum):
+    """Why nothing is sent to an address any more, although it may have been verified."""
+
+    BOUNCED = "BOUNCED"
+    """It does not exist, by the word of a mail server."""
+    COMPLAINED = "COMPLAINED"
+    """Its reader has called a message spam."""
+
+
 class EmailContact(WireModel):
     """Where mail goes."""
 
@@ -89,6 +99,9 @@ class EmailContact(WireModel):
     verified: Annotated[bool, Field(strict=True)] | None = None
     """Whether the address is known to be the person's: nothing else is sent to one that is not. Only an admin may set
     it; anybody else confirms a link or a code. It is lost when the address changes."""
+    problem: AddressProblem | None = None
+    """Why it is no longer verified, if mail has bounced or its reader has complained. What a caller says of it is not
+    taken over; verifying the address again removes it."""
 
 
 class Device(WireModel):
@@ -102,6 +115,9 @@ class WebhookContact(WireModel):
     """A service that gets what the person gets."""
 
     url: Url
+    verified: Annotated[bool, Field(strict=True)] | None = None
+    """Whether the endpoint has proven that it wants the messages: nothing else is sent to one that has not. Only an
+    admin may set it; anybody else has it asked. It is lost when the URL changes."""
 
 
 class QuietHours(WireModel):
@@ -160,3 +176,8 @@ class Person(Record, PersonSpec):
     def verified_address(self) -> str | None:
         """The address that mail may be sent to."""
         return self.email.address if self.email is not None and self.email.verified else None
+
+    @property
+    def verified_webhook(self) -> str | None:
+        """The URL that messages may be posted to."""
+        return self.webhook.url if self.webhook is not None and self.webhook.verified else None

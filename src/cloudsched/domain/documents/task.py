@@ -128,7 +128,7 @@ class TaskSpec(WireModel):
     delivery_title: Text | None = None
     """The title of what is delivered; the task's title if None."""
     on_completion: OnCompletion | None = None
-    """Who is told when an execution has succeeded, failed for good or been cancelled by its handler."""
+    """Who is told when an execution has ended, however it has."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     source: Source | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 from cloudsched.domain.people.quiet_hours import quiet_until
 
@@ -41,6 +42,12 @@ class Suppress:
     reason: str
 
 
+_EMAIL_OBSTACLES: Final = {
+    None: "The person's e-mail address is not verified.",
+    AddressProblem.BOUNCED: "Mail to the person's address has bounced.",
+    AddressProblem.COMPLAINED: "The reader of the person's address has complained about mail.",
+}
+_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 Decision = SendNow | Hold | Suppress
 
 
@@ -86,12 +93,14 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
     if not is_wanted(person, category, channel):
         return f"The person does not want {category} by {channel}."
     match channel:
-        case DeliveryChannel.EMAIL if person.email is None:
-            return "The person has no e-mail address."
         case DeliveryChannel.EMAIL if not person.verified_address:
-            return "The person's e-mail address is not verified."
+            return (
+                "The person has no e-mail address." if person.email is None else _EMAIL_OBSTACLES[person.email.problem]
+            )
         case DeliveryChannel.MOBILE if not person.devices:
             return "The person has no device."
+        case DeliveryChannel.WEBHOOK if not person.verified_webhook:
+            return "The person has no webhook." if person.webhook is None else _WEBHOOK_OBSTACLE
     return None
 
 

@@ -2,7 +2,7 @@
 
 There is one for each channel that the task names, besides its owner's inbox, which has everything. What a handler
 notified is one message; without notices it is the result. The callback of a task (`on_completion`) is one more, and
-also reports an execution that has failed or was cancelled.
+reports every end of an execution.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER, Delivery, derive_delivery_id
+from cloudsched.domain.documents.delivery import (
+    COMPLETION,
+    DELIVERY_HANDLER,
+    Delivery,
+    derive_delivery_id,
+    name_message,
+)
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import ExecutionStatus, Run
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
 
@@ -73,34 +79,79 @@ def plan_deliveries(
     callback = task.on_completion if status is not None else None
     if not channels and callback is None:
         return ()
-    ids = {each: _derive_id(task, run, each) for each in channels}
-
-    def describe(channel: str, delivery_id: str) -> Delivery:
-        return Delivery(
-            channel=channel,
-            task_id=task.id,
-            execution_id=run.execution_id,
-            category=task.category,
-            created_at=now,
-            message_id=make_name(f"message {delivery_id}"),
-            thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
-            siblings=() if channel == COMPLETION else tuple(each for each in ids.values() if each != delivery_id),
-        )
-
+    ids = {each: _derive_id(task, run.execution_id, each) for each in channels}
     made: list[Task] = []
     if channels:
-        payload = _build_payload(task, run, report)
+        payload = _build_payload(task, run.execution_id, report)
         for channel, delivery_id in ids.items():
-            made.append(_new_delivery(task, delivery_id, describe(channel, delivery_id), payload, retention, now))
+            siblings = tuple(each for each in ids.values() if each != delivery_id)
+            delivery = _describe(task, run.execution_id, channel, make_name, now, siblings)
+            made.append(_new_delivery(task, delivery_id, delivery, payload, retention, now))
     if callback is not None and status is not None:
-        delivery_id = _derive_id(task, run, COMPLETION)
-        is_users = task.defined_by is Authority.USERS
-        delivery = describe(COMPLETION, delivery_id).model_copy(
-            update={"url": callback.webhook, "is_users_url": is_users}
-        )
-        payload = _build_callback_payload(task, run, report, status)
-        made.append(_new_delivery(task, delivery_id, delivery, payload, retention, now))
+        payload = _build_callback_payload(task, run.execution_id, report, status)
+        made.append(_new_callback(task, run.execution_id, payload, make_name, retention, now))
     return tuple(made)
+
+
+def plan_callback(
+    task: Task, record: Execution, now: datetime, *, make_name: Callable[[str], str], retention: timedelta | None
+) -> Task:
+    """Return the callback of an execution that has ended without an attempt's own word.
+
+    Args:
+        task: The task, which has a callback.
+        record: The final record of the execution.
+        now: When it ended.
+        make_name: Returns a name that nobody can guess, the same for the same text.
+        retention: As for `plan_deliveries`.
+    """
+    reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
+    kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
+    data: dict[str, Any] = {"taskId": task.id, "executionId": record.id, "content": None, "status": record.status}
+    data["error"] = {"type": kind, "message": reason}
+    payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
+    payload["kind"] = _kind_of(record.status)
+    return _new_callback(task, record.id, payload, make_name, retention, now)
+
+
+def _kind_of(status: ExecutionStatus) -> str:
+    return f"execution.{status.lower()}"
+
+
+def _describe(
+    task: Task,
+    execution_id: str,
+    channel: str,
+    make_name: Callable[[str], str],
+    now: datetime,
+    siblings: tuple[str, ...],
+) -> Delivery:
+    delivery_id = _derive_id(task, execution_id, channel)
+    return Delivery(
+        channel=channel,
+        task_id=task.id,
+        execution_id=execution_id,
+        category=task.category,
+        created_at=now,
+        message_id=name_message(delivery_id, make_name(f"message {delivery_id}")),
+        thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
+        siblings=siblings,
+    )
+
+
+def _new_callback(
+    task: Task,
+    execution_id: str,
+    payload: dict[str, Any],
+    make_name: Callable[[str], str],
+    retention: timedelta | None,
+    now: datetime,
+) -> Task:
+    assert task.on_completion is not None  # noqa: S101 - both callers have looked
+    is_users = task.defined_by is Authority.USERS
+    delivery = _describe(task, execution_id, COMPLETION, make_name, now, ())
+    delivery = delivery.model_copy(update={"url": task.on_completion.webhook, "is_users_url": is_users})
+    return _new_delivery(task, _derive_id(task, execution_id, COMPLETION), delivery, payload, retention, now)
 
 
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
@@ -109,15 +160,15 @@ def delivery_ids(task: Task, execution_id: str) -> list[str]:
     return [derive_delivery_id(task.id, task.created_at, execution_id, each, task.owner) for each in channels]
 
 
-def _derive_id(task: Task, run: Run, channel: str) -> str:
-    return derive_delivery_id(task.id, task.created_at, run.execution_id, channel, task.owner)
+def _derive_id(task: Task, execution_id: str, channel: str) -> str:
+    return derive_delivery_id(task.id, task.created_at, execution_id, channel, task.owner)
 
 
-def _build_payload(task: Task, run: Run, report: AttemptReport) -> dict[str, Any]:
+def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict[str, Any]:
     content = report.outcome.content if isinstance(report.outcome, Done) else None
     first, *others = report.notices or (None,)
     title = task.delivery_title or task.title
-    data: dict[str, Any] = {"taskId": task.id, "executionId": run.execution_id, "content": content}
+    data: dict[str, Any] = {"taskId": task.id, "executionId": execution_id, "content": content}
     if json_size(content) > MAX_DATA:
         data["content"] = None
         data["isContentOmitted"] = True
@@ -128,16 +179,18 @@ def _build_payload(task: Task, run: Run, report: AttemptReport) -> dict[str, Any
     return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
 
 
-def _build_callback_payload(task: Task, run: Run, report: AttemptReport, status: ExecutionStatus) -> dict[str, Any]:
+def _build_callback_payload(
+    task: Task, execution_id: str, report: AttemptReport, status: ExecutionStatus
+) -> dict[str, Any]:
     """Return what a program is told: `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
-    payload = _build_payload(task, run, report)
+    payload = _build_payload(task, execution_id, report)
     data = {**payload["data"], "status": status}
     if isinstance(report.outcome, Retry | Fail | Cancel):
         reason = report.outcome.reason
         error = report.error or ExecutionError(type=type(report.outcome).__name__, message=reason)
         data["error"] = {"type": error.type, "message": truncate(error.message, MAX_BODY)}
         payload["body"] = data["error"]["message"]
-    return {**payload, "data": data, "kind": f"execution.{status.lower()}"}
+    return {**payload, "data": data, "kind": _kind_of(status)}
 
 
 def _format_notice(notice: InboxMessage) -> str:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.person import EmailContact, Person
+from cloudsched.domain.documents.person import AddressProblem, Person
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 from cloudsched.domain.people import send_decision
+from cloudsched.domain.people.contacts import without_address
 from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.engine.ports.recipients import Hold, Suppress
@@ -54,22 +55,20 @@ class PeopleRecipients:
             return Suppress(decision.reason)
         return Suppress("No contacts are stored for the owner.") if person is None else self._contacts(person, channel)
 
-    def _contacts(self, person: Person, channel: str) -> tuple[Recipient, ...] | Suppress:
+    def _contacts(self, person: Person, channel: str) -> tuple[Recipient, ...]:
         if channel == DeliveryChannel.MOBILE:
             return tuple(Recipient(address=each.token, name=person.name) for each in person.devices)
         if channel == DeliveryChannel.WEBHOOK:
-            if person.webhook is None:
-                return Suppress("The person has no webhook.")
-            return (Recipient(address=person.webhook.url, secrets=self._secrets.current(person.owner)),)
+            return (Recipient(address=person.verified_webhook or "", secrets=self._secrets.current(person.owner)),)
         return (Recipient(address=person.verified_address or "", name=person.name),)
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
         if is_users:
             stored = self._records.load(Person, owner)
-            own = None if stored is None else stored.record.webhook
-            if own is None or _read_origin(own.url) != _read_origin(url):
-                return Suppress("The URL of onCompletion is not at the host of the person's own webhook.")
+            own = None if stored is None else stored.record.verified_webhook
+            if own is None or _read_origin(own) != _read_origin(url):
+                return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
         return (Recipient(address=url, secrets=self._secrets.current(owner)),)
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
@@ -79,7 +78,10 @@ class PeopleRecipients:
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
         if channel != COMPLETION:
-            change_person(self._records, self._clock, owner, lambda person: _without_address(person, channel, address))
+            bounced = AddressProblem.BOUNCED
+            change_person(
+                self._records, self._clock, owner, lambda person: without_address(person, channel, address, bounced)
+            )
 
 
 def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:
@@ -88,13 +90,3 @@ def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:
         return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
     except ValueError:
         return None
-
-
-def _without_address(person: Person, channel: str, address: str) -> Person:
-    if channel == DeliveryChannel.MOBILE:
-        return person.model_copy(update={"devices": tuple(each for each in person.devices if each.token != address)})
-    if channel == DeliveryChannel.WEBHOOK and person.webhook is not None and person.webhook.url == address:
-        return person.model_copy(update={"webhook": None})
-    if channel == DeliveryChannel.EMAIL and person.email is not None and person.email.address == address:
-        return person.model_copy(update={"email": EmailContact(address=address, verified=False)})
-    return person

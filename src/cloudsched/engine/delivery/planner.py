@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.outcome import Done
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.deliveries import plan_deliveries
+from cloudsched.domain.transitions.deliveries import plan_callback, plan_deliveries
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
 
 if TYPE_CHECKING:
@@ -65,6 +65,14 @@ class DeliveryPlanner:
             existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
             planned = tuple(each for each in planned if each.id not in existing)
         return tuple(TaskWrite(each) for each in planned)
+
+    def plan_callbacks(self, task: Task, ended: Sequence[Execution], now: datetime) -> tuple[TaskWrite, ...]:
+        """Return the callbacks of executions that end without a report; those that exist are left alone."""
+        planned = [
+            plan_callback(task, each, now, make_name=self._make_name, retention=self._retention) for each in ended
+        ]
+        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
+        return tuple(TaskWrite(each) for each in planned if each.id not in existing)
 
     def mark(self, task: Task, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
         """Return what the end of a delivery's attempt says about its execution; None for other tasks.

@@ -47,7 +47,7 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
         attempts=0 if record is None else record.attempt_count,
         sent_at=record.finished_at if is_sent and record is not None else None,
         message_id=_read_message_id(record) if is_sent else None,
-        reason=None if is_sent or record is None else _read_reason(record),
+        reason=delivery.provider_reason if is_sent or record is None else _read_reason(record),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.delivery import name_message
 from cloudsched.domain.documents.held_batch import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.engine.people.record_changes import retry_conflicts
@@ -82,7 +83,7 @@ class HeldBatches:
                     owner=owner,
                     channel=channel,
                     until=until,
-                    message_id=secrets.token_urlsafe(24),
+                    message_id=name_message(item.delivery_id, secrets.token_urlsafe(24)),
                     created_at=now,
                     updated_at=now,
                     expire_at=until + _KEPT_FOR,

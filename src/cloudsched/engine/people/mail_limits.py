@@ -1,4 +1,4 @@
-"""How many mails a caller can cause: to one address, whoever asks, and for one owner, whatever the address."""
+"""How many messages a caller can cause: to one address, whoever asks, and for one owner, whatever the address."""
 
 from __future__ import annotations
 
@@ -26,11 +26,18 @@ _DAY: Final = timedelta(days=1)
 
 
 class MailLimits:
-    """Counts mails before they are sent, so that a failure counts as well."""
+    """Counts mails before they are sent, so that a failure counts as well.
 
-    def __init__(self, records: RecordStore, clock: Clock) -> None:
+    Args:
+        records: Where they are counted.
+        clock: The current time.
+        kind: What is counted, if it is no mail: each kind has limits of its own.
+    """
+
+    def __init__(self, records: RecordStore, clock: Clock, kind: str = "") -> None:
         self._records = records
         self._clock = clock
+        self._kind = kind
 
     def count(self, owner: str, address: str) -> None:
         """Count one more mail for an owner to an address.
@@ -38,8 +45,8 @@ class MailLimits:
         Raises:
             QuotaExceeded: There were enough; it says when the next one may be sent.
         """
-        self._count(secret_hash("owner", owner), owner, MAX_FOR_OWNER)
-        self._count(secret_hash("address", address.casefold()), SYSTEM_OWNER, MAX_TO_ADDRESS)
+        self._count(secret_hash(f"{self._kind}owner", owner), owner, MAX_FOR_OWNER)
+        self._count(secret_hash(f"{self._kind}address", address.casefold()), SYSTEM_OWNER, MAX_TO_ADDRESS)
 
     def _count(self, key: str, owner: str, limit: int) -> None:
         def write() -> None:

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.contact_secrets import ContactSecrets
-from cloudsched.domain.documents.person import EmailContact, Person, PersonSpec
+from cloudsched.domain.documents.person import EmailContact, Person, PersonSpec, WebhookContact
+from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
@@ -78,17 +79,17 @@ class People:
     ) -> SavedPerson:
         """Write what a person has set, in place of what there was.
 
-        An address stays verified as long as it is the same.
+        An address and a webhook stay verified as long as they are the same.
 
         Args:
             owner: Whose it is.
             spec: What the person has set.
-            may_verify: Whether the caller may say that an address is verified.
+            may_verify: Whether the caller may say that an address or a webhook is verified.
             proven_address: An address that is known to be the owner's, as by the token of a Firebase user.
 
         Raises:
             InvalidInput: A field is not valid.
-            Forbidden: It says that an address is verified, and the caller may not.
+            Forbidden: It says that an address or a webhook is verified, and the caller may not.
         """
         digest = self._parse_digest(spec)
         if spec.webhook is not None:
@@ -100,10 +101,11 @@ class People:
             current = None if stored is None else stored.record
             email = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
             person = Person(
-                **{name: getattr(spec, name) for name in PersonSpec.model_fields if name != "email"},
+                **{name: getattr(spec, name) for name in PersonSpec.model_fields if name not in {"email", "webhook"}},
                 id=owner,
                 owner=owner,
                 email=email,
+                webhook=_decide_webhook(spec.webhook, current, may_verify=may_verify),
                 digest_schedule=digest,
                 created_at=current.created_at if current is not None else now,
                 updated_at=now,
@@ -120,14 +122,13 @@ class People:
 
     def verify_address(self, owner: str, address: str) -> bool:
         """Record that an address is a person's; return whether it still is the one that is stored."""
-
-        def verify(person: Person) -> Person:
-            if person.email is None or person.email.address != address:
-                return person
-            return person.model_copy(update={"email": EmailContact(address=address, verified=True)})
-
-        changed = self.change(owner, verify)
+        changed = self.change(owner, lambda person: with_verified_email(person, address))
         return changed is not None and changed.verified_address == address
+
+    def verify_webhook(self, owner: str, url: str) -> bool:
+        """Record that a webhook wants messages; return whether it still is the one that is stored."""
+        changed = self.change(owner, lambda person: with_verified_webhook(person, url))
+        return changed is not None and changed.verified_webhook == url
 
     def rotate_webhook_secret(self, owner: str) -> str:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one as well.
@@ -153,7 +154,8 @@ class People:
 
     def _make_secret(self, person: Person, current: Person | None) -> str | None:
         """Return a secret for a new webhook. It is stored first, so that no webhook is without one."""
-        if person.webhook is None or (current is not None and current.webhook == person.webhook):
+        known = None if current is None else current.webhook
+        if person.webhook is None or (known is not None and known.url == person.webhook.url):
             return None
         return self.webhook_secrets.replace(person.owner, person.webhook.url)
 
@@ -181,12 +183,28 @@ def _decide_email(
     """Return the address to store, and whether it is verified: not because the owner says so."""
     if given is None:
         return None
+    known = None if current is None or current.email is None else current.email
+    is_same = known is not None and known.address.casefold() == given.address.casefold()
+    problem = known.problem if known is not None and is_same else None
     was_verified = current is not None and current.verified_address == given.address
     is_proven = proven_address is not None and proven_address.casefold() == given.address.casefold()
-    verified = was_verified or is_proven
+    verified = was_verified or (is_proven and problem is None)  # who signs in says nothing of what mail servers say
     if may_verify and given.verified is not None:
         verified = given.verified
     if given.verified and not verified:
         hint = "leave it out, and confirm the code or the link that is sent to the address"
         raise Forbidden(f"Only an admin may say that an address is verified; {hint}.")
-    return EmailContact(address=given.address, verified=verified)
+    return EmailContact(address=given.address, verified=verified, problem=None if verified else problem)
+
+
+def _decide_webhook(given: WebhookContact | None, current: Person | None, *, may_verify: bool) -> WebhookContact | None:
+    """Return the webhook to store, and whether it is verified: not because the owner says so."""
+    if given is None:
+        return None
+    verified = current is not None and current.verified_webhook == given.url
+    if may_verify and given.verified is not None:
+        verified = given.verified
+    if given.verified and not verified:
+        hint = "leave it out, and have the endpoint asked (POST …/webhook/verify)"
+        raise Forbidden(f"Only an admin may say that a webhook is verified; {hint}.")
+    return WebhookContact(url=given.url, verified=verified)

@@ -70,6 +70,14 @@ class Recipient:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+class Asker(Protocol):
+    """Asks the program at an address, as a `Sender` would reach it."""
+
+    def ask(self, message: Message, recipient: Recipient) -> str:
+        """Send a message, and return the beginning of the answer. Raises what `Sender.send` raises."""
+        ...
+
+
 class Sender(Protocol):
     """Sends messages over one channel.
 

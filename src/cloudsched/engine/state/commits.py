@@ -2,7 +2,7 @@
 
 A journal is archived when its execution finishes, by whatever means (its handler, an expired lease, a cancel by its
 owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
-outlives its execution.
+outlives its execution. If their task has a callback, executions that end without an attempt's own word get it here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.engine.delivery.callbacks import CompletionCallbacks
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite, VersionedLock
 
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 class TransitionCommitter:
     """Commits transitions on the version of the task that was read."""
 
-    def __init__(self, store: Store, archive: JournalArchive) -> None:
+    def __init__(self, store: Store, archive: JournalArchive, callbacks: CompletionCallbacks | None = None) -> None:
         self._store = store
         self._archive = archive
+        self._callbacks = callbacks
 
     def commit(
         self,
@@ -74,6 +76,8 @@ class TransitionCommitter:
             if run.steps:
                 archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(entries))))
         finished_ids = {run.execution_id for run in finished_runs}
+        callbacks = () if self._callbacks is None else self._callbacks.plan(transition.task, executions, others)
+        others = (*others, *callbacks)
         before_commit()
         version = self._store.commit(
             transition.task,
@@ -90,6 +94,8 @@ class TransitionCommitter:
         for other in others:
             before = None if other.stored is None else other.stored.task
             log_changes(before, Transition(other.task, tuple(other.executions)))
+        if self._callbacks is not None:
+            self._callbacks.dispatch(callbacks)
         return VersionedTask(transition.task, version)
 
 

@@ -209,10 +209,9 @@ class Sweeper:
             rest, records = take_records(stored.task, now)
             transition = Transition(with_changes(rest, now), records)
             try:
-                self._engine.store.commit(transition.task, stored.version, records)
+                self._engine.committer.commit(transition, stored)
             except VersionConflict:
                 continue
-            log_changes(stored.task, transition)
             written += len(records)
         return written
 

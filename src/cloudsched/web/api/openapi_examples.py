@@ -28,6 +28,7 @@ _RENDER: Final[Json] = {
     "payload": {"frames": 240},
     "pull": {"queue": "gpu", "skill": "cuda"},
 }
+_MAIL_EVENT: Final[Json] = {"type": "BOUNCED", "messageId": "<EXAMPLE@example.com>", "address": "ada@example.com"}
 _PREFERENCES: Final[Json] = {
     "name": "Ada",
     "email": {"address": "ada@example.com"},
@@ -65,6 +66,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
     },
     "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
     "confirm_email": {"code": {"summary": "The code from the mail", "value": {"code": "01234567"}}},
+    "record_mail_events": {"bounce": {"summary": "A mail has bounced", "value": {"events": [_MAIL_EVENT]}}},
     "put_calendar": {
         "days": {"summary": "By hand", "value": {"days": [{"date": "2027-07-14", "name": "Bastille Day"}]}},
         "holidays": {"summary": "A country's", "value": {"holidays": {"country": "FR"}}},
@@ -284,6 +286,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "SavedPerson": {**_PERSON, "webhookSecret": _WEBHOOK_SECRET},
     "ExportPage": {"text": '{"kind":"usage","data":{"tasks":1,"executions":0,"messages":0,"queries":0,"tokens":0}}\n'},
     "VerificationStatus": {"address": "ada@example.com", "verified": False},
+    "MailEventCount": {"recorded": 1},
     "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
     "CalendarDetails": {**_CALENDAR, "days": [{"date": "2027-07-14", "name": "Bastille Day"}]},
     "CalendarList": {"calendars": [_CALENDAR]},
@@ -310,12 +313,7 @@ _RESPONSES: Final[dict[str, Json]] = {
         "draftToken": "eyEXAMPLE.0f",
         **_NOTHING_OPEN,
     },
-    "CallerInfo": {
-        "role": "admin",
-        "seesAll": True,
-        "mayChange": True,
-        "now": "2027-01-04T08:00:00Z",
-    },
+    "CallerInfo": {"role": "admin", "seesAll": True, "mayChange": True, "now": "2027-01-04T08:00:00Z"},
     "Health": {"status": "ok", "circuits": {"store": "closed"}},
 }
 

@@ -15,6 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents import draft_responses, overview_responses, responses
 from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.mail_event import MailEvents
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
@@ -44,6 +45,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.NewFeed,
         bodies.NewPerson,
         bodies.ConfirmRequest,
+        MailEvents,
         PutCalendar,
         DraftRequest,
         BatchChangeRequest,
@@ -61,7 +63,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     overview_responses.TaskCount,
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
-    *(responses.Deliveries, responses.DeliveryReport, draft_responses.DraftResult),
+    *(responses.Deliveries, responses.DeliveryReport, responses.MailEventCount, draft_responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem),
 )
 

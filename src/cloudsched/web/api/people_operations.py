@@ -44,9 +44,10 @@ def get_person(call: ApiCall) -> Response:
 def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     """Set a person's contacts and preferences, in place of what there was.
 
-    Mail is sent to an address once it is verified; it stays so until it changes. Only an admin may set `verified`. For
-    a new webhook the response has `webhookSecret`, with which its messages are signed; it is shown only here. Where
-    that is configured, the verified address of a Firebase user is used if `email` is left out.
+    Mail is sent to an address once it is verified, and messages to a webhook; both stay so until they change. Only an
+    admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are signed; it
+    is shown only here. Where that is configured, the verified address of a Firebase user is used if `email` is left
+    out.
     """
     owner = read_owner(call)
     proven = _find_proven_address(call, owner)
@@ -148,6 +149,26 @@ def confirm_email(call: ApiCall, body: bodies.ConfirmRequest) -> Response:
     owner = read_owner(call)
     call.app.container.people.get(owner)
     call.app.container.email_verification.confirm_code(owner, body.code.strip())
+    return json_response(_person_to_json(call.app.container.people.get(owner)))
+
+
+@operation(
+    "POST",
+    "/v1/people/{owner}/webhook/verify",
+    "People",
+    right=Right.WRITE,
+    response_schema="Person",
+    error_statuses=(404, 409, 429),
+)
+def verify_webhook(call: ApiCall) -> Response:
+    """Ask a person's webhook whether it wants their messages.
+
+    It gets a signed POST of the type `webhook.verification`, and has to answer with `data.challenge` and nothing else:
+    as text, or as `{"challenge": "…"}`. Until then, nothing else is sent to it. Once a minute; ten times a day for a
+    person, and five for a host.
+    """
+    owner = read_owner(call)
+    call.app.container.verified_contacts.webhooks.verify(owner)
     return json_response(_person_to_json(call.app.container.people.get(owner)))
 
 

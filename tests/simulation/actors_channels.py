@@ -1,0 +1,113 @@
+"""The people of a history, who change how they want to be reached, and the senders, which fail like everything else."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cloudsched import Schedule
+from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.person import Person, QuietHours
+from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+    from cloudsched import App
+    from cloudsched.engine.ports.sender import Message, Recipient
+
+OWNER = "ada"
+PERSON_SHARE = 0.3
+"""The probability that a change is one of a person's preferences."""
+_CHANNELS = (DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEBHOOK)
+_LENGTH_OF_SLOWNESS = 90.0
+_DIGEST = "every day at 8:00"
+
+
+def add_person(world: World) -> None:
+    """Store the owner of all tasks, who has an address in every channel."""
+    contacts = {
+        "email": {"address": "ada@example.com", "verified": True},
+        "devices": [{"token": "phone"}],
+        "webhook": {"url": "https://example.com/hook", "verified": True},
+        "timezone": "Europe/Paris",
+    }
+    known = {"id": OWNER, "owner": OWNER, "createdAt": world.now, "updatedAt": world.now}
+    person = Person.model_validate({**known, **contacts})
+    world.real_store.records.write(person, None)
+    world.channels.on_person(person)
+
+
+def change_preferences(world: World, app: App) -> None:
+    """Let the person opt out or in, or change the quiet hours or the digest."""
+    choose = world.random.choice
+    allowed = tuple(each for each in _CHANNELS if world.random.random() < 0.6)
+    hours = choose([None, None, QuietHours(start="22:00", until="07:00"), QuietHours(start="00:00", until="03:00")])
+    morning = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T08:00:00", timezone="Europe/Paris")
+    changes: dict[str, Any] = choose(
+        [
+            {"channels": dict.fromkeys(Category, allowed)},
+            {"channels": {}},
+            {"quiet_hours": hours},
+            choose([{"digest": None, "digest_schedule": None}, {"digest": _DIGEST, "digest_schedule": morning}]),
+        ]
+    )
+    app.container.people.change(OWNER, lambda person: person.model_copy(update=changes))
+
+
+def cancel_all(world: World) -> None:
+    """Cancel all tasks but deliveries, each in a process of its own."""
+
+    def cancel(app: App, task_id: str) -> None:
+        with suppress(NotFound, NotAllowed):
+            app.cancel(task_id)
+
+    for task in world.tasks():
+        if task.delivery is None:
+            world.start_process("client", world.apps[3], partial(cancel, world.apps[3], task.id))
+
+
+class FaultySender:
+    """A sender that fails before or after it took a message, is slow, or dies with its process."""
+
+    def __init__(self, world: World, channel: str) -> None:
+        self._world = world
+        self._channel = channel
+
+    def send(self, message: Message, recipient: Recipient) -> str:
+        """Take a message, and say so or not."""
+        world = self._world
+        world.yield_control()
+        if world.is_faulty():
+            world.log(f"{self._channel} does not answer")
+            wait = world.random.choice([None, None, timedelta(minutes=20)])
+            raise DeliveryDelayed(self._channel, "it did not answer", wait)
+        if world.is_faulty() and world.random.random() < 0.3:
+            world.log(f"{self._channel} refuses {message.id}")
+            raise DeliveryRefused("It is refused.")
+        if world.is_faulty():
+            world.log(f"{self._channel} is slow")
+            world.wait(_LENGTH_OF_SLOWNESS * 3 * world.random.random())
+        world.log(f"{self._channel} takes {message.id} for {recipient.address}")
+        world.channels.on_sent(self._channel, message, recipient)
+        world.maybe_crash("after it was sent")
+        if world.is_faulty():
+            world.log(f"{self._channel}'s answer is lost")
+            raise DeliveryDelayed(self._channel, "its answer was lost")
+        return message.id
+
+
+def make_senders(world: World) -> dict[str, FaultySender]:
+    """Return the senders of an app."""
+    return {channel: FaultySender(world, channel) for channel in (*map(str, _CHANNELS), COMPLETION)}
+
+
+def pick_channels(world: World) -> dict[str, Any]:
+    """Return how a task delivers its results."""
+    choose = world.random.choice
+    callback = choose([None, None, {"webhook": "https://example.com/done"}])
+    channels = choose([(), ("EMAIL",), ("EMAIL", "WEB"), ("EMAIL", "MOBILE"), ("MOBILE", "WEBHOOK")])
+    return {"delivery_channels": channels, "on_completion": callback}

@@ -1,0 +1,141 @@
+"""The invariants of deliveries, which carry results to a person who changes their mind, by senders that fail.
+
+D1  The commit that records a success creates one delivery for each channel that its task names, if it does not exist
+    yet; the commit that ends an execution creates the callback; and no other commit creates any.
+D2  What was recorded as sent is not sent again by anything that starts after that; without faults nothing is sent
+    twice. All repeats have the same id and the same text.
+D3  Nothing is sent to a person who did not want it when the attempt began, nor in their quiet hours.
+D4  In the end each delivery has ended with one record, and what is recorded as sent was sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tests.simulation.invariants_runs import InvariantViolated
+
+from cloudsched.domain.documents.delivery import COMPLETION, derive_delivery_id, read_delivery_id
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import Category, DeliveryChannel, TaskStatus
+from cloudsched.domain.people.quiet_hours import quiet_until
+from cloudsched.domain.people.send_decision import is_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from tests.simulation.world import Process, World
+
+    from cloudsched import Execution, Task
+    from cloudsched.domain.documents.person import Person
+    from cloudsched.engine.ports.sender import Message, Recipient
+    from cloudsched.engine.ports.store import TaskWrite
+
+_HELD = {DeliveryChannel.EMAIL, DeliveryChannel.MOBILE}
+
+
+class ChannelInvariants:
+    """Watches the commits and the senders of a world, and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._made: dict[str, Task] = {}
+        """The deliveries by their ids."""
+        self._texts: dict[str, tuple[str, str, str]] = {}
+        """What was sent under an id, and to whom."""
+        self._recorded: dict[str, int] = {}
+        """The ids that were recorded as sent, and how many processes there were by then."""
+        self._people: list[tuple[int, Person]] = []
+        """How the person wanted to be reached, since how many processes there were."""
+        self.sent: list[str] = []
+        """The ids of all messages, in order."""
+
+    def _fail(self, rule: str) -> NoReturn:
+        raise InvariantViolated(rule)
+
+    def on_person(self, person: Person) -> None:
+        """Note how a person wants to be reached from now on."""
+        self._people.append((self._world.process_count, person))
+
+    def on_commit(self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]) -> None:
+        """Check one commit of a task, after it took effect."""
+        if not self._world.fault_profile.has_channels:
+            return
+        expected = {} if task.delivery else dict(self._expect(task, executions))
+        for other in others:
+            if other.task.delivery is not None:
+                if other.task.id not in expected or other.task.id in self._made:
+                    self._fail(f"D1: {other.task.id} came with {task.id}, which has nothing to deliver by it")
+                self._made[other.task.id] = other.task
+        for delivery_id, what in expected.items():
+            if delivery_id not in self._made:
+                self._fail(f"D1: {what} ended without its delivery {delivery_id}")
+        if task.delivery is not None and task.status is TaskStatus.COMPLETED:
+            for each in executions:
+                self._recorded.setdefault(_message_id(each), self._world.process_count)
+
+    def _expect(self, task: Task, executions: Sequence[Execution]) -> Sequence[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for each in executions:
+            channels: list[str] = []
+            if each.status is ExecutionStatus.SUCCEEDED:
+                channels += [channel for channel in task.delivery_channels if channel is not DeliveryChannel.WEB]
+            if each.status.is_final and task.on_completion is not None:
+                channels.append(COMPLETION)
+            for channel in channels:
+                key = derive_delivery_id(task.id, task.created_at, each.id, channel, task.owner)
+                found.append((key, f"{task.id}'s {each.id}, {each.status}, by {channel}"))
+        return found
+
+    def on_sent(self, channel: str, message: Message, recipient: Recipient) -> None:
+        """Check a message that a sender takes."""
+        process = self._world.current
+        assert process
+        text = (message.title, message.body, recipient.address)
+        if self._texts.setdefault(message.id, text) != text and channel != DeliveryChannel.EMAIL:
+            self._fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")  # a digest leaves out opt-outs
+        if message.id in self.sent and self._world.fault_profile.is_fault_free:
+            self._fail(f"D2: {message.id} is sent twice, and nothing has failed")
+        if self._recorded.get(message.id, process.number) < process.number:
+            self._fail(f"D2: {message.id} is sent again, although it was recorded as sent")
+        if (delivery_id := read_delivery_id(message.id)) not in self._made:
+            self._fail(f"D1: {message.id} is of no delivery ({delivery_id})")
+        self.sent.append(message.id)
+        if channel != COMPLETION:
+            self._check_wanted(DeliveryChannel(channel), process)
+
+    def _check_wanted(self, channel: DeliveryChannel, process: Process) -> None:
+        before = [person for since, person in self._people if since < process.number]
+        while_it_ran = [person for since, person in self._people if since >= process.number]
+        states = [*before[-1:], *while_it_ran]
+        if not any(is_wanted(person, Category.REMINDER, channel) for person in states):
+            self._fail(f"D3: the person did not want {channel} when {process.name} began")
+        moments = (process.begun_at, self._world.now)
+        if channel in _HELD and all(_is_quiet(person, at) for person in states for at in moments):
+            self._fail(f"D3: {channel} is used in quiet hours")
+
+    def check_end_state(self) -> None:
+        """Check that every delivery has ended, and that its record says what has happened."""
+        store = self._world.real_store
+        for delivery_id, made in self._made.items():
+            stored = store.load(delivery_id)
+            if stored is None or stored.task.deleted_at is not None:
+                origin = made.parent and store.load(made.parent.task_id)
+                if origin and origin.task.created_at <= made.created_at and not origin.task.deleted_at:
+                    self._fail(f"D4: {delivery_id} is gone, and its task is not")
+                continue
+            records = store.list_executions(delivery_id, limit=10).items
+            if not stored.task.has_ended or len(records) != 1 or not records[0].status.is_final:
+                self._fail(f"D4: {delivery_id} is {stored.task.status} with {[each.status for each in records]}")
+            is_sent = stored.task.status is TaskStatus.COMPLETED
+            if is_sent and _message_id(records[0]) not in self.sent:
+                self._fail(f"D4: {delivery_id} is recorded as sent, and was not")
+
+
+def _is_quiet(person: Person, at: datetime) -> bool:
+    return person.quiet_hours is not None and quiet_until(person.quiet_hours, person.timezone, at) != at
+
+
+def _message_id(record: Execution) -> str:
+    content: Any = record.content
+    return str(content["messageId"]) if isinstance(content, dict) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request, Response
@@ -11,6 +12,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.client.client import Client
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal
+from cloudsched.dashboard.sign_in import SignIn
 from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -80,21 +82,34 @@ class DashboardMount:
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
-        self._dashboard: Dashboard | None = None
+        self._dashboard: WSGIApplication | None = None
         self._clock: StackClock | None = None
-        self._client: Client | None = None
+        self._parts = ExitStack()
 
-    def connect(self, url: str, clock: MovableClock, tasks_address: str) -> None:
-        """Say where the API is and which clock it has; until then, nothing is served here."""
-        self._clock = StackClock(clock, tasks_address)
-        self._client = Client(url)
-        place = f"local stack at {url.partition('://')[2]}"
-        self._dashboard = Dashboard(self._client, place=place, clock=self._clock)
+    def connect(self, url: str, clock: MovableClock, tasks_address: str, *, is_open: bool) -> None:
+        """Say where the API is and which clock it has; until then, nothing is served here.
+
+        Args:
+            url: The API's address.
+            clock: The stack's clock.
+            tasks_address: The ``host:port`` of the local Cloud Tasks.
+            is_open: Whether the API needs no credentials. If it does, the page asks for them.
+        """
+        self._clock = stack_clock = StackClock(clock, tasks_address)
+
+        def make_page(client: Client) -> Dashboard:
+            return Dashboard(client, place=f"local stack at {url.partition('://')[2]}", clock=stack_clock)
+
+        if is_open:
+            self._dashboard = make_page(self._parts.enter_context(Client(url)))
+            return
+        sign_in = SignIn(lambda key: _open_client(url, key), make_page, LOCAL_HOSTS)
+        self._parts.callback(sign_in.close)
+        self._dashboard = sign_in
 
     def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            self._client.close()
+        self._parts.close()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -105,6 +120,10 @@ class DashboardMount:
         if self._clock is not None and path == CLOCK_PATH:
             return _serve_clock(self._clock, Request(environ))(environ, start_response)
         return self._application(environ, start_response)
+
+
+def _open_client(url: str, key: str) -> Client:
+    return Client(url, key=key) if key.startswith("csk_") else Client(url, token=key)
 
 
 def _serve_clock(clock: StackClock, request: Request) -> Response:

@@ -137,7 +137,7 @@ def run_stack(
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
         app.container.replace_channels(outbox)
-        dashboard.connect(f"http://{web.address}", clock, emulator.address)
+        dashboard.connect(f"http://{web.address}", clock, emulator.address, is_open=not base.access.is_configured)
         _redispatch_active_tasks(app)
         app.apply_declarations()
         web.serve()

@@ -1,0 +1,174 @@
+"""A page that asks for a key: everybody acts with their own, which only this process knows.
+
+Other users of a machine reach its local servers, too, so such a page must not act with the operator's key for whoever
+calls it. The browser keeps a random name of the session, in a cookie that no script reads and no other site sends
+(``HttpOnly``, ``SameSite=Strict``); the key itself stays in this process's memory. Browsers send cookies to all ports
+of a host, so the cookie is for the page's path only, is worth nothing to another server, and ends with the session.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.guard import find_refusal, protect
+from cloudsched.dashboard.static_files import serve_file
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from cloudsched.client.client import Client
+    from cloudsched.dashboard.application import Dashboard
+
+SESSIONS: Final = 100
+"""How many people may be signed in; beyond that, who has been away the longest has to sign in again."""
+SESSION_SECONDS: Final = 12 * 3600
+SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
+_LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
+
+
+@dataclass(slots=True)
+class _Session:
+    client: Client
+    page: Dashboard
+    ends_at: float
+
+
+class SignIn:
+    """Asks for a key, and serves the pages with it.
+
+    Args:
+        open_client: Opens a client that acts with a key.
+        make_page: Makes the pages of a client.
+        hosts: The names by which this server may be called; None for any.
+    """
+
+    def __init__(
+        self,
+        open_client: Callable[[str], Client],
+        make_page: Callable[[Client], Dashboard],
+        hosts: frozenset[str] | None,
+    ) -> None:
+        self._open_client = open_client
+        self._make_page = make_page
+        self._hosts = hosts
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._lock = threading.Lock()
+        folder = FileSystemLoader(Path(__file__).parent / "templates")
+        self._templates = Environment(loader=folder, autoescape=True, undefined=StrictUndefined)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        request = Request(environ)
+        return protect(self._respond(request))(environ, start_response)
+
+    def close(self) -> None:
+        """Sign everybody out."""
+        with self._lock:
+            ended = list(self._sessions.values())
+            self._sessions.clear()
+        for session in ended:
+            session.client.close()
+
+    def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
+        refusal = find_refusal(request, self._hosts)
+        if refusal is not None:
+            return Response(refusal, status=HTTPStatus.FORBIDDEN, mimetype="text/plain")
+        if request.path == SIGN_IN and request.method == "POST":
+            return self._sign_in(request)
+        token = request.cookies.get(_cookie_name(request), "")
+        if request.path == SIGN_OUT and request.method == "POST":
+            self._end(token)
+            return self._ask(request, "You are signed out.", HTTPStatus.OK)
+        session = self._find(token)
+        if request.path.startswith("/static/"):
+            return serve_file(request.path.removeprefix("/static/"), request)
+        if session is None:
+            return self._ask(request, "Who are you?")
+        response = session.page.respond(request)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:  # the key has been taken back since
+            self._end(token)
+            return self._ask(request, "The key is no longer valid.")
+        return response
+
+    def _sign_in(self, request: Request) -> Response:
+        key = request.form.get("key", "").strip()
+        if not key or len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable():
+            return self._ask(request, "That is no key.")
+        client = self._open_client(key)
+        try:
+            Api(client).get("/v1/caller")
+        except CloudschedError as error:
+            client.close()
+            return self._ask(request, str(error))
+        self._end(request.cookies.get(_cookie_name(request), ""))
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions[token] = _Session(client, self._make_page(client), time.monotonic() + SESSION_SECONDS)
+            ended = [self._sessions.popitem(last=False)[1] for _ in range(len(self._sessions) - SESSIONS)]
+        for session in ended:
+            session.client.close()
+        response = Response(status=HTTPStatus.SEE_OTHER, headers={"Location": _find_way_back(request)})
+        response.set_cookie(
+            _cookie_name(request),
+            token,
+            max_age=SESSION_SECONDS,
+            path=f"{request.root_path}/",
+            secure=request.is_secure,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    def _find(self, token: str) -> _Session | None:
+        with self._lock:
+            session = self._sessions.get(token)
+            if session is None:
+                return None
+            if session.ends_at > time.monotonic():
+                self._sessions.move_to_end(token)
+                return session
+        self._end(token)
+        return None
+
+    def _end(self, token: str) -> None:
+        with self._lock:
+            session = self._sessions.pop(token, None)
+        if session is not None:
+            session.client.close()
+
+    def _ask(self, request: Request, what: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> Response:
+        root = "../" * request.path.strip("/").count("/") or "./"
+        shown = request.path.lstrip("/") + (
+            f"?{request.query_string.decode('latin-1')}" if request.query_string else ""
+        )
+        then = request.form.get("then", "") if request.path == SIGN_IN else "" if request.path == SIGN_OUT else shown
+        text = self._templates.get_template("sign_in.html").render(root=root, what=what, then=then[:_LONGEST_ADDRESS])
+        return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the cookie's name. It has the port, since the pages of all ports of a host share their cookies."""
+    return f"cloudsched-session-{request.host.rpartition(':')[2] if ':' in request.host else 'page'}"
+
+
+def _find_way_back(request: Request) -> str:
+    """Return the address that was asked for at first, below the mount; never one elsewhere."""
+    then = request.form.get("then", "")
+    path = then.partition("?")[0]
+    is_below = len(then) <= _LONGEST_ADDRESS and then.isascii() and then.isprintable() and "\\" not in then
+    if not is_below or then.startswith("/") or ":" in path or ".." in path.split("/"):
+        then = ""
+    return f"{request.root_path}/{then}"

@@ -1,0 +1,175 @@
+"""The page of a local stack with keys: everybody signs in with their own, and nobody acts with another's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from tests.dashboard.conftest import make_app
+
+from cloudsched.config.access import Access
+from cloudsched.config.settings import Settings
+from cloudsched.dashboard.guard import LOCAL_HOSTS
+from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
+from cloudsched.local.stack import run_stack
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[str]:
+    """The address of the page of a stack with two keys."""
+    base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]))))
+    with run_stack(make_app(), base=base, store="sqlite") as stack:
+        task = {
+            "id": "t",
+            "owner": "ada",
+            "title": "T",
+            "handler": "report",
+            "schedule": {"at": "2100-01-01T00:00:00Z"},
+        }
+        headers = {"X-Api-Key": ADMIN[0]}
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, headers=headers, timeout=30).status_code == 201
+        yield f"{stack.url}/ui/"
+
+
+def sign_in(url: str, key: str, *, then: str = "", **headers: str) -> tuple[requests.Session, requests.Response]:
+    session = requests.Session()
+    origin = {"Origin": "/".join(url.split("/")[:3]), **headers}
+    form = {"key": key, "then": then}
+    return session, session.post(f"{url}sign-in", data=form, headers=origin, timeout=30, allow_redirects=False)
+
+
+@pytest.mark.parametrize("path", ["", "tasks", "tasks/t", "calendar", "time", "changes", "nothing"])
+def test_without_a_key_nothing_is_shown(keyed: str, path: str) -> None:
+    """Every address is a 401 with a form; no task, no time and no script of the page."""
+    response = requests.get(keyed + path, timeout=30)
+    assert response.status_code == 401
+    assert "<h1>Sign in</h1>" in response.text
+    assert "ada" not in response.text
+    assert "unsafe" not in response.headers["Content-Security-Policy"]
+    stylesheet = re.findall(r'href="([^"]+\.css)"', response.text)[0]
+    assert requests.get(requests.compat.urljoin(response.url, stylesheet), timeout=30).status_code == 200
+
+
+def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
+    """The cookie is for this page alone, no script reads it, no other site sends it, and it is not the key."""
+    session, response = sign_in(keyed, ADMIN[0], then="tasks/t?tz=UTC")
+    assert response.status_code == 303
+    assert response.headers["Location"].endswith("/ui/tasks/t?tz=UTC")
+    cookie = response.headers["Set-Cookie"]
+    for part in ("HttpOnly", "SameSite=Strict", "Path=/ui/"):
+        assert part in cookie
+    assert ADMIN[0] not in cookie
+    assert re.search(r"csk_", cookie) is None
+    page = session.get(f"{keyed}tasks/t", timeout=30)
+    assert page.status_code == 200
+    assert ADMIN[0] not in page.text
+
+
+def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
+    """A viewer neither pauses a task nor moves the clock; an admin may; signing out ends it on the server, too."""
+    origin = {"Origin": "/".join(keyed.split("/")[:3])}
+    guest, _ = sign_in(keyed, VIEWER[0])
+    boss, _ = sign_in(keyed, ADMIN[0])
+    assert guest.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=30).status_code == 403
+    assert guest.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 403
+    assert "+1 h" not in guest.get(f"{keyed}time", timeout=30).text
+    assert boss.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=30).status_code == 200
+    assert boss.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 200
+    cookies = dict(boss.cookies)
+    assert boss.post(f"{keyed}sign-out", headers=origin, timeout=30).status_code == 200
+    assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=30).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "key", ["", "x", "csk_boss_" + "A" * 43, "csk_boss_", "ä", "k" * 100_000, "a\r\nX-Evil: 1", "a.b.c"]
+)
+def test_what_is_no_key_opens_nothing(keyed: str, key: str) -> None:
+    """A wrong, malformed, huge or foreign key is a 401 without a cookie, and is not repeated in the page."""
+    _, response = sign_in(keyed, key)
+    assert response.status_code == 401
+    assert "Set-Cookie" not in response.headers
+    assert len(key) < 3 or key not in response.text
+
+
+def test_a_made_up_session_opens_nothing(keyed: str) -> None:
+    """Neither an empty cookie nor a guess, nor the key itself as the cookie."""
+    name = sign_in(keyed, ADMIN[0])[1].headers["Set-Cookie"].partition("=")[0]
+    for value in ("", "x", ADMIN[0]):
+        assert requests.get(f"{keyed}tasks", cookies={name: value}, timeout=30).status_code == 401
+
+
+def test_other_sites_neither_sign_in_nor_look(keyed: str) -> None:
+    """A rebound name, a form of another site or of another port of this machine is refused, with a valid key, too."""
+    session, _ = sign_in(keyed, ADMIN[0])
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "same-site"},
+    ):
+        _, refused = sign_in(keyed, ADMIN[0], **headers)
+        assert refused.status_code == 403
+        assert session.post(f"{keyed}tasks/t/verbs/pause", headers=headers, timeout=30).status_code == 403
+    assert session.get(f"{keyed}tasks", headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    _, rebound = sign_in(keyed, ADMIN[0], Host="evil.example", Origin="http://evil.example")
+    assert rebound.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "//evil.example",
+        "https://evil.example",
+        "/etc",
+        "\\\\evil.example",
+        "../../x",
+        "java\tscript:1",
+        "javascript:1",
+        "a" * 9999,
+    ],
+)
+def test_the_way_back_leads_nowhere_else(keyed: str, then: str) -> None:
+    """Whatever the form says, the answer stays below the mount."""
+    _, response = sign_in(keyed, ADMIN[0], then=then)
+    target = requests.compat.urljoin(f"{keyed}sign-in", response.headers["Location"])
+    assert target == keyed
+
+
+def test_the_address_is_only_text_in_the_form(keyed: str) -> None:
+    """What stands in the address cannot end the form's attribute."""
+    text = requests.get(f'{keyed}tasks?q="><script>alert(1)</script>', timeout=30).text
+    assert "<script>" not in text
+
+
+def test_sessions_end_and_are_bounded(keyed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After twelve hours, and when too many others have signed in since."""
+    from werkzeug.test import Client as Browser  # noqa: PLC0415 - only here
+
+    from cloudsched.client import Client  # noqa: PLC0415 - likewise
+    from cloudsched.dashboard import sign_in as module  # noqa: PLC0415 - likewise
+    from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise
+
+    url = keyed.removesuffix("/ui/")
+    pages = SignIn(lambda key: Client(url, key=key), lambda client: Dashboard(client, place="here"), LOCAL_HOSTS)
+    now = [0.0]
+    monkeypatch.setattr("cloudsched.dashboard.sign_in.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "SESSIONS", 2)
+    assert SESSIONS > 2
+    browsers = [Browser(pages) for _ in range(3)]
+    for browser in browsers:
+        origin = {"Origin": "http://localhost"}
+        answer = browser.post("/sign-in", data={"key": ADMIN[0]}, base_url="http://localhost", headers=origin)
+        assert answer.status_code == 303
+    shown = [browser.get("/tasks", base_url="http://localhost").status_code for browser in browsers]
+    assert shown == [401, 200, 200]
+    now[0] = SESSION_SECONDS + 1.0
+    assert browsers[2].get("/tasks", base_url="http://localhost").status_code == 401
+    pages.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import mimetypes
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +15,11 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard import time_view, verbs
 from cloudsched.dashboard.api import Api
+from cloudsched.dashboard.changes import find_cursor
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.routes import DONE, MAP, TABS, VIEWS, View
+from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.submission import Done
 from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
@@ -110,7 +112,7 @@ class Dashboard:
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
             return self._show_problem(request, 404, "There is no such page.", "The address may be mistyped.")
         if endpoint == "static":
-            return _serve_file(arguments["name"], request)
+            return serve_file(arguments["name"], request)
         if endpoint == "time" and self._clock is None:
             return self._show_problem(request, 404, "Only a local stack has a clock that can be moved.")
         try:
@@ -120,6 +122,8 @@ class Dashboard:
                 return self._send(request, VIEWS[endpoint], arguments)
             if request.method == "POST" and endpoint != "verb":
                 return Response("Only forms may be sent here.", status=405, mimetype="text/plain")
+            if endpoint == "changes":
+                return self._tell_changes(request)
             if endpoint == "verb":
                 return self._act(request, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
@@ -130,6 +134,21 @@ class Dashboard:
             return self._show_problem(
                 request, 500, "This view has failed; the others work.", "Reload it. The log has the error."
             )
+
+    def _tell_changes(self, request: Request) -> Response:
+        shown = MAP.bind("", script_name=request.root_path or "/")
+        try:
+            path = request.args.get("at", "")
+            endpoint, arguments = shown.match(path.removeprefix(request.root_path), method="GET")
+        except HTTPException:
+            endpoint, arguments = "", {}
+        is_open = endpoint == "execution" and bool(request.args.get("open"))
+        cursor = find_cursor(self._api, **arguments) if is_open else find_cursor(self._api)
+        visit = self._look(request)
+        now = visit.sure(visit.now)
+        mode = "" if self._clock is None else self._clock.mode
+        news = {"cursor": cursor, "iso": now.iso, "clock": now.text, "mode": mode}
+        return Response(json.dumps(news), mimetype="application/json", headers={"Cache-Control": "no-store"})
 
     def _show(
         self, request: Request, view: View, arguments: Mapping[str, Any], *, status: int = 200, refusal: str = ""
@@ -182,6 +201,8 @@ class Dashboard:
     def _move_clock(self, request: Request) -> Response:
         assert self._clock is not None  # noqa: S101 - the caller has looked
         try:
+            if not self._look(request).may_change:
+                raise Forbidden("This caller may look, and not move the clock.")
             time_view.move(self._clock, request.form)
         except CloudschedError as error:
             status, what, then = describe_problem(error)
@@ -268,13 +289,3 @@ def _address(request: Request) -> str:
 
 def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
-
-
-def _serve_file(name: str, request: Request) -> Response:
-    file = _HERE / "static" / name
-    if "/" in name or not file.is_file() or file.parent != _HERE / "static":
-        return Response("There is no such file.", status=404, mimetype="text/plain")
-    response = Response(file.read_bytes(), mimetype=mimetypes.guess_type(name)[0] or "application/octet-stream")
-    response.headers["Cache-Control"] = "no-cache"
-    response.add_etag()
-    return response.make_conditional(request)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.wall_clock import WallDay
 
 _LANE, _ABOVE, _BELOW, _ROOM = 18, 26, 12, 4
+_LEAST: Final = 68
+"""The least height of a row: that of the day's name and its counts."""
 _CHARACTER, _MARK = 0.0068, 0.012
 """How wide a letter and a mark are at most, as parts of a row of 900 pixels: text cannot be measured."""
 _APART: Final = 0.009
@@ -125,7 +127,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     has_bars = any((each.ran, each.failed, each.due) != (0, 0, 0) for each in bins)
     top = max(used + bool(left_out and used == lanes), 1) * _LANE + _ROOM
     base = top + (_ABOVE if has_bars else 0)
-    height = base + (_BELOW if has_bars else 0) + 2
+    height = max(base + (_BELOW if has_bars else 0) + 2, _LEAST)
     parts = [
         element("line", cls="ax", x1=percent(hour / 24), x2=percent(hour / 24), y1=0, y2=height)
         for hour in range(0, 24, 2)
@@ -139,7 +141,8 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     links = [_draw_mark(each, is_first=index == 0) for index, each in enumerate(placed)]
     if left_out:
         text = element("text", f"+{left_out}", x="100%", y=used * _LANE + 13, text_anchor="end")
-        links.append(element("a", text, href=more_href, aria_label=f"{left_out} more on {name}"))
+        order = {"tabindex": "-1"} if links else {}
+        links.append(element("a", text, href=more_href, aria_label=f"{left_out} more on {name}", **order))
     scenery = element("g", *parts, **{"aria-hidden": "true"})
     return element("svg", scenery, *links, cls="c", height=height, role="group", aria_label=name)
 

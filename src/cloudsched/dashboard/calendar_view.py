@@ -239,7 +239,7 @@ def _make_row(
     return DayRow(
         name=f"{day.day:%a}{BLANK}{day.day.day}",
         href=address,
-        counts=", ".join(said) or "nothing",
+        counts=", ".join(said) or ("" if failed else "nothing"),
         failed=f"{failed:,} failed" if failed else "",
         hours=write_hours(day.length) if day.spans else "",
         is_today=day.day == today,

@@ -90,7 +90,7 @@ def build(answer: Json, visit: Visit) -> HomePage:
         ),
         strip_text=(
             f"{len(ran):,} ran and {len(failed):,} failed in the last 12 h, at most {write_duration(latest)} late; "
-            f"{len(due):,} are due in the next 12 h."
+            f"{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h."
         ),
         failed=[build_execution(each, visit) for each in failed[:_LISTED]],
         running=[build_execution(each, visit) for each in running[:_LISTED]],

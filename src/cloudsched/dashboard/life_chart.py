@@ -23,6 +23,7 @@ _STEPS: Final = tuple(
     timedelta(seconds=seconds)
     for seconds in (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400)
 )
+_LAST_TICK: Final = 0.86
 _LABEL_SIDE: Final = 0.8
 """From here on a label stands before its mark."""
 
@@ -88,9 +89,14 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
 
 def _draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
     for tick, label in find_ticks(start, end, zone):
-        x = percent((tick - start) / (end - start))
-        yield element("line", cls="ax", x1=x, x2=x, y1=14, y2=height)
-        yield element("text", label, x=x, dx=3, y=10)
+        yield draw_tick((tick - start) / (end - start), label, height)
+
+
+def draw_tick(place: float, label: str, height: int) -> Markup:
+    """Return a line at a round time, with its label; at the right end before the line, so that it stays inside."""
+    x, is_last = percent(place), place > _LAST_TICK
+    text = element("text", label, x=x, dx=-3 if is_last else 3, y=10, text_anchor="end" if is_last else "start")
+    return group(element("line", cls="ax", x1=x, x2=x, y1=14, y2=height), text)
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:

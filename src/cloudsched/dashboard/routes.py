@@ -124,6 +124,7 @@ MAP: Final = Map(
         Rule("/tasks/<task_id>/run", endpoint="run"),
         Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
         Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
+        Rule("/changes", endpoint="changes"),
         Rule("/static/<name>", endpoint="static"),
     ],
     strict_slashes=False,

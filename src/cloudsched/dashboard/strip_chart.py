@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.life_chart import find_ticks
+from cloudsched.dashboard.life_chart import draw_tick, find_ticks
 from cloudsched.dashboard.svg import element, percent
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def draw_strip(
     base, height = _TOP + _ABOVE, _TOP + _ABOVE + _BELOW
     marks = []
     for tick, label in find_ticks(start, end, zone):
-        x = percent((tick - start) / (end - start))
-        marks += [element("line", cls="ax", x1=x, x2=x, y1=14, y2=height), element("text", label, x=x, dx=3, y=10)]
+        marks.append(draw_tick((tick - start) / (end - start), label, height))
     marks.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
     for index in range(bins):
         x, width = percent((index + _GAP) / bins), percent((1 - 2 * _GAP) / bins)

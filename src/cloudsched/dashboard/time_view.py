@@ -8,19 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
-from cloudsched.dashboard.times import find_clock_changes, parse_instant
+from cloudsched.dashboard.times import find_clock_changes, parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.way_chart import REACHES, draw_way
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from markupsafe import Markup
+
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.times import Moment
 
-AHEAD: Final = timedelta(days=30)
-"""How far the slider goes."""
 _LISTED: Final = 40
 _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
 
@@ -43,17 +44,23 @@ class TimePage:
     now_epoch: int
     last_epoch: int
     zone: str
+    reach: str
+    reaches: list[tuple[str, str, bool]]
+    """How far the slider may go: in words, the address, and whether it does."""
+    way: Markup
     due: list[DueRow]
     more_due: bool
     changes: list[str]
     ran: list[ExecutionRow]
     quiet: list[str]
     zones: list[ZoneChoice]
+    may_change: bool
+    role: str
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API what is due within reach, and what ran in the last day."""
-    until = (visit.now + AHEAD).isoformat()
+    until = (visit.now + _find_reach(visit)[1]).isoformat()
     since = (visit.now - timedelta(days=1)).isoformat()
     return {
         "occurrences": api.get("/v1/occurrences", until=until, pageSize=_LISTED),
@@ -64,22 +71,36 @@ def fetch(api: Api, visit: Visit) -> Json:
 def build(answer: Json, visit: Visit) -> TimePage:
     """Return the view model of the API's answers."""
     executions = answer["executions"]
+    reach, ahead = _find_reach(visit)
+    due = [_build_due(each, visit) for each in answer["occurrences"]["occurrences"]]
+    instants = [parse_instant(each["utc"]) for each in answer["occurrences"]["occurrences"]]
     quiet = Counter(each["taskId"] for each in executions if each["status"] == "SUCCEEDED")
     return TimePage(
         now=visit.sure(visit.now),
         now_epoch=int(visit.now.timestamp()),
-        last_epoch=int((visit.now + AHEAD).timestamp()),
+        last_epoch=int((visit.now + ahead).timestamp()),
         zone=visit.zone.key,
-        due=[_build_due(each, visit) for each in answer["occurrences"]["occurrences"]],
+        reach=write_duration(ahead),
+        reaches=[(f"A {name}", visit.with_query(reach=name), name == reach) for name in REACHES],
+        way=draw_way(instants, visit.now, visit.now + ahead, visit.zone),
+        due=due,
         more_due=bool(answer["occurrences"].get("nextPageToken")),
         changes=[
             f"{visit.sure(change.at).text}: {change.describe(visit.zone)}"
-            for change in find_clock_changes(visit.now, visit.now + AHEAD, visit.zone)
+            for change in find_clock_changes(visit.now, visit.now + ahead, visit.zone)
         ],
         ran=[build_execution(each, visit) for each in executions if each["status"] != "SUCCEEDED"][:20],
         quiet=[f"{task}, {count:,} succeeded" for task, count in quiet.most_common(20)],
         zones=zone_choices(visit),
+        may_change=visit.may_change,
+        role=visit.role,
     )
+
+
+def _find_reach(visit: Visit) -> tuple[str, timedelta]:
+    chosen = visit.query.get("reach", "")
+    name = chosen if chosen in REACHES else "month"
+    return name, timedelta(days=REACHES[name])
 
 
 def move(clock: LocalClock, form: Mapping[str, str]) -> None:

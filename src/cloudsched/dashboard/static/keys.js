@@ -14,6 +14,7 @@ export function takeKeys() {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
     if (event.key === "?") dialog.showModal();
+    else if (walk(event.key)) event.preventDefault();
     else if (localStorage.getItem(OFF) === "1") return;
     else if (!press(event.key)) return;
     event.preventDefault();
@@ -30,6 +31,16 @@ function press(key) {
   const actions = { g: () => (leader = true), "/": search, j: () => step(1), k: () => step(-1), u: utc, s: scale, r: again };
   actions[key]?.();
   return key in actions;
+}
+
+// The marks of a day are one tab stop: arrows move between them.
+function walk(key) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  const day = by && document.activeElement.closest(".week svg.c");
+  if (!day) return false;
+  const marks = [...day.querySelectorAll("a")];
+  marks[marks.indexOf(document.activeElement) + by]?.focus();
+  return true;
 }
 
 const search = () => document.querySelector("input[type=search]")?.focus();

@@ -1,9 +1,10 @@
 // What every page does with script: stays live, remembers the zone, sends forms without leaving, and takes keys.
-import { refresh, start, submit } from "./live.js";
+import { refresh, setBusy, start, submit } from "./live.js";
 import { takeKeys } from "./keys.js";
 import { preview } from "./preview.js";
 import { plan } from "./slider.js";
 
+const BUSY_AFTER = 300; // milliseconds: what is quicker is not worth a word
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.includes("cloudsched-zone=")) {
   const path = new URL(document.body.dataset.root, location.href).pathname;
@@ -17,8 +18,12 @@ document.addEventListener("submit", (event) => {
     submit(form, event.submitter);
   }
 });
-addEventListener("pagehide", () => document.querySelector("main").setAttribute("aria-busy", "true"));
-addEventListener("pageshow", () => document.querySelector("main").removeAttribute("aria-busy"));
+let busy = 0;
+addEventListener("beforeunload", () => (busy = setTimeout(setBusy, BUSY_AFTER, true)));
+addEventListener("pageshow", () => {
+  clearTimeout(busy);
+  setBusy(false);
+});
 document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 takeKeys();
 plan();

@@ -1,25 +1,26 @@
-// The slider of Time: moving only plans, and says where it stands; the button goes.
+// The slider of Time: moving only plans, and says where it stands; Enter or the button goes.
+const STEPS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 24, PageDown: -24 };
+
 export function plan() {
   const slider = document.getElementById("to");
   const planned = document.getElementById("planned");
   if (!slider || !planned) return;
-  const zone = planned.dataset.zone;
-  const format = new Intl.DateTimeFormat("en-GB", {
-    weekday: "short", day: "2-digit", month: "short", year: "numeric",
-    hour: "2-digit", minute: "2-digit", timeZone: zone, timeZoneName: "longOffset",
-  });
   const say = () => {
+    const format = new Intl.DateTimeFormat("en-GB", {
+      weekday: "short", day: "2-digit", month: "short", year: "numeric",
+      hour: "2-digit", minute: "2-digit", timeZone: planned.dataset.zone, timeZoneName: "longOffset",
+    });
     const text = format.format(new Date(Number(slider.value) * 1000));
     planned.textContent = text;
     slider.setAttribute("aria-valuetext", text);
   };
   slider.addEventListener("input", say);
   slider.addEventListener("keydown", (event) => {
-    const hours = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 24, PageDown: -24 }[event.key];
-    if (event.key === "Enter") slider.form.requestSubmit();
-    if (!hours) return;
+    if (event.key === "Enter") slider.form.requestSubmit(slider.form.querySelector("button"));
+    const hours = STEPS[event.key];
+    if (event.key !== "Enter" && !hours) return;
     event.preventDefault();
-    slider.value = Number(slider.value) + hours * 3600;
+    if (hours) slider.value = Number(slider.value) + hours * 3600;
     say();
   });
   say();

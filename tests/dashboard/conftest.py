@@ -32,6 +32,10 @@ def make_app() -> App:
     def report(ctx: Context) -> dict[str, str]:
         return {"about": str(ctx.task.title)}
 
+    @app.handler("memo", access="users")
+    def memo(ctx: Context) -> str:
+        return str(ctx.task.title)
+
     @app.handler("broken", retry=0)
     def broken(ctx: Context) -> None:
         raise ValueError(f"the warehouse of {ctx.task.owner} did not answer {ATTACK}")

@@ -1,0 +1,153 @@
+"""A real browser, Debian's Chromium, and a stack whose page it visits as each role."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+from tests.dashboard.conftest import NOW, START, TASKS, make_app
+
+from cloudsched.client import Client
+from cloudsched.config.access import Access
+from cloudsched.config.settings import Settings
+from cloudsched.dashboard.application import Dashboard
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.dashboard_mount import StackClock
+from cloudsched.local.stack import run_stack
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from cloudsched.local.stack import Stack
+
+ROLES = (Role.ADMIN, Role.VIEWER, Role.USER, Role.READER)
+
+
+def find_chromium() -> str | None:
+    """Return Chromium's executable; None if there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A stack with keys, and for each role the address of a page that acts with a key of that role."""
+
+    stack: Stack
+    pages: dict[Role, str]
+    """As `cloudsched dashboard` serves them; the admin's has the stack's clock, as the one of `cloudsched dev` has."""
+    key: str
+    """The admin's."""
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """Ask the API as an admin; return its answer."""
+        response = requests.request(
+            method, self.stack.url + path, json=body, headers={"X-Api-Key": self.key}, timeout=60
+        )
+        assert response.ok, response.text
+        return dict(response.json()) if response.content else {}
+
+    def create(self, task_id: str, **fields: object) -> str:
+        """Create a task that only one test knows; return its id."""
+        body = {"id": task_id, "title": task_id, "owner": "ada", "handler": "memo", **fields}
+        self.call("POST", "/v1/tasks", {"schedule": {"at": "2030-01-01T00:00:00Z"}, **body})
+        return task_id
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    """The story of the other tests, on one stack for the whole folder. A test changes only tasks of its own."""
+    keys = {role: create_key(role.value, role, "ada" if role in {Role.USER, Role.READER} else None) for role in ROLES}
+    base = Settings(access=Access(api_keys=tuple(str(entry) for _, entry in keys.values())))
+    with ExitStack() as parts:
+        clock = MovableClock(START, frozen=True)
+        stack = parts.enter_context(run_stack(make_app(), base=base, store="sqlite", clock=clock))
+        mover = StackClock(clock, stack.emulator.address)
+        pages = {}
+        for role, (key, _) in keys.items():
+            client = parts.enter_context(Client(stack.url, key=key))
+            page = Dashboard(client, place="of a test", clock=mover if role is Role.ADMIN else None)
+            server = parts.enter_context(WebServer(page))
+            server.serve()
+            parts.callback(server.stop)
+            pages[role] = f"http://{server.address}/"
+        made = Site(stack, pages, keys[Role.ADMIN][0])
+        for task in TASKS:
+            made.call("POST", "/v1/tasks", {"owner": "ada", **task})
+        mover.move({"advanceTo": NOW.isoformat()})
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser. It ends with its module: Playwright keeps a loop in the thread, which other tests cannot have."""
+    path = find_chromium()
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "There is no Chromium, which tests of the dashboard need. On Debian: apt install chromium."
+        )
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """Opens pages as some role, and notes what their consoles complain about."""
+
+    def __init__(self, site: Site, browser: Browser) -> None:
+        self.site = site
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+        self.complaints: list[str] = []
+        """Errors in the console and in scripts. A test that provokes one clears them."""
+
+    def open(self, path: str = "", role: Role = Role.ADMIN, *, clock: bool = False, **options: Any) -> Page:
+        """Open a page in a browser of its own.
+
+        Args:
+            path: The page's address, below the mount.
+            role: Who looks.
+            clock: Whether the page's timers only run when the test says so (``page.clock.run_for``).
+            options: Of the browser's context, such as its size.
+        """
+        options = {"viewport": {"width": 1280, "height": 900}, "timezone_id": "Europe/Paris", **options}
+        context = self._browser.new_context(**options)
+        self._contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        if clock:
+            page.clock.install()
+        page.goto(self.site.pages[role] + path)
+        if clock:
+            page.wait_for_load_state("networkidle")
+            page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 60)
+            page.wait_for_load_state("networkidle")
+        return page
+
+    def close(self) -> None:
+        """Close everything that was opened."""
+        for context in self._contexts:
+            context.close()
+
+
+@pytest.fixture
+def visitor(site: Site, chromium: Browser) -> Iterator[Visitor]:
+    """Who looks at pages. When the test is over, no console may have complained."""
+    visitor = Visitor(site, chromium)
+    yield visitor
+    visitor.close()
+    assert visitor.complaints == []

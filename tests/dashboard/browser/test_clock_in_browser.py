@@ -1,0 +1,62 @@
+"""The clock of a local stack, dragged."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from tests.dashboard.browser.conftest import Site, Visitor
+
+CHANGE = datetime(2027, 3, 28, 1, tzinfo=UTC)
+"""Clocks go forward in Paris."""
+
+
+def test_keys_plan_and_enter_goes(visitor: Visitor, site: Site) -> None:
+    """On the slider an arrow is an hour and Page a day; nothing moves before Enter; then what was due has run."""
+    page = visitor.open("time?tz=Europe/Paris")
+    before = site.stack.clock.now()
+    task = site.create("due-on-the-way", schedule={"at": (before + timedelta(minutes=90)).isoformat()})
+    slider = page.get_by_role("slider")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert site.stack.clock.now() == before
+    page.keyboard.press("Enter")
+    page.get_by_text("The clock was moved.").wait_for()
+    assert abs(site.stack.clock.now() - before - timedelta(hours=2)) < timedelta(seconds=1)
+    assert site.call("GET", f"/v1/tasks/{task}")["status"] == "COMPLETED"
+
+
+def test_the_clock_is_dragged_over_a_clock_change(visitor: Visitor, site: Site) -> None:
+    """With the mouse, to the other side: the planned time says its offset, before and after, and so does the clock."""
+    page = visitor.open("time?tz=Europe/Paris&reach=day")
+    if site.stack.clock.now() > CHANGE:
+        pytest.fail("The story begins before the clock change.")
+    page.get_by_text("clocks go forward on 28 Mar").first.wait_for()
+    box = page.get_by_role("slider").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 14, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.1, y, steps=3)
+    assert "GMT+01:00" in page.locator("#planned").inner_text()
+    page.mouse.move(box["x"] + box["width"] * 0.9, y, steps=5)
+    page.mouse.up()
+    assert "GMT+02:00" in page.locator("#planned").inner_text()
+    page.get_by_role("button", name="Go there").click()
+    page.get_by_text("The clock was moved.").wait_for()
+    assert site.stack.clock.now() > CHANGE
+    assert "+0200" in page.locator("#clock").inner_text()
+    # The slider begins at the new now: what has passed cannot be planned any more.
+    assert int(page.get_by_role("slider").get_attribute("min") or 0) >= int(CHANGE.timestamp())
+
+
+def test_only_who_may_act_moves_the_clock(visitor: Visitor) -> None:
+    """Beside a deployment there is no clock, and no way to it."""
+    page = visitor.open("", Role.VIEWER)
+    assert page.get_by_role("link", name="Time").count() == 0

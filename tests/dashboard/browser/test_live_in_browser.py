@@ -1,0 +1,175 @@
+"""A page stays live without disturbing whoever looks at it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+
+from cloudsched.dashboard.times import write_relative
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+    from tests.dashboard.browser.conftest import Site, Visitor
+
+POLL = 2000
+"""How often a local page asks, in milliseconds."""
+
+
+def poll(page: Page) -> None:
+    """Let the page ask once, and wait for its answer."""
+    page.evaluate("() => { looked = new Promise(done => document.addEventListener('looked', done, {once: true})) }")
+    page.clock.run_for(POLL)
+    page.evaluate("() => looked.then(() => true)")
+
+
+def list_requests(page: Page) -> list[str]:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    return asked
+
+
+def test_what_changes_is_shown_in_place(visitor: Visitor, site: Site) -> None:
+    """A task that somebody else pauses shows so; focus, scroll and selection stay where they are."""
+    task = site.create("live-in-place")
+    page = visitor.open(f"tasks/{task}", clock=True, viewport={"width": 1280, "height": 300})
+    poll(page)
+    page.locator("summary").last.focus()
+    page.evaluate(
+        "kept = document.activeElement; scrollTo(0, 60);"
+        "getSelection().selectAllChildren(document.querySelector('.crumbs'))"
+    )
+    place = page.evaluate("scrollY")
+    site.call("POST", f"/v1/tasks/{task}/pause")
+    poll(page)
+    page.get_by_text("Paused").first.wait_for()
+    assert page.evaluate("document.activeElement === kept")
+    assert page.evaluate("scrollY") == place
+    assert page.evaluate("getSelection().toString()").strip()
+
+
+def test_what_is_selected_stays_selected(visitor: Visitor, site: Site) -> None:
+    """A selected text does not change under the selection; once it is gone, the news show without asking again."""
+    task = site.create("live-selected")
+    page = visitor.open(f"tasks/{task}", clock=True)
+    poll(page)
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.head p'))")
+    before = page.evaluate("getSelection().toString()")
+    site.call("POST", f"/v1/tasks/{task}/pause")
+    poll(page)
+    page.get_by_role("button", name="Resume the task").wait_for()
+    assert page.evaluate("getSelection().toString()") == before
+    page.evaluate("getSelection().removeAllRanges()")
+    poll(page)
+    page.locator(".head p", has_text="Paused").wait_for()
+
+
+def test_when_nothing_changes_one_read_is_all(visitor: Visitor, site: Site) -> None:
+    """The page asks for the change cursor only, which costs one read; the page itself is not fetched again."""
+    page = visitor.open("tasks", clock=True)
+    poll(page)
+    poll(page)
+    asked = list_requests(page)
+    before = site.stack.counts.reads
+    for _ in range(5):
+        poll(page)
+    assert [url for url in asked if "/changes" not in url] == []
+    assert len(asked) == 5
+    assert site.stack.counts.reads - before <= 5
+
+
+def test_nothing_is_asked_while_hidden(visitor: Visitor) -> None:
+    """A tab in the background asks nothing, and asks at once when it is seen again."""
+    page = visitor.open("tasks", clock=True)
+    poll(page)
+    asked = list_requests(page)
+    hide = (
+        "isHidden => { Object.defineProperty(document, 'hidden', {value: Boolean(isHidden), configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange')) }"
+    )
+    page.evaluate(hide, 1)
+    page.clock.run_for(60_000)
+    assert asked == []
+    with page.expect_response(lambda response: "/changes" in response.url):
+        page.evaluate(hide, 0)
+
+
+def test_rows_keep_their_order_under_the_pointer(visitor: Visitor, site: Site) -> None:
+    """While the focus is in a list, a new row waits, and the page says so; `r` shows it."""
+    page = visitor.open("tasks?orderBy=createdAt desc", clock=True)
+    poll(page)
+    page.keyboard.press("j")
+    first = page.locator("tbody tr").first.get_attribute("data-key")
+    site.create("live-new-row")
+    poll(page)
+    page.get_by_text("1 new. They show when you leave the list, or press r.").wait_for()
+    assert page.locator("tbody tr").first.get_attribute("data-key") == first
+    page.keyboard.press("r")
+    page.get_by_role("link", name="live-new-row").wait_for()
+
+
+def test_a_server_that_is_gone_is_said_and_asked_less(visitor: Visitor) -> None:
+    """What was last seen stays, the page says since when, waits 2, 4, 8 seconds, and says when it is live again."""
+    page = visitor.open("tasks", clock=True)
+    poll(page)
+    page.route("**/changes*", lambda route: route.abort())
+    page.clock.run_for(POLL)
+    page.get_by_text("Not live since").wait_for()
+    assert page.locator("tbody tr").count() > 0
+    asked = list_requests(page)
+    page.clock.run_for(1900)
+    assert asked == []
+    page.unroute("**/changes*")
+    page.clock.run_for(200)
+    page.get_by_text("Live, every 2 s").wait_for()
+    visitor.complaints.clear()
+
+
+def test_while_a_form_is_sent_the_view_is_busy(visitor: Visitor, site: Site) -> None:
+    """``aria-busy`` on main until the answer is there; the button says what it does."""
+    task = site.create("live-busy")
+    page = visitor.open(f"tasks/{task}", clock=True)
+    held: list[Any] = []
+    page.route("**/verbs/pause", lambda route: held.append(route))  # noqa: PLW0108 - Playwright reads its signature
+    with page.expect_request("**/verbs/pause"):
+        page.get_by_role("button", name="Pause the task").click()
+    assert page.locator("main").get_attribute("aria-busy") == "true"
+    assert page.get_by_text("Pause the task…").count() == 1
+    held[0].continue_()
+    page.get_by_role("button", name="Resume the task").wait_for()
+    page.locator("main:not([aria-busy])").wait_for()
+
+
+def test_an_execution_is_asked_for_itself(visitor: Visitor, site: Site) -> None:
+    """Its progress does not change its task, so while it is open the page asks for the execution, not for the cursor."""
+    execution = site.call("GET", "/v1/tasks/monthly-close/executions")["executions"][0]["id"]
+    page = visitor.open(f"tasks/monthly-close/executions/{execution}", clock=True)
+    poll(page)
+    before = site.stack.counts.reads
+    asked = list_requests(page)
+    poll(page)
+    assert ["open=1" in url for url in asked] == [True]
+    assert site.stack.counts.reads - before <= 5
+
+
+@pytest.mark.parametrize("at", ["", "/", "/nothing", "//evil.example/", "/tasks/nope/executions/nope", "%00"])
+def test_any_address_may_be_asked_about(site: Site, at: str) -> None:
+    """What the script names is only a hint: nothing but the API is asked, and nothing fails."""
+    answer = requests.get(f"{site.pages[Role.ADMIN]}changes", params={"at": at}, timeout=30)
+    assert answer.status_code in {200, 404}
+
+
+def test_script_and_server_write_times_alike(visitor: Visitor) -> None:
+    """Of each length, in both directions."""
+    page = visitor.open("")
+    seconds = [0, 0.05, 0.5, 1, 9.99, 10, 59, 60, 61, 599, 600, 3599, 3600, 3661, 86399, 86400, 90061, 30 * 86400, 1e9]
+    both = [*seconds, *(-each for each in seconds if each)]
+    written = page.evaluate(
+        "async lengths => { const {writeRelative} = await import(new URL('static/relative.js', location.href));"
+        "return lengths.map(each => writeRelative(each)) }",
+        [each * 1000 for each in both],
+    )
+    assert written == [write_relative(timedelta(seconds=each)) for each in both]

@@ -1,0 +1,70 @@
+"""The colours of the stylesheet can be read by everybody: WCAG 2.2 AA, in both schemes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import cloudsched.dashboard
+
+CSS = (Path(cloudsched.dashboard.__file__).parent / "static" / "page.css").read_text("utf-8")
+TEXT = ("ink", "ink-2", "now", "ok", "fail", "retry", "wait")
+SHAPES = ("past", "edge")
+GROUNDS = ("panel", "sunk", "bg")
+WASHES = ("now", "fail", "retry", "wait")
+TEXT_RATIO, SHAPE_RATIO = 4.5, 3.0
+
+
+def read_tokens(scheme: str) -> dict[str, str]:
+    """Return the colours of a scheme, as they stand in the stylesheet."""
+    light, dark = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)[:2]
+    assert "prefers-color-scheme: dark" in CSS[: CSS.index(dark)]
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light if scheme == "light" else dark))
+
+
+def find_ratio(one: str, other: str) -> float:
+    """Return the contrast of two colours (WCAG 2.2, "contrast ratio" and "relative luminance")."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_ratio_is_that_of_the_standard() -> None:
+    """Black on white is 21, a colour on itself 1."""
+    assert find_ratio("#000000", "#ffffff") == pytest.approx(21)
+    assert find_ratio("#777777", "#777777") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_shapes_stand_out(scheme: str) -> None:
+    """Text has at least 4.5 on every ground, what carries meaning without being text 3.0."""
+    tokens = read_tokens(scheme)
+    for names, least in ((TEXT, TEXT_RATIO), (SHAPES, SHAPE_RATIO)):
+        for name in names:
+            for ground in GROUNDS:
+                assert find_ratio(tokens[name], tokens[ground]) >= least, (name, ground)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_note_can_be_read(scheme: str) -> None:
+    """On the ground of a note, its own colour and secondary text have 4.5; so has text on what means now."""
+    tokens = read_tokens(scheme)
+    for name in WASHES:
+        assert find_ratio(tokens[name], tokens[f"{name}-wash"]) >= TEXT_RATIO, name
+        assert find_ratio(tokens["ink-2"], tokens[f"{name}-wash"]) >= TEXT_RATIO, name
+    assert find_ratio(tokens["on-now"], tokens["now"]) >= TEXT_RATIO
+    assert find_ratio(tokens["panel"], tokens["ink"]) >= TEXT_RATIO
+
+
+def test_one_colour_means_now() -> None:
+    """No other token has the colour of now, in either scheme."""
+    for scheme in ("light", "dark"):
+        tokens = read_tokens(scheme)
+        assert [name for name, value in tokens.items() if value == tokens["now"]] == ["now"]

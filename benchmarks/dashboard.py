@@ -1,0 +1,145 @@
+"""How heavy the dashboard's pages are, and how long the server takes: ``python -m benchmarks.dashboard``.
+
+A local stack runs a task every minute until it has 540 executions, and one handler with 2,000 steps. Then each page is
+asked for as a browser does. Server time is the processor time of the whole process for a page: that of the dashboard,
+the API and the store together. The floor is a page without data.
+
+================================ ==========================================================
+what                             bound
+================================ ==========================================================
+500 executions, 2,000 steps      200 ms of server time
+every page                       150 kB with stylesheet, scripts and icon, as they are sent
+first useful paint               1 s, if there is a Chromium
+================================ ==========================================================
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import shutil
+import statistics
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import requests
+
+import cloudsched.dashboard
+from cloudsched import App, Context
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+START = datetime(2027, 3, 24, 2, tzinfo=UTC)
+RUNS, STEPS, ROUNDS = 540, 2000, 9
+MOST_MILLISECONDS, MOST_KILOBYTES, MOST_PAINT = 200, 150, 1000
+EMPTY = "locks"
+"""The page without data."""
+
+
+def make_app() -> App:
+    """Return the app whose handlers ran."""
+    app = App()
+
+    @app.handler("tick", retry=0)
+    def tick(ctx: Context) -> str:
+        if ctx.scheduled_for.minute % 9 == 0:
+            raise ValueError("the warehouse did not answer")
+        return "done"
+
+    @app.handler("long")
+    def long(ctx: Context) -> int:
+        return sum(ctx.step(f"part {number}", lambda: 1) for number in range(STEPS))
+
+    return app
+
+
+def weigh_static() -> int:
+    """Return the bytes of what all pages load beside themselves."""
+    folder = Path(cloudsched.dashboard.__file__).parent / "static"
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+
+
+def main() -> int:
+    """Print the figures; return 1 if one is over its bound."""
+    is_over = False
+    logging.disable(logging.CRITICAL)  # of what fails on purpose
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        _create(
+            stack.url, "ticks", "tick", {"rrule": f"FREQ=MINUTELY;COUNT={RUNS + 600}", "dtstart": "2027-03-24T02:01:00"}
+        )
+        _create(stack.url, "long", "long", {"at": (START + timedelta(seconds=5)).isoformat()})
+        move = {"advance": f"PT{RUNS}M"}
+        requests.post(f"{stack.url}/dev/clock", json=move, timeout=600).raise_for_status()
+        records = requests.get(f"{stack.url}/v1/tasks/long/executions", timeout=60).json()["executions"]
+        execution = f"tasks/long/executions/{records[0]['id']}"
+        pages = {
+            "without data": EMPTY,
+            "home": "",
+            "a task": "tasks/ticks",
+            f"calendar, {RUNS} ran, 600 due": "calendar?week=2027-03-22&tz=UTC",
+            f"execution, {STEPS:,} steps": execution,
+            f"execution, {STEPS:,} steps, to scale": f"{execution}?scale=true",
+            "whether anything has changed": "changes?at=/ui/tasks",
+        }
+        static = weigh_static()
+        print(f"stylesheet, scripts and icon: {static / 1000:.1f} kB")
+        print(f"{'page':38} {'median':>9} {'worst':>9} {'page':>10} {'zipped':>10} {'in all':>10} {'reads':>6}")
+        for name, path in pages.items():
+            took, content, reads = _measure(f"{stack.url}/ui/{path}", lambda: stack.counts.reads)
+            median, total = statistics.median(took), (len(content) + static) / 1000
+            print(
+                f"{name:38} {median:6.1f} ms {max(took):6.1f} ms {len(content) / 1000:7.1f} kB "
+                f"{len(gzip.compress(content)) / 1000:7.1f} kB {total:7.1f} kB {reads:6}"
+            )
+            is_over |= median > MOST_MILLISECONDS or total > MOST_KILOBYTES
+        is_over |= _print_paint(f"{stack.url}/ui/")
+    return int(is_over)
+
+
+def _create(url: str, task: str, handler: str, schedule: dict[str, str]) -> None:
+    body = {"id": task, "title": f"Task {task}", "owner": "ada", "handler": handler, "schedule": schedule}
+    requests.post(f"{url}/v1/tasks", json=body, timeout=60).raise_for_status()
+
+
+def _measure(url: str, count: Callable[[], int]) -> tuple[list[float], bytes, int]:
+    took, reads = [], 0
+    content = b""
+    with requests.Session() as session:
+        for _ in range(ROUNDS + 1):
+            before, start = count(), time.process_time()
+            response = session.get(url, timeout=60)
+            took.append((time.process_time() - start) * 1000)
+            response.raise_for_status()
+            content, reads = response.content, count() - before
+    return took[1:], content, reads  # the first one compiles the template
+
+
+def _print_paint(url: str) -> bool:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("There is no Chromium, so the first paint is not measured.")
+        return False
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        paints = []
+        for _ in range(5):
+            page = browser.new_page()
+            page.goto(url)
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+            page.close()
+        browser.close()
+    print(f"first paint of home, nothing cached: median {statistics.median(paints):.0f} ms, worst {max(paints):.0f} ms")
+    return statistics.median(paints) > MOST_PAINT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

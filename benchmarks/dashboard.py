@@ -138,7 +138,7 @@ def _print_paint(url: str) -> bool:
             page.close()
         browser.close()
     print(f"first paint of home, nothing cached: median {statistics.median(paints):.0f} ms, worst {max(paints):.0f} ms")
-    return statistics.median(paints) > MOST_PAINT
+    return bool(statistics.median(paints) > MOST_PAINT)
 
 
 if __name__ == "__main__":

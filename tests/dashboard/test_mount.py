@@ -72,4 +72,4 @@ def test_changes_are_asked_for_below_the_mount(api: Client) -> None:
     assert answer.status_code == 200
     assert answer.json is not None
     assert set(answer.json) == {"cursor", "iso", "clock", "mode"}
-    assert browser.get("/ops/changes?at=/ops/tasks/t/executions/nope", base_url=BASE).status_code == 404
+    assert browser.get("/ops/changes?at=/ops/tasks/t/executions/nope&open=1", base_url=BASE).status_code == 404

@@ -98,7 +98,7 @@ class Dashboard:
         response = protect(self.respond(request))
         return response(environ, start_response)
 
-    def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911 - one answer for each kind of request
+    def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
         """Return the answer to a request."""
         refusal = find_refusal(request, self._hosts)
         if refusal is not None:

@@ -144,7 +144,7 @@ def test_while_a_form_is_sent_the_view_is_busy(visitor: Visitor, site: Site) -> 
 
 
 def test_an_execution_is_asked_for_itself(visitor: Visitor, site: Site) -> None:
-    """Its progress does not change its task, so while it is open the page asks for the execution, not for the cursor."""
+    """Its progress does not change its task, so while it is open the page asks for the execution itself."""
     execution = site.call("GET", "/v1/tasks/monthly-close/executions")["executions"][0]["id"]
     page = visitor.open(f"tasks/monthly-close/executions/{execution}", clock=True)
     poll(page)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from cloudsched.cli.init import FILES, TEMPLATES
+from cloudsched.cli.init import FILES, PIPELINES, TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,8 @@ def test_its_files_are_well_formed(project: Path) -> None:
 
 def test_each_template_is_used() -> None:
     """No more and no fewer than the files of a project, and all are in the package."""
-    assert {path.name for path in TEMPLATES.iterdir()} == {f"{each}.template" for each in FILES.values()}
+    names = {*FILES.values(), *(each for files in PIPELINES.values() for each in files.values())}
+    assert {path.name for path in TEMPLATES.iterdir()} == {f"{each}.template" for each in names}
 
 
 @pytest.mark.parametrize("taken", ["pyproject.toml", "tests/test_handlers.py", "infra/config.sh"])

@@ -119,7 +119,7 @@ class FakeCloud(ThreadingTCPServer):
         call = Call(arguments, stdin)
         if self.deny and call.starts(self.deny):
             fail("PERMISSION_DENIED: Permission denied on resource (or it may not exist).")
-        if call.starts("auth print-identity-token"):
+        if call.starts("auth print-identity-token") and "impersonate-service-account" in call.flags:
             self._identity(call.flags["impersonate-service-account"], call.flags["audiences"])
         elif call.starts("auth"):
             self.say("an-" + call.words[1].removeprefix("print-"))

@@ -22,30 +22,50 @@ FILES = {
     "tests/test_handlers.py": "test_handlers.py",
 }
 """The files of a project, and what each is made of."""
+PIPELINES = {
+    "github": {
+        ".github/workflows/deploy.yml": "deploy.yml",
+        ".github/workflows/pipeline.yml": "pipeline.yml",
+        "infra/README.md": "pipeline.md",
+        "infra/pipeline.sh": "pipeline.sh",
+        "infra/production.sh": "environment.sh",
+        "infra/staging.sh": "environment.sh",
+    }
+}
+"""The further files of a project that a CI service deploys."""
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @click.option("--name", help="The project's name. [default: the folder's]")
-def init(*, folder: Path, name: str | None) -> None:
+@click.option(
+    "--ci",
+    type=click.Choice(sorted(PIPELINES)),
+    help="Write workflows, too, that deploy each commit to staging and, once approved, to production.",
+)
+def init(*, folder: Path, name: str | None, ci: str | None) -> None:
     """Write a new project into FOLDER: handlers, their tests, the functions to deploy, their configuration, and CI.
 
     No file that exists is overwritten: if there is one of the same name, nothing is written.
     """
     own_name = _read_name(name or folder.resolve().name)
-    taken = [path for path in FILES if (folder / path).exists() or (folder / path).is_symlink()]
+    files = {**FILES, **(PIPELINES[ci] if ci else {})}
+    taken = [path for path in files if (folder / path).exists() or (folder / path).is_symlink()]
     if taken:
         raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
     requirement = find_own_requirement()
     values = {"name": own_name, "cloudsched": requirement.specifier}
     try:
-        for path, template in FILES.items():
+        for path, template in files.items():
+            values["environment"] = Path(path).stem
             text = (TEMPLATES / f"{template}.template").read_text("utf-8")
             for key, value in values.items():
                 text = text.replace(f"{{{{{key}}}}}", value)
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with (folder / path).open("x", encoding="utf-8") as file:
                 file.write(text)
+            if text.startswith("#!"):
+                (folder / path).chmod(0o755)
             click.echo(f"wrote {folder / path}")
     except OSError as error:
         raise click.ClickException(f"{error.filename} cannot be written: {error.strerror}") from error

@@ -20,6 +20,7 @@ SERVICES = (
     "firestore",
     "iam",
     "iamcredentials",
+    "logging",
     "run",
     "secretmanager",
 )

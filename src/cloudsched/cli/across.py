@@ -62,6 +62,7 @@ def executions(
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of UNTIL and --from, if they have no offset.")
 @click.option("--owner")
 @click.option("--handler")
+@click.option("--label", metavar="KEY=VALUE", help="List only those of tasks with this label.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most occurrences to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.pass_obj

@@ -57,7 +57,7 @@ class OverviewOperations:
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
         """Yield what is going to run before an instant, of all tasks, the soonest first, page by page.
 
-        Filters: `since`, `owner`, `handler`.
+        Filters: `since`, `owner`, `handler`, `label`.
         """
         query = _to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
 from cloudsched.engine.tasks.batch_changes import BatchChanges
 from cloudsched.engine.tasks.overview import Overview
+from cloudsched.engine.tasks.sweep_notes import SweepNotes
 from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class ManyTasks:
     @lazy_property
     def overview(self) -> Overview:
         """Counts what there is, and keeps the counts for some seconds."""
-        return Overview(self._store, self._clock, time.monotonic)
+        return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
+
+    @lazy_property
+    def sweep_notes(self) -> SweepNotes:
+        """Notes when the sweep ran last."""
+        return SweepNotes(self._store, self._clock)
 
     @lazy_property
     def batch_changes(self) -> BatchChanges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +14,8 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.config.access import Access
 from cloudsched.engine.tasks.overview import Overview
+from cloudsched.engine.tasks.sweep_notes import SweepNotes
+from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -103,21 +105,21 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
 
 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
-    """Counts are kept for ten seconds of real time, for each owner apart, and cost 34 reads where there is little."""
+    """Counts are kept for ten seconds of real time, for each owner apart, and cost 38 reads where there is little."""
     counts, now = Counts(), [0.0]
     store = CountingStore(sim.app.container.store, counts)
-    overview = Overview(store, sim.app.container.clock, lambda: now[0])
+    overview = Overview(store, sim.app.container.clock, lambda: now[0], SweepNotes(store, sim.app.container.clock))
     for _ in range(5):
         overview.count("ada")
-    assert counts.reads == 34
+    assert counts.reads == 38
     overview.count(None)
-    assert counts.reads == 68
+    assert counts.reads == 76
     now[0] = 9.9
     overview.count("ada")
-    assert counts.reads == 68
+    assert counts.reads == 76
     now[0] = 10.0
     overview.count("ada")
-    assert counts.reads == 102
+    assert counts.reads == 114
 
 
 def test_handlers_have_the_schemas_of_their_payloads(ask: Any) -> None:  # noqa: ANN401 - the fixture above
@@ -152,3 +154,55 @@ def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: 
     assert look()["bob"] != second["bob"]
     assert ask("bob", "/v1/changes?owner=ada").status_code == 403
     assert ask("worker", "/v1/changes").status_code == 403
+
+
+def test_how_late_things_start(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """By the latest executions of schedules, each owner's own; what is overdue is said while nothing claims it."""
+    sim = ask.sim
+    due = sim.now + timedelta(minutes=10)
+    for owner, handler in (("ada", "fail"), ("bob", "fail")):
+        body = {"owner": owner, "title": "T", "handler": handler, "schedule": {"at": due.isoformat()}}
+        assert ask("admin", "/v1/tasks", body).status_code == 201
+    sim.clock.move_to(due + timedelta(seconds=7))
+    late = ask("ada", "/v1/overview").get_json()
+    assert datetime.fromisoformat(late["overdueSince"]) == due
+    assert late["starts"] == []
+    sim.run_until_idle()
+    sim.app.container.many_tasks.overview.forget()
+    for who, count in (("admin", 2), ("ada", 1)):
+        found = ask(who, "/v1/overview").get_json()
+        assert "overdueSince" not in found
+        assert [one["lateness"] for one in found["starts"]] == [7.0] * count
+
+
+def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """Once a minute for one write, however often it runs; only those who see all tasks are told, with its lag."""
+    app, counts = ask.sim.app, ask.sim.counts
+    assert "sweep" not in ask("admin", "/v1/overview").get_json()
+    app.container.many_tasks.sweep_notes.run(app.sweep)
+    before = counts.copy()
+    for _ in range(5):
+        app.container.many_tasks.sweep_notes.run(app.sweep)
+    assert counts.since(before).writes == 0
+    ask.sim.clock.advance(timedelta(minutes=1))
+    before = counts.copy()
+    app.container.many_tasks.sweep_notes.run(app.sweep)
+    assert (counts.since(before).writes, counts.since(before).commits) == (1, 1)
+    ask.sim.clock.advance(timedelta(minutes=4))
+    app.container.many_tasks.overview.forget()
+    for who in ("admin", "viewer"):
+        assert ask(who, "/v1/overview").get_json()["sweep"]["lag"] == 240
+    assert "sweep" not in ask("ada", "/v1/overview").get_json()
+
+
+def test_a_sweep_that_cannot_be_noted_is_a_sweep_all_the_same(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """Another process notes at the same time; both go on, and the next one is noted."""
+    container = ask.sim.app.container
+    first, second = (SweepNotes(container.store, container.clock) for _ in range(2))
+    for _ in range(3):
+        ask.sim.clock.advance(timedelta(minutes=1))
+        for notes in (first, second):
+            notes.note(ask.sim.now, Sweep(examined=1))
+    note = first.load()
+    assert note is not None
+    assert ask.sim.now - note.updated_at <= timedelta(minutes=1)

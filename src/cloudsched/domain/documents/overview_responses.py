@@ -142,6 +142,30 @@ class HourCounts(ApiResponse):
     """How many ended in another way."""
 
 
+class RecentStart(ApiResponse):
+    """How late an occurrence started."""
+
+    scheduled_for: AwareDatetime
+    lateness: float = Field(ge=0)
+    """In seconds, with jitter, and with what it waited for a lock or a worker."""
+
+
+class SweepState(ApiResponse):
+    """The last sweep, which repairs what was lost."""
+
+    finished_at: AwareDatetime
+    lag: float = Field(ge=0)
+    """How many seconds ago that was; it should come every minute."""
+    examined: int
+    """How many tasks were overdue then."""
+    dispatched: int
+    """How many dispatches it sent again."""
+    unsent: int
+    """Of how many tasks the queue did not accept the dispatches."""
+    failed: int
+    """How many tasks could not be repaired."""
+
+
 class OverviewCounts(ApiResponse):
     """How much there is of what. Each count ends at 10,000."""
 
@@ -155,6 +179,12 @@ class OverviewCounts(ApiResponse):
     """The last twelve hours, the earliest first; the last one has just begun."""
     due_soon: int = Field(ge=0, le=10000)
     """How many tasks are due within an hour, or overdue."""
+    overdue_since: AwareDatetime | None = None
+    """The earliest next occurrence that is in the past and has not been claimed."""
+    starts: tuple[RecentStart, ...]
+    """How late the latest executions of schedules that have ended started, at most 20, the earliest first."""
+    sweep: SweepState | None = None
+    """The last sweep, for callers who see the tasks of all owners."""
 
 
 class TaskCount(ApiResponse):

@@ -35,6 +35,8 @@ class OccurrenceQuery:
     """Not before this instant."""
     owner: str | None = None
     handler: str | None = None
+    label: str | None = None
+    """One of the labels of their tasks, whole. Tasks without it are read, too: no index has it by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class _TaskReader:
     def __init__(self, store: Store, query: OccurrenceQuery) -> None:
         self._store = store
         self._query = TaskQuery(owner=query.owner, handler=query.handler, due_until=query.until)
+        self._label = query.label
         self._tasks: list[Task] = []
         self._token: str | None = None
         self._count = 0
@@ -98,12 +101,12 @@ class _TaskReader:
         """Return the next task, or None if there is none, or none may be read."""
         while not self._tasks and self._has_more:
             page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
-            self._tasks = list(reversed(page.items))
+            self._tasks = [task for task in reversed(page.items) if self._label in (None, *task.labels)]
             self._token = page.next_page_token
             self._count += _PART
             self._has_more = self._token is not None and self._count < MAX_TASKS
-            if self._token is not None and not self._has_more and self._tasks:
-                self.complete_until = _due(self._tasks[0])
+            if self._token is not None and not self._has_more and page.items:
+                self.complete_until = _due(page.items[-1])
         return self._tasks[-1] if self._tasks else None
 
     def skip(self) -> None:

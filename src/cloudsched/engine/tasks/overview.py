@@ -1,4 +1,4 @@
-"""Counts of what there is: tasks by status, what is open, and what ended in the last hours."""
+"""Counts of what there is: tasks by status, what is open, what ended in the last hours; how late things start."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.open_runs import OPEN_STATUSES
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import ExecutionStatus
+    from cloudsched.domain.documents.sweep_note import SweepNote
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.sweep_notes import SweepNotes
 
 MAX_COUNT = 10_000
 """Up to how many are counted: ten billed reads."""
@@ -26,6 +29,8 @@ HOURS = 12
 """How many of the last hours are counted one by one."""
 KEPT_SECONDS = 10.0
 """How long counts are kept, in seconds of real time."""
+RECENT = 20
+"""Of how many failures, and of how many other executions, the start is looked at: a read for each."""
 _MAX_KEPT = 1000
 """For how many owners counts are kept."""
 
@@ -40,6 +45,15 @@ class HourCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """When an occurrence of a schedule was to start, and how much later it did."""
+
+    scheduled_for: datetime
+    lateness: timedelta
+    """With jitter, and with what it waited for a lock or a worker."""
+
+
+@dataclass(frozen=True, slots=True)
 class OverviewCounts:
     """What there was at one time. No count is greater than `MAX_COUNT`."""
 
@@ -51,15 +65,23 @@ class OverviewCounts:
     """The earliest first; the last one has just begun."""
     due_soon: int
     """Tasks whose next occurrence is within the next hour, or overdue."""
+    overdue_since: datetime | None
+    """The earliest next occurrence that is in the past and not claimed; None if there is none."""
+    starts: Sequence[Start]
+    """Of the latest executions that ended, the earliest first."""
+    sweep: SweepNote | None
+    """The last sweep; None if none has been noted."""
 
 
 class Overview:
     """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
 
-    One count is a billed read for each 1,000 counted, or part of it: 34 counts, so 34 reads where there is little.
+    One count is a billed read for each 1,000 counted, or part of it: 34 counts, so 34 reads where there is little. The
+    lateness costs a read for each of the latest executions, at most 40; what is overdue and the sweep one each.
     """
 
-    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float]) -> None:
+    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float], sweeps: SweepNotes) -> None:
+        self._sweeps = sweeps
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
@@ -82,6 +104,11 @@ class Overview:
             self._kept[owner] = self._monotonic(), counts
             return counts
 
+    def forget(self) -> None:
+        """Count anew when somebody asks next, as after the clock was moved."""
+        with self._lock:
+            self._kept.clear()
+
     def _count(self, owner: str | None) -> OverviewCounts:
         search, now = self._store.search, self._clock.now()
         mine = ExecutionQuery(owner=owner)
@@ -93,7 +120,23 @@ class Overview:
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
             hours=[self._count_hour(owner, start) for start in starts],
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
+            overdue_since=self._find_overdue(owner, now),
+            starts=self._list_starts(mine),
+            sweep=self._sweeps.load(),
         )
+
+    def _find_overdue(self, owner: str | None, now: datetime) -> datetime | None:
+        first = self._store.list_tasks(TaskQuery(owner, due_until=now), limit=1).items
+        return first[0].next_execution_time if first else None
+
+    def _list_starts(self, query: ExecutionQuery) -> Sequence[Start]:
+        found = [
+            Start(one.scheduled_for, max(timedelta(0), one.started_at - one.scheduled_for))
+            for is_failure in (True, False)
+            for one in self._store.search.list_finished(query, is_failure=is_failure, limit=RECENT).items
+            if one.started_at is not None and one.trigger is Trigger.SCHEDULE
+        ]
+        return sorted(found, key=lambda each: each.scheduled_for)[-RECENT:]
 
     def _count_hour(self, owner: str | None, start: datetime) -> HourCounts:
         query = ExecutionQuery(owner=owner, since=start, until=start + timedelta(hours=1))

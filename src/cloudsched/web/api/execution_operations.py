@@ -138,7 +138,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
-    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler)
+    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler, query.label)
     found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(

@@ -45,6 +45,16 @@ OVERVIEW_RESPONSES: Final[dict[str, Json]] = {
         "open": {"RUNNING": 1, "RETRYING": 0, "SUSPENDED": 2},
         "hours": [{"start": "2027-01-04T08:00:00Z", "failed": 1, "others": 7}],
         "dueSoon": 3,
+        "overdueSince": "2027-01-04T07:59:59Z",
+        "starts": [{"scheduledFor": "2027-01-04T07:00:00Z", "lateness": 0.4}],
+        "sweep": {
+            "finishedAt": "2027-01-04T07:59:31Z",
+            "lag": 29,
+            "examined": 1,
+            "dispatched": 1,
+            "unsent": 0,
+            "failed": 0,
+        },
     },
     "ChangeCursor": {"cursor": "1f40fc2c04a90b1c"},
     "Handlers": {

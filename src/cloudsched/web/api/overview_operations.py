@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.sweep_note import SweepNote
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.web.api.call import ApiCall
@@ -103,7 +104,7 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
 def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """Count tasks by status, what is open, what ended in each of the last hours, and what is due.
+    """Count tasks by status, what is open, what ended in each of the last hours, what is due, how late things start.
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
@@ -116,6 +117,12 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
             responses.HourCounts(start=each.start, failed=each.failed, others=each.others) for each in counts.hours
         ),
         due_soon=counts.due_soon,
+        overdue_since=counts.overdue_since,
+        starts=tuple(
+            responses.RecentStart(scheduled_for=each.scheduled_for, lateness=each.lateness.total_seconds())
+            for each in counts.starts
+        ),
+        sweep=_make_sweep_state(call, counts.sweep),
     )
     return json_response(shown.to_wire())
 
@@ -145,6 +152,14 @@ def list_handlers(call: ApiCall) -> Response:
     shown = sorted(visible or registry.for_users(), key=lambda each: each.name)
     handlers = tuple(_make_handler(each) for each in shown if not each.is_built_in)
     return json_response(responses.Handlers(handlers=handlers).to_wire())
+
+
+def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepState | None:
+    if note is None or call.caller.visible_owner is not None:
+        return None
+    lag = max(0.0, (call.app.container.clock.now() - note.updated_at).total_seconds())
+    counts = {name: getattr(note, name) for name in ("examined", "dispatched", "unsent", "failed")}
+    return responses.SweepState(finished_at=note.updated_at, lag=lag, **counts)
 
 
 def _make_handler(handler: Handler) -> responses.HandlerInfo:

@@ -152,6 +152,8 @@ class OccurrenceListQuery(PageQuery):
     """Only occurrences of this owner's tasks."""
     handler: str | None = None
     """Only occurrences of this handler's tasks."""
+    label: Label | None = None
+    """Only occurrences of tasks with this label."""
 
 
 class AnyOwnerQuery(WireModel):

@@ -1,0 +1,26 @@
+"""When the sweep ran last, and what it found."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.record import Record
+
+SWEEP_NOTE_ID: Final = "last"
+
+
+class SweepNote(Record):
+    """The last sweep. ``sweeps/last``; its `updated_at` is when it ended."""
+
+    collection: ClassVar[str] = "sweeps"
+
+    started_at: Instant
+    examined: int = 0
+    """Tasks that were overdue."""
+    dispatched: int = 0
+    """Dispatches that it sent again."""
+    unsent: int = 0
+    """Tasks whose dispatches the queue did not accept."""
+    failed: int = 0
+    """Tasks that could not be repaired."""

@@ -70,3 +70,13 @@ def test_each_arrow_is_a_call(source: str, target: str) -> None:
     """The function calls the other, itself or through its neighbours in the file or class."""
     called = find_calls(*BOXES[source])
     assert BOXES[target][1].rpartition(".")[2] in called, f"{BOXES[source][1]} does not call {BOXES[target][1]}"
+
+
+def test_the_steps_of_an_attempt_are_in_their_order() -> None:
+    """The arrows from an attempt are drawn in the order in which its function makes the calls."""
+    file, name = BOXES["run"]
+    steps = [BOXES[target][1].rpartition(".")[2] for source, target in ARROWS if source == "run"]
+    nodes = (node for node in ast.walk(read_functions(file)[name]) if isinstance(node, ast.Call))
+    places = {node.func.attr: (node.lineno, node.col_offset) for node in nodes if isinstance(node.func, ast.Attribute)}
+    assert steps == sorted(steps, key=places.__getitem__)
+    assert len(steps) > 3

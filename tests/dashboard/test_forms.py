@@ -128,6 +128,9 @@ def test_checking_stores_nothing_and_reads_the_schedule_back(stack: Stack, ui: s
     assert text.count(" UTC</td>") == 10
     assert "The API finds nothing wrong." in text
     assert list_tasks(stack, "Only checked") == []
+    wrong = post(f"{ui}/tasks/new", {**FORM, "payload.bucket": "eu", "verb": "check"})
+    assert wrong.status_code == 200  # an answer to the question, which browsers need not report as an error
+    assert 'aria-invalid="true"' in wrong.text
 
 
 def test_creating_leads_to_the_task(stack: Stack, ui: str) -> None:

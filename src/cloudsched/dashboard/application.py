@@ -169,7 +169,10 @@ class Dashboard:
         if isinstance(sent, Done):
             path, _, query = sent.path.partition("?")
             return _redirect(f"{_root(request)}{path}?{query}{'&' if query else ''}done={sent.said}")
-        return self._show_page(request, visit, view, view.build(sent.answer, visit), status=sent.status)
+        is_found = sent.status == 400 and request.form.get("verb") == "check"  # noqa: PLR2004 - what a check is for
+        return self._show_page(
+            request, visit, view, view.build(sent.answer, visit), status=200 if is_found else sent.status
+        )
 
     def _show_page(
         self,

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
+BULK_ACTIONS: Final = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "retryFailed": "Retry failed",
+    "cancel": "Cancel",
+    "delete": "Delete",
+}
+"""What can be done with many tasks at once."""
 SEARCHED: Final = 500
 """How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
@@ -131,7 +139,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         role=visit.role,
         bulk_text=_write_bulk(filters, words),
         bulk_query={} if words else filters,
-        bulk_actions={},
+        bulk_actions=BULK_ACTIONS if visit.may_change else {},
         searched=len(answer["tasks"]) if words else 0,
         is_filtered=bool(filters or words),
     )

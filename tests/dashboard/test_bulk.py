@@ -1,0 +1,137 @@
+"""Many tasks at once: the count comes first, and nothing happens if it is another one by then."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from tests.dashboard.conftest import ATTACK, get, post, read_hidden
+
+if TYPE_CHECKING:
+    from cloudsched.local.stack import Stack
+
+
+@pytest.fixture
+def label(stack: Stack) -> str:
+    """A label that three tasks of this test have."""
+    label = f"lot=l{uuid.uuid4().hex[:12]}"
+    for number in range(3):
+        add_task(stack, label, number)
+    return label
+
+
+def add_task(stack: Stack, label: str, number: int) -> None:
+    task = {
+        "id": f"{label[4:]}-{number}",
+        "owner": "ada",
+        "title": f"{label} {ATTACK}",
+        "handler": "report",
+        "labels": [label],
+        "schedule": {"rrule": "FREQ=DAILY", "dtstart": "2030-01-01T09:00:00", "timezone": "UTC"},
+    }
+    response = requests.post(f"{stack.url}/v1/tasks", json=task, timeout=30)
+    assert response.status_code == 201, response.text
+
+
+def statuses(stack: Stack, label: str) -> list[str]:
+    return [each["status"] for each in get(f"{stack.url}/v1/tasks", label=label).json()["tasks"]]
+
+
+def test_other_sites_change_nothing(stack: Stack, ui: str, label: str) -> None:
+    """A form of another site, and one without an origin, are refused, even with the right number."""
+    form = {"action": "delete", "label": label, "count": "3", "typed": "3"}
+    assert post(f"{ui}/bulk", form, Origin="https://evil.example").status_code == 403
+    assert post(f"{ui}/bulk", form, Sec_Fetch_Site="cross-site").status_code == 403
+    assert requests.post(f"{ui}/bulk", data=form, timeout=30).status_code == 403
+    assert statuses(stack, label) == ["ACTIVE"] * 3
+
+
+def test_the_list_leads_to_the_count(ui: str, label: str) -> None:
+    """The filters of the list are taken over, those in the search too; each task can be ticked."""
+    for query in ({"label": label}, {"q": f"label:{label}"}):
+        text = get(f"{ui}/tasks", **query).text
+        bar = text[text.index('id="bulk"') :]
+        assert f'name="label" value="{label}"' in bar[: bar.index("</form>")]
+        assert text.count('form="bulk" name="ids"') == 3
+
+
+def test_what_matches_is_counted_asked_and_done(stack: Stack, ui: str, label: str) -> None:
+    """The button carries the number; a task of its own does it; sending twice starts one."""
+    page = get(f"{ui}/bulk", action="pause", label=label)
+    assert "<h1>Pause 3 tasks?</h1>" in page.text
+    assert ">Pause 3 tasks</button>" in page.text
+    assert statuses(stack, label) == ["ACTIVE"] * 3
+    form = read_hidden(page.text)
+    first, second = (post(f"{ui}/bulk", form) for _ in range(2))
+    assert first.status_code == 200, first.text
+    assert "This task does it" in first.text
+    run = first.url.split("/")[-1].partition("?")[0]
+    stack.clock.now()
+    requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)
+    assert statuses(stack, label) == ["PAUSED"] * 3
+    assert get(f"{stack.url}/v1/tasks/{run}").status_code == 200
+    assert second.status_code in {200, 412}
+    if second.status_code == 200:
+        assert second.url == first.url
+
+
+def test_another_number_than_was_shown_changes_nothing(stack: Stack, ui: str, label: str) -> None:
+    """The page says the new one, and asks again."""
+    form = read_hidden(get(f"{ui}/bulk", action="pause", label=label).text)
+    add_task(stack, label, 9)
+    page = post(f"{ui}/bulk", form)
+    assert page.status_code == 412
+    assert "it is 4 now" in page.text
+    assert ">Pause 4 tasks</button>" in page.text
+    assert statuses(stack, label) == ["ACTIVE"] * 4
+
+
+@pytest.mark.parametrize("typed", ["", "2", "30", "three", "-3"])
+def test_deleting_asks_for_the_number(stack: Stack, ui: str, label: str, typed: str) -> None:
+    """Anything else than the number deletes nothing."""
+    form = read_hidden(get(f"{ui}/bulk", action="delete", label=label).text)
+    page = post(f"{ui}/bulk", {**form, "typed": typed})
+    assert page.status_code == 400
+    assert "Nothing has been done." in page.text
+    assert len(statuses(stack, label)) == 3
+
+
+def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: str) -> None:
+    """Whatever the list was filtered by."""
+    ids = [f"{label[4:]}-{number}" for number in (0, 2)]
+    response = requests.get(f"{ui}/bulk", params={"action": "pause", "label": label, "ids": ids}, timeout=30)
+    assert "<h1>Pause 2 tasks?</h1>" in response.text
+    assert post(f"{ui}/bulk", read_hidden(response.text)).status_code == 200
+    requests.post(f"{stack.url}/dev/clock", json={"advance": "PT10S"}, timeout=60)
+    assert sorted(statuses(stack, label)) == ["ACTIVE", "PAUSED", "PAUSED"]
+
+
+def test_nothing_to_change_is_said(ui: str, label: str) -> None:
+    """Without a button that would do nothing."""
+    text = get(f"{ui}/bulk", action="resume", label=label).text
+    assert "<h1>Nothing to change</h1>" in text
+    assert "<button" not in text[text.index("<main") : text.index("</main>")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"action": "explode", "owner": "ada"},
+        {"action": "delete"},
+        {"action": "delete", "q": "words of a search"},
+        {"action": "delete", "status": "NOPE"},
+        {"action": "delete", "ids": "../x"},
+    ],
+)
+def test_what_cannot_be_meant_is_refused(stack: Stack, ui: str, query: dict[str, str]) -> None:
+    """No filter is not every task: neither as a question nor as an order."""
+    before = len(get(f"{stack.url}/v1/tasks", pageSize="500").json()["tasks"])
+    page = get(f"{ui}/bulk", **query)
+    assert page.status_code == 400
+    assert not re.search(r"Traceback|<button[^>]*>Delete", page.text)
+    assert post(f"{ui}/bulk", {**query, "count": str(before), "typed": str(before)}).status_code == 400
+    assert len(get(f"{stack.url}/v1/tasks", pageSize="500").json()["tasks"]) == before

@@ -21,6 +21,7 @@ FOR_WORKERS = re.compile(
     r"client|worker|config/extras$|(__main__|cli/(__init__|apply|groups|instants|keys|log_output|main|reachability|signals|worker)"
     r"|local/(__init__|app_loader|environment_file|import_errors|untrusted_text))$"
 )
+FOR_AGENTS = re.compile(r"cli/(mcp$|agents/)")
 FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 EXTRA_ADAPTERS = {"adapters/quickjs/child": "sandbox", "adapters/opentelemetry": "telemetry"}
 GUARDED = {
@@ -43,6 +44,8 @@ def extra_of(module: str) -> str | None:
     """Return the extra that a module needs."""
     if module in EXTRA_ADAPTERS:
         return EXTRA_ADAPTERS[module]
+    if FOR_AGENTS.match(module):
+        return "mcp"
     if FOR_WORKERS.match(module):
         return "worker"
     return "dev" if FOR_DEVELOPMENT.match(module) else None
@@ -98,11 +101,11 @@ def test_a_module_imports_only_what_its_install_declares() -> None:
     assert not undeclared
 
 
-@pytest.mark.parametrize("extra", [None, "dev", "worker", "sandbox", "telemetry"])
+@pytest.mark.parametrize("extra", [None, "dev", "worker", "mcp", "sandbox", "telemetry"])
 def test_what_is_declared_is_imported(extra: str | None) -> None:
     """No dependency is left over from code that is gone, or declared for the wrong install."""
     own = declared_alone(extra) if extra else declared()
-    inherited = set(map(str, declared_alone("worker"))) if extra == "dev" else set()
+    inherited = set(map(str, declared_alone("worker"))) if extra in {"dev", "mcp"} else set()
     modules = [module for module in MODULES if extra_of(module) == extra]
     used = {package for module in modules for name in imported_names(module) for package in providers(name)}
     for requirement in own:
@@ -219,7 +222,7 @@ HELD_BACK = {"six"}
 TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
 
 
-@pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("sandbox",), ("telemetry",)], ids=str)
+@pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("mcp",), ("sandbox",), ("telemetry",)], ids=str)
 def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
     """Count and megabytes in docs/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
     count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]

@@ -33,6 +33,7 @@ _COMMANDS = {
     "import": ("cloudsched.cli.imports.command:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
     "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
+    "mcp": ("cloudsched.cli.mcp:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
@@ -41,7 +42,7 @@ _COMMANDS = {
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
-_EXTRAS = {"apply": "worker", "keys": "worker", "worker": "worker"}
+_EXTRAS = {"apply": "worker", "keys": "worker", "mcp": "mcp", "worker": "worker"}
 """The extra that brings what a command imports; ``dev``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."

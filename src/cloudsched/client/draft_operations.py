@@ -8,6 +8,7 @@ from urllib.parse import quote
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.domain.documents.draft_responses import DraftResult
+from cloudsched.domain.documents.responses import SchedulePreview
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,6 +52,17 @@ class DraftOperations:
         content = {name: value for name, value in body.items() if value is not None}
         response = yield ApiRequest("POST", "/v1/tasks:draft", content, is_idempotent=True)
         return response.read("a draft", DraftResult.model_validate)
+
+    @operation
+    def describe_schedule(self, schedule: str, *, timezone: str, count: int = 10) -> Flow[SchedulePreview]:
+        """Return what a schedule in words, or in a notation, means: its description and next occurrences.
+
+        Raises:
+            InvalidInput: It is no schedule, or the words have several meanings.
+        """
+        content = {"schedule": schedule, "timezone": timezone, "count": count}
+        response = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
+        return response.read("a preview", SchedulePreview.model_validate)
 
     @operation
     def confirm(self, draft: DraftResult) -> Flow[TaskView]:

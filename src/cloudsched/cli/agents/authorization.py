@@ -1,0 +1,123 @@
+"""Who may use the tools over HTTP: a bearer key, or tokens of an OAuth 2.1 authorization server.
+
+* The key is compared in constant time; a wrong or missing one gets 401.
+* With OAuth this server is a resource server: it publishes its metadata (RFC 9728), takes only tokens that were issued
+  for it (RFC 8707: their audience is its own address), by the issuer, and that have not expired.
+* No token is passed on: the API is called with this server's own key, for the token's subject.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    import jwt
+
+    Message = MutableMapping[str, Any]
+    AsgiApp = Callable[
+        [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+    ]
+
+MIN_KEY_LENGTH: Final = 16
+_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
+_LEEWAY_SECONDS: Final = 30
+
+
+def require_bearer(app: AsgiApp, key: str) -> AsgiApp:
+    """Return an app that answers 401 to requests without the key.
+
+    Raises:
+        Misconfigured: The key is short enough to be guessed.
+    """
+    if len(key) < MIN_KEY_LENGTH:
+        raise Misconfigured(f"A bearer key has at least {MIN_KEY_LENGTH} characters.")
+    wanted = f"Bearer {key}".encode()
+
+    async def guarded(scope: Message, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] == "http" and not hmac.compare_digest(given, wanted):
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b"Send Authorization: Bearer and this server's key."})
+            return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+@dataclass(frozen=True)
+class OAuth:
+    """The authorization server, and this server's own address.
+
+    Attributes:
+        issuer: Whose tokens are taken.
+        resource: This server's address, with its path: the audience of the tokens.
+        jwks_url: Where the issuer's keys are.
+    """
+
+    issuer: str
+    resource: str
+    jwks_url: str
+
+    @property
+    def settings(self) -> AuthSettings:
+        """What the SDK publishes and checks."""
+        fields = {"issuer_url": self.issuer, "resource_server_url": self.resource, "validate_token_resource": True}
+        return AuthSettings.model_validate(fields)
+
+    @cached_property
+    def _keys(self) -> jwt.PyJWKClient:
+        from jwt import PyJWKClient  # noqa: PLC0415 - only with OAuth
+
+        return PyJWKClient(self.jwks_url, cache_keys=True, lifespan=600, timeout=10)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return what a token allows; None if it is not valid here. The SDK calls this."""
+        return await asyncio.to_thread(self._verify, token)
+
+    def _verify(self, token: str) -> AccessToken | None:
+        import jwt  # noqa: PLC0415 - only with OAuth
+
+        try:
+            claims = jwt.decode(
+                token,
+                self._keys.get_signing_key_from_jwt(token).key,
+                algorithms=_ALGORITHMS,
+                audience=self.resource,
+                issuer=self.issuer,
+                leeway=_LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+        subject = claims["sub"]
+        if not isinstance(subject, str) or not subject:
+            return None
+        return AccessToken(
+            token=token,
+            client_id=str(claims.get("client_id") or claims.get("azp") or subject),
+            scopes=str(claims.get("scope", "")).split(),
+            expires_at=int(claims["exp"]),
+            resource=self.resource,
+            subject=subject,
+        )
+
+
+def find_subject() -> str:
+    """Return for whom the request at hand is made: the subject of its token."""
+    token = get_access_token()
+    if token is None or not token.subject:
+        raise PermissionError("The request has no token.")
+    return token.subject

@@ -1,0 +1,100 @@
+"""``cloudsched mcp``: gives agents tools to schedule, over stdio or HTTP, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from cloudsched.cli.agents.authorization import OAuth, require_bearer
+from cloudsched.cli.agents.server import make_server
+from cloudsched.cli.connection_options import connection_options
+from cloudsched.client import AsyncClient
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from mcp.server.mcpserver import MCPServer
+
+PATH: Final = "/mcp"
+
+
+@click.command()
+@connection_options
+@click.option("--http", "over_http", is_flag=True, help="Serve streamable HTTP at /mcp, instead of stdio.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="With --http: where to listen.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http: the port.")
+@click.option("--owner", help="Whose tasks the tools see and change; all that the key may see if omitted.")
+@click.option("--bearer", envvar="CLOUDSCHED_MCP_BEARER", help="With --http: the key that agents send.")
+@click.option("--issuer", metavar="URL", help="With --http: the OAuth authorization server whose tokens are taken.")
+@click.option("--resource", metavar="URL", help="With --issuer: this server's public address, with /mcp.")
+@click.option("--jwks", metavar="URL", help="With --issuer: where its keys are.")
+def mcp(  # noqa: PLR0913 - one argument for each option
+    *,
+    url: str,
+    key: str | None,
+    token: str | None,
+    platform_token: str | None,
+    over_http: bool,
+    host: str,
+    port: int,
+    owner: str | None,
+    bearer: str | None,
+    issuer: str | None,
+    resource: str | None,
+    jwks: str | None,
+) -> None:
+    """Give agents tools to schedule, with the rights of --key.
+
+    An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
+    create_task, list_tasks, get_task, update_task, cancel_task and send_event.
+    """
+    oauth = _find_oauth(issuer, resource, jwks)
+    if over_http and bearer is None and oauth is None:
+        raise click.UsageError("--http needs --bearer (or CLOUDSCHED_MCP_BEARER), or --issuer, --resource and --jwks.")
+    if over_http and bearer is not None and oauth is not None:
+        raise click.UsageError("Give --bearer or --issuer, not both.")
+    if oauth is not None and (owner is not None or not over_http):
+        raise click.UsageError("--issuer is for --http, and each token names its owner: omit --owner.")
+    client = AsyncClient(url, key=key, token=token, platform_token=platform_token)
+    server = make_server(client, owner, oauth)
+    if not over_http:
+        asyncio.run(_serve_until_end(client, server.run_stdio_async()))
+        return
+    import uvicorn  # noqa: PLC0415 - only for HTTP
+
+    app = make_http_app(server, host, bearer, resource)
+    config = uvicorn.Config(app, host=host, port=port, log_level="warning")
+    asyncio.run(_serve_until_end(client, uvicorn.Server(config).serve()))
+
+
+async def _serve_until_end(client: AsyncClient, serving: Coroutine[Any, Any, None]) -> None:
+    """Serve, and close the connections to the API at the end."""
+    async with client:
+        await serving
+
+
+def make_http_app(server: MCPServer[Any], host: str, bearer: str | None, resource: str | None = None) -> Any:  # noqa: ANN401 - an ASGI app
+    """Return the server's ASGI app; where it has a public address, that host's requests are taken."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only for HTTP
+
+    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - the same
+
+    public = [] if resource is None else [urlsplit(resource).netloc]
+    local = ["127.0.0.1", "localhost", "127.0.0.1:*", "localhost:*", "[::1]:*", host, f"{host}:*"]
+    origins = [f"{scheme}://{name}" for name in (*local, *public) for scheme in ("http", "https")]
+    security = TransportSecuritySettings(allowed_hosts=[*local, *public], allowed_origins=origins)
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=security, host=host
+    )
+    return app if bearer is None else require_bearer(app, bearer)
+
+
+def _find_oauth(issuer: str | None, resource: str | None, jwks: str | None) -> OAuth | None:
+    given = (issuer, resource, jwks)
+    if not any(given):
+        return None
+    if issuer is None or resource is None or jwks is None:
+        raise click.UsageError("--issuer, --resource and --jwks belong together.")
+    return OAuth(issuer, resource, jwks)

@@ -1,0 +1,87 @@
+"""What agents get from the tools, over both transports."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.cli.agents.conftest import Agent
+
+    from cloudsched.testing import Simulation
+
+ZONE = "Europe/Paris"
+NEW: dict[str, Any] = {
+    "title": "Stretch",
+    "handler": "remind",
+    "payload": {"text": "stretch"},
+    "schedule": "every weekday at 9:00",
+    "timezone": ZONE,
+}
+NEXT = ["2027-01-01T09:00:00+01:00", "2027-01-04T09:00:00+01:00", "2027-01-05T09:00:00+01:00"]
+
+
+def locals_of(answer: dict[str, Any]) -> list[str]:
+    return [each["local"] for each in answer["next"]]
+
+
+def test_a_task_lives_through_the_tools(sim: Simulation, agent: Agent) -> None:
+    """Previewed, created, listed, changed, shown with its history, sent an event, and cancelled.
+
+    The zone, a description and the next three instants stand in every answer.
+    """
+    preview = agent.call("preview_schedule", schedule=NEW["schedule"], timezone=ZONE)
+    assert (preview["timezone"], preview["description"]) == (ZONE, "every weekday at 09:00, Europe/Paris")
+    assert locals_of(preview) == NEXT
+    assert sim.app.tasks().items == []
+    created = agent.call("create_task", **NEW, idempotency_key="k1")
+    assert locals_of(created) == NEXT
+    assert agent.call("create_task", **NEW, idempotency_key="k1")["task_id"] == created["task_id"]
+    task_id = created["task_id"]
+    assert sim.app.get(task_id).owner == "ada"
+    changed = agent.call("update_task", task_id=task_id, timezone=ZONE, schedule="make it 10:00")
+    assert changed["description"] == "every weekday at 10:00, Europe/Paris"
+    sim.advance(timedelta(days=1))
+    listed = agent.call("list_tasks", timezone="Asia/Tokyo")
+    assert (listed["timezone"], [each["task_id"] for each in listed["tasks"]]) == ("Asia/Tokyo", [task_id])
+    assert locals_of(listed["tasks"][0])[0] == "2027-01-04T18:00:00+09:00"
+    shown = agent.call("get_task", task_id=task_id, timezone=ZONE)
+    assert [(each["status"], each["result"]) for each in shown["history"]] == [("SUCCEEDED", "stretch")]
+    sent = agent.call("send_event", task_id=task_id, event="approval", payload={"by": "ada"}, timezone=ZONE)
+    assert len(sent["next"]) == 3
+    cancelled = agent.call("cancel_task", task_id=task_id, timezone=ZONE)
+    assert (cancelled["status"], cancelled["next"]) == ("CANCELLED", [])
+    assert sim.app.get(task_id).status == "CANCELLED"
+
+
+def test_the_tools_say_what_they_do(agent: Agent) -> None:
+    """Reading tools are marked as such, those that overwrite or end something as destructive; the zone is required."""
+    tools = agent.tools()
+    assert set(tools) == {
+        *("preview_schedule", "create_task", "list_tasks", "get_task", "update_task", "cancel_task", "send_event")
+    }
+    hints = {name: tool.annotations for name, tool in tools.items()}
+    assert {name for name, each in hints.items() if each.read_only_hint} == {
+        *("preview_schedule", "list_tasks", "get_task")
+    }
+    assert {name for name, each in hints.items() if each.destructive_hint} == {"update_task", "cancel_task"}
+    for tool in tools.values():
+        assert "timezone" in tool.input_schema["required"], tool.name
+
+
+def test_errors_say_how_to_correct_the_call(sim: Simulation, agent: Agent) -> None:
+    """A wrong handler, a time that is past, two meanings, a zone that is none, and another owner's task."""
+    assert "remind" in agent.call("create_task", **{**NEW, "handler": "remember"})
+    assert "past" in agent.call("create_task", **{**NEW, "schedule": "2020-01-01T09:00:00Z"})
+    asked = agent.call("preview_schedule", schedule="every day at 5", timezone=ZONE)
+    assert "05:00" in asked
+    assert "17:00" in asked
+    assert "Europe/Paris" in agent.call("preview_schedule", schedule="every day", timezone="Paris time")
+    assert "payload.text" in agent.call("create_task", **{**NEW, "payload": {}})
+    other = sim.app.create(owner="bob", handler="remind", payload={"text": "x"}, schedule="every day at 9:00").id
+    for tool in ("get_task", "cancel_task"):
+        assert "list_tasks" in agent.call(tool, task_id=other, timezone=ZONE)
+    assert "list_tasks" in agent.call("update_task", task_id=other, timezone=ZONE, title="x")
+    assert "list_tasks" in agent.call("send_event", task_id=other, timezone=ZONE, event="x")
+    assert agent.call("list_tasks", timezone=ZONE)["tasks"] == []
+    assert sim.app.get(other).status == "ACTIVE"

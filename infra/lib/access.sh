@@ -40,6 +40,14 @@ set_access_settings() {
   esac
 }
 
+# Set PUBLIC_SETTINGS to the address that links in mails begin with: the api's, if everybody reaches that. SETTINGS may
+# name another one, such as a domain of your own, or a public service beside a private api.
+set_public_settings() {
+  PUBLIC_SETTINGS=()
+  [[ "$API_ACCESS" == public && " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
+  PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url api)")
+}
+
 # Set KEYS_VERSION to the newest enabled version of the secret with the API keys, which new revisions mount.
 find_api_keys_version() {
   KEYS_VERSION=1

@@ -94,9 +94,9 @@ docs/deployment.md."
 validate_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
-    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
+    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|MAIL_EVENTS_SECRET)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
       die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
-CLOUDSCHED_APPRISE_URLS=NAME:VERSION, with the name of a secret and one of its versions."
+the same for CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_MAIL_EVENTS_SECRET, with the name of a secret and one of its versions."
   done
 }
 

@@ -20,6 +20,7 @@ get_secret_mounts() {
 set_deploy_flags() {
   local function="$1" account concurrency minimum maximum timeout ingress settings
   set_access_settings "$function"
+  set_public_settings
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
@@ -44,6 +45,7 @@ set_deploy_flags() {
     "CLOUDSCHED_TIME_LIMIT_SECONDS=$timeout"
     ${BUCKET:+"CLOUDSCHED_BUCKET=$BUCKET"}
     "${ACCESS_SETTINGS[@]}"
+    "${PUBLIC_SETTINGS[@]}"
     "${SETTINGS[@]}"
   )
   local IFS='~'

@@ -18,6 +18,7 @@ HEAVY = {
     "cachecontrol",
     "jwt",
     "cryptography",
+    "apprise",
     "grpc",
 }
 SERVE = """

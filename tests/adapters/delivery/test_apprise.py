@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import Settings
 from cloudsched.adapters.delivery.apprise import AppriseSender
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.errors import DeliveryDelayed, Misconfigured
+from cloudsched.errors import DeliveryDelayed, Misconfigured, MissingExtra
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.runtime.senders import Senders
 
@@ -89,3 +90,12 @@ def test_an_address_that_is_none_is_refused_without_being_shown() -> None:
 def test_without_addresses_there_is_no_such_channel() -> None:
     """Its deliveries fail, and say so."""
     assert "OPERATOR" not in Senders(Settings())
+
+
+def test_without_the_extra_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An install without Apprise says what to type, and only when the channel is used."""
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    senders = Senders(Settings(apprise_urls=("json://example.com/room",)))
+    assert "OPERATOR" in list(senders)
+    with pytest.raises(MissingExtra, match=r"pip install 'cloudsched\[apprise\]'"):
+        senders["OPERATOR"].send(make_message(), NOBODY)

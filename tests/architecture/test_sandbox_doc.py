@@ -37,7 +37,7 @@ def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A newcomer who copies it makes the task, where there is no sign-in, as on the local stack."""
-    (words,) = re.findall(r"\ncloudsched tasks (create [^`]*)", PAGE)
+    words = re.findall(r"\ncloudsched tasks (create [^`]*)", PAGE)[0]
     app = _handlers(monkeypatch, tmp_path).app
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "127.0.0.1,localhost")  # a machine behind a proxy does not ask it for itself
@@ -49,6 +49,31 @@ def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_p
         (task,) = app.tasks().items
     assert task.script
     assert task.script.tools == ("find-order", "tell")
+
+
+def test_the_nested_scripts_do_as_they_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A newcomer who copies the two stored scripts and the three commands gets each greeting from a nested task."""
+    section = PAGE[PAGE.index("## Stored scripts") :]
+    for name, source in zip(
+        ("nested-task.js", "orders.js"), re.findall(r"```js\n(.*?)```", section, re.DOTALL), strict=True
+    ):
+        (tmp_path / name).write_text(source, "utf-8")
+    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    app = _handlers(monkeypatch, tmp_path).app
+    monkeypatch.chdir(tmp_path)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1,localhost")
+    with Simulation(app) as sim, WebServer(Request.application(lambda request: serve_api(app, request))) as server:
+        server.serve()
+        for command in commands.splitlines():
+            group, *words = shlex.split(command)[1:]
+            said = CliRunner().invoke(cloudsched, [group, "--url", f"http://{server.address}", *words])
+            assert said.exit_code == 0, said.output
+        (task,) = app.tasks().items
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert execution.content == [f"Order {order} of ada is shipped" for order in (7, 8)]
+    assert [each.name for each in execution.steps if each.kind == "CALL"] == ["scripts.nested-task"] * 2
 
 
 def test_the_limits_are_those_of_the_settings() -> None:
@@ -75,7 +100,7 @@ def test_what_is_set_is_read_and_written_again() -> None:
 def _handlers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> ModuleType:
     """Return the page's handlers, to be imported as it does, and go into a folder that has its script."""
     code, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (script,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    script = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)[0]
     (folder / "follow-up.js").write_text(script, "utf-8")
     monkeypatch.chdir(folder)
     module = ModuleType("handlers")

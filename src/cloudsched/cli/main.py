@@ -37,6 +37,7 @@ _COMMANDS = {
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "people": ("cloudsched.cli.people:people", "Show and change how people want to be reached."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
+    "scripts": ("cloudsched.cli.scripts:scripts", "Show and change stored scripts, which tasks run by name."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
@@ -102,6 +103,7 @@ _SYNONYMS = {
     "person": "people",
     "calendar": "calendars",
     "holidays": "calendars",
+    "script": "scripts",
 }
 """What people type without the group that it belongs to, or by another name."""
 

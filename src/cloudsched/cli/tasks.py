@@ -97,6 +97,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.argument("title", required=False)
 @click.option("--handler", help="The registered function to run.")
 @click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead of a handler.")
+@click.option("--stored-script", metavar="NAME", help="A stored script of the owner to run instead.")
 @click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
 @click.option("--owner", help="The task's owner; for users, always themselves, for servers 'system' by default.")
 @click.option("--id", "task_id", help="Your own stable id: creating it again edits the task.")
@@ -117,7 +118,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
     """
     fields = {
         "payload": _parse_json("--payload", options["payload"]),
-        **_build_handler_fields(options["handler"], options["script"], options["tools"]),
+        **_build_handler_fields(options["handler"], options["script"], options["stored_script"], options["tools"]),
         **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
         **({"labels": options["labels"]} if options["labels"] else {}),
         **_build_schedule_fields(options),
@@ -263,15 +264,20 @@ def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> 
     return {"at": parse_instant(at, timezone, "--at").isoformat(), "timezone": timezone or "UTC"} if at else None
 
 
-def _build_handler_fields(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
+def _build_handler_fields(
+    handler: str | None, script: IO[str] | None, name: str | None, tools: Sequence[str]
+) -> dict[str, Any]:
     """Return the fields that say what a new task runs; none are needed with ``--set children=…``."""
     if handler and script:
         raise click.UsageError("Give --handler or --script, not both.")
-    if tools and not script:
+    if name and (handler or script):
+        raise click.UsageError("Give --handler, --script or --stored-script, and only one.")
+    if tools and not script and not name:
         raise click.UsageError("--tool names a handler that a --script may call; give a --script as well.")
-    if script is None:
+    if script is None and name is None:
         return _drop_none(handler=handler)
-    return {"script": {"source": _read_script(script), **({"tools": list(tools)} if tools else {})}}
+    source = {"name": name} if script is None else {"source": _read_script(script)}
+    return {"script": {**source, **({"tools": list(tools)} if tools else {})}}
 
 
 def _read_script(script: IO[str]) -> str:

@@ -18,6 +18,7 @@ from cloudsched.client.views import (
     FindingView,
     HeartbeatResult,
     PersonView,
+    ScriptView,
     TaskView,
     TreeView,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "FindingView",
     "HeartbeatResult",
     "PersonView",
+    "ScriptView",
     "TaskView",
     "TreeView",
 ]

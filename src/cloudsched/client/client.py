@@ -29,6 +29,7 @@ from cloudsched.client.draft_operations import DraftOperations
 from cloudsched.client.flow import Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
+from cloudsched.client.script_operations import ScriptOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
@@ -44,7 +45,13 @@ T = TypeVar("T")
 
 
 class Client(
-    TaskOperations, DraftOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations
+    TaskOperations,
+    DraftOperations,
+    OverviewOperations,
+    PeopleOperations,
+    CalendarOperations,
+    ScriptOperations,
+    WorkerOperations,
 ):
     """A client of one API. It may be used by several threads.
 
@@ -94,7 +101,13 @@ class Client(
 
 
 class AsyncClient(
-    TaskOperations, DraftOperations, OverviewOperations, PeopleOperations, CalendarOperations, WorkerOperations
+    TaskOperations,
+    DraftOperations,
+    OverviewOperations,
+    PeopleOperations,
+    CalendarOperations,
+    ScriptOperations,
+    WorkerOperations,
 ):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
 

@@ -54,6 +54,12 @@ class CalendarView(responses.CalendarSummary):
     days: tuple[dict[str, str], ...] = ()
 
 
+class ScriptView(responses.ScriptSummary):
+    """A stored script. A list of scripts leaves their sources out."""
+
+    source: str | None = None
+
+
 class FeedView(responses.Feed):
     """A feed: an owner's tasks as a calendar to subscribe to."""
 

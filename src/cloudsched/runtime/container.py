@@ -26,6 +26,7 @@ from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.handlers.batch_change_tasks import with_batch_changes
 from cloudsched.engine.handlers.calendar_tasks import with_calendars
+from cloudsched.engine.handlers.called_scripts import CalledScripts
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
@@ -204,17 +205,14 @@ class Container(DraftParts):
     def engine(self) -> EngineContext:
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
-        scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
-        jobs = with_person_jobs(scripts, lambda: self._person_data)
+        called = CalledScripts(lambda: self.store.records, self.clock)
+        with_script = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
+        jobs = with_person_jobs(with_script, lambda: self._person_data)
         delivered = with_deliveries(
             jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
         )
         batches = with_batch_changes(delivered, lambda: self.many_tasks.batch_change_run)
-        registry = with_calendars(
-            batches,
-            lambda key: self.calendars.refresh(key),  # noqa: PLW0108 - it is made when it is used
-            lambda key, since: self.calendars.replan(key, since),  # noqa: PLW0108 - the same
-        )
+        registry = with_calendars(batches, lambda: self.calendars)
         return EngineContext(
             settings=self.settings,
             registry=registry,

@@ -112,7 +112,7 @@ def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, 
 def test_the_document_says_what_a_script_is() -> None:
     """A new task may have one, an edit may take it away, and neither needs a handler then."""
     schemas = build_document(None)["components"]["schemas"]
-    assert set(schemas["Script"]["properties"]) == {"source", "tools"}
+    assert set(schemas["Script"]["properties"]) == {"source", "name", "tools"}
     assert "script" in schemas["NewTask"]["properties"]
     assert "script" in schemas["TaskPatch"]["properties"]
     assert "handler" not in schemas["NewTask"]["required"]

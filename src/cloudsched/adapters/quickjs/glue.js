@@ -41,12 +41,29 @@
 
   const cut = (text, length) => apply(slice, text, [0, length]);
 
-  function sendRequest(tool, argument) {
+  // `target` is JSON: a tool's name, a list with a script's name, or null for a sleep.
+  function sendRequest(target, argument) {
     return new NativePromise((resolve, reject) => {
       count += 1;
-      requests += `${requests && ","}[${count},${stringify(tool)},${argument}]`;
+      requests += `${requests && ","}[${count},${target},${argument}]`;
       waiting[count] = { __proto__: null, resolve, reject };
     });
+  }
+
+  function encodeArgument(name, payload) {
+    const argument = stringify(payload === undefined ? {} : payload);
+    if (argument === undefined) throw new NativeTypeError(`The argument of "${name}" must be JSON.`);
+    return argument;
+  }
+
+  // Whether there is such a script is not known here: the call of one that does not exist is refused.
+  function createScripts() {
+    const get = (_, key) => {
+      if (typeof key === "symbol" || key === "then" || key === "toJSON") return undefined;
+      // Without await, the script's own `then` would be called.
+      return freeze(async (payload) => await sendRequest(`[${stringify(key)}]`, encodeArgument(key, payload)));
+    };
+    return new Proxy(freeze({ __proto__: null }), { __proto__: null, get });
   }
 
   function createTools(names) {
@@ -56,9 +73,7 @@
       const name = names[i];
       toolNames += (toolNames && ", ") + name;
       tools[name] = freeze(async (payload) => {
-        const argument = stringify(payload === undefined ? {} : payload);
-        if (argument === undefined) throw new NativeTypeError(`The argument of "${name}" must be JSON.`);
-        return await sendRequest(name, argument); // without await, the script's own `then` would be called
+        return await sendRequest(stringify(name), encodeArgument(name, payload)); // see createScripts for the await
       });
     }
     const get = (target, key) => {
@@ -73,7 +88,7 @@
     if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= MAX_SLEEP)) {
       throw new NativeRangeError("sleep takes a number of seconds, from 0 to a hundred years.");
     }
-    await sendRequest(null, stringify(seconds));
+    await sendRequest("null", stringify(seconds));
   }
 
   function log(value) {
@@ -175,6 +190,8 @@
     randomState = request.seed | 0;
     now = request.now;
     replaceBuiltIns();
+    // A global, so that a script may declare a variable of this name.
+    defineProperty(globalThis, "scripts", { __proto__: null, value: createScripts(), writable: true, configurable: true });
     run(main, request);
   }
 

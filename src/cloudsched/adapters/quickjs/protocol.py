@@ -117,7 +117,9 @@ def _parse_request(value: object) -> ScriptRequest:
         case [int(number), None, int(seconds) | float(seconds)] if 0 <= seconds <= _MAX_SLEEP_SECONDS:
             return ScriptRequest(number, seconds=float(seconds))
         case [int(number), str(tool), payload]:
-            return ScriptRequest(number, tool, payload)
+            return ScriptRequest(number, tool, payload=payload)
+        case [int(number), [str(script)], payload]:
+            return ScriptRequest(number, script=script, payload=payload)
         case _:
             return _raise_protocol_error()
 

@@ -209,6 +209,33 @@ class CalendarList(ApiResponse):
     calendars: tuple[CalendarSummary, ...]
 
 
+class ScriptSummary(ApiResponse):
+    """A stored script without its source."""
+
+    name: str
+    owner: str
+    """Whose tasks and scripts can run it."""
+    description: str = ""
+    tools: tuple[str, ...] | None = None
+    """The handlers that it may call; if missing, all that are tools."""
+    version: int
+    """Incremented whenever its source or its tools change."""
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class ScriptDetails(ScriptSummary):
+    """A stored script with its source."""
+
+    source: str
+
+
+class ScriptList(ApiResponse):
+    """An owner's stored scripts."""
+
+    scripts: tuple[ScriptSummary, ...]
+
+
 class ExportPage(Page):
     """Some of what is stored of a person."""
 

@@ -1,15 +1,15 @@
 """The script of a sandboxed task: JavaScript in place of a handler, and which handlers it may call.
 
 The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as
-``await tools.lookup({…})``, and its return value is the execution's result. It is untrusted code of users: it runs in
-an `Interpreter` that gives it access to nothing else.
+``await tools.lookup({…})`` and its owner's stored scripts as ``await scripts.greet({…})``, and its return value is the
+execution's result. It is untrusted code of users: it runs in an `Interpreter` that gives it access to nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.errors import InvalidInput
@@ -35,13 +35,27 @@ ScriptSource = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOU
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class Script(WireModel):
-    """The script that a task runs, and its tools."""
+ScriptName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""Letters, digits, hyphens and underscores."""
 
-    source: ScriptSource
+
+class Script(WireModel):
+    """The script that a task runs, its own or one that its owner has stored, and its tools."""
+
+    source: ScriptSource | None = None
     """The body of an async function, in JavaScript."""
+    name: ScriptName | None = None
+    """The name of a stored script of the task's owner, in place of a source. Each execution runs the version that is
+    stored when it begins, to its end."""
     tools: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS)] | None = None
-    """The handlers that it may call; None for all that are marked with ``tool=True``. It can call no others."""
+    """The handlers that it may call; None for all that are marked with ``tool=True``. It can call no others. They
+    narrow those of a stored script."""
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        if (self.source is None) == (self.name is None):
+            raise ValueError("needs a source or the name of a stored script, and not both")
+        return self
 
 
 def require_exact(field: str, value: object) -> None:

@@ -224,6 +224,8 @@ class Parent(WireModel):
     as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
     is_for_user: bool = False
     """Whether a user wrote or edited the task at the top: then the owner's quotas hold for the calls below it."""
+    script_tree: str | None = None
+    """If a script called a script: the task and the execution at the top, for which such calls are counted."""
 
     def is_same_call(self, other: Parent | None) -> bool:
         """Return whether both are one entry of one execution's journal."""

@@ -362,7 +362,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         scheduled_for=current.next_at,
         trigger=Trigger.BACKFILL,
         due_at=now,
-        note=task.schedule.calendar_note(current.next_at),
+        note=task.schedule.calendar_note(current.next_at) if task.schedule.occurs(current.next_at) else None,
     )
     following = task.schedule.after(current.next_at)
     rest = current.model_copy(update={"next_at": following}) if following and following <= current.until else None

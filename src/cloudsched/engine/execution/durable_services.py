@@ -6,12 +6,14 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
+from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 
@@ -85,6 +87,11 @@ class DurableServices:
             InvalidInput: There is no such handler, or the payload or a field is invalid.
         """
         now = self._engine.now()
+        called, fields, tree = handler, {**fields}, None
+        script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
+        if script is not None:
+            handler, fields = SCRIPT_HANDLER, {**fields, "script": {"name": script["name"]}}
+            tree = script["tree"]
         fixed = {
             "id": child,
             "owner": task.owner,
@@ -92,7 +99,7 @@ class DurableServices:
             "payload": {} if payload is None else payload,
             "schedule": Schedule.once(now),
         }
-        defaults = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
+        defaults = {"title": f"{called}, called by {task.title}"[:500], "priority": task.priority}
         try:
             draft = TaskDraft.of(**{**defaults, **_caller_fields(fields), **fixed})
             call = new_task(
@@ -101,13 +108,18 @@ class DurableServices:
         except UnknownHandler:
             raise  # its message names the handler
         except InvalidInput as error:
-            raise type(error)(error.field, f"{error.problem}, in the call of {handler!r}", error.hint) from error
+            raise type(error)(error.field, f"{error.problem}, in the call of {called!r}", error.hint) from error
         retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
         return call.model_copy(
             update={
                 "parent": parent.model_copy(
-                    update={"is_owners": task.is_written_by_owner, "is_for_user": task.is_for_user}
+                    update={
+                        "is_owners": task.is_written_by_owner,
+                        "is_for_user": task.is_for_user,
+                        "script_tree": tree,
+                    }
                 ),
+                "defined_by": None if script is None else script["definedBy"],
                 "retention": min(retentions, default=None),
             }
         )

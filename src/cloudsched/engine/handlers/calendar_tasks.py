@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cloudsched.domain.documents.outcome import Snooze
 from cloudsched.engine.handlers.handler import builtin_handler
@@ -20,22 +20,26 @@ REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
 _AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
-def with_calendars(
-    registry: Registry, refresh: Callable[[str], str], replan: Callable[[str, datetime], bool]
-) -> Registry:
-    """Return a registry that also has the handlers for calendars.
+class CalendarJobs(Protocol):
+    """What the system does with calendars."""
 
-    Args:
-        registry: The handlers.
-        refresh: Fetches the calendar of an id again, and says what it found.
-        replan: Plans tasks of the calendar of an id again, whose writer began at an instant; returns whether to stop.
-    """
+    def refresh(self, key: str) -> str:
+        """Fetch a calendar again; return what was found."""
+        ...
+
+    def replan(self, key: str, since: datetime) -> bool:
+        """Plan tasks of a calendar again, whose writer began at an instant; return whether to stop."""
+        ...
+
+
+def with_calendars(registry: Registry, jobs: Callable[[], CalendarJobs]) -> Registry:
+    """Return a registry that also has the handlers for calendars."""
 
     def run_refresh(payload: dict[str, Any]) -> str:
-        return refresh(str(payload["calendar"]))
+        return jobs().refresh(str(payload["calendar"]))
 
     def run_replan(payload: dict[str, Any]) -> Snooze | None:
-        if replan(str(payload["calendar"]), datetime.fromisoformat(str(payload["since"]))):
+        if jobs().replan(str(payload["calendar"]), datetime.fromisoformat(str(payload["since"]))):
             return None
         return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
+from cloudsched.domain.documents.stored_script import is_script_name
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.engine.durable.calls import start_call, wait_for_results
+from cloudsched.engine.durable.pinned_value import pin_value
 from cloudsched.engine.durable.rounds import called_handlers, end_round, start_round
 from cloudsched.engine.durable.timers import sleep_until
+from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, find_tree, read_pinned
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.engine.handlers.user_access import limit_priority
@@ -30,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.called_scripts import CalledScripts
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
@@ -44,50 +48,70 @@ _MAX_REFUSAL_CHARS = 1000
 _WHAT = "a task with a script"
 
 
-def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> Registry:
+def with_scripts(
+    registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int, stored: CalledScripts
+) -> Registry:
     """Return a registry whose tasks may bring scripts.
 
     Args:
         registry: The handlers.
         interpreter: Makes the interpreter when the first script needs it.
         max_requests: How many calls and sleeps one execution may request.
+        stored: The stored scripts that tasks name and scripts call.
     """
-    scripts = _ScriptHandler(registry, interpreter, max_requests)
+    scripts = _ScriptHandler(registry, interpreter, max_requests, stored)
     return registry.with_builtin(builtin_handler(SCRIPT_HANDLER, scripts.run, check=scripts.check))
 
 
 class _ScriptHandler:
     """Checks and runs scripts."""
 
-    def __init__(self, registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> None:
+    def __init__(
+        self, registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int, stored: CalledScripts
+    ) -> None:
         self._registry = registry
         self._interpreter = interpreter
         self._max_requests = max_requests
+        self._stored = stored
         self._compiled: set[bytes] = set()
 
     def check(self, draft: TaskDraft, authority: Authority) -> None:
         """Check a script before it is stored: its tools exist, JavaScript can represent its payload, and it compiles.
+
+        A stored script has been compiled; it has to be the owner's.
 
         Raises:
             InvalidInput: One of these does not hold, or this service runs no scripts.
         """
         if draft.script is None:
             raise InvalidInput("script", "is missing", f"It is what {SCRIPT_HANDLER!r} runs.")
-        allowed = self._allowed_tools(None, authority)
-        for number, name in enumerate(draft.script.tools or ()):
+        require_exact("payload", draft.payload)
+        if draft.script.name is not None and self._stored.find(draft.owner, draft.script.name) is None:
+            problem = f"is {draft.script.name!r}, and {draft.owner!r} has stored no such script"
+            raise InvalidInput("script.name", problem, "PUT /v1/scripts/{name} stores one.")
+        try:
+            self.check_source(draft.script.source, draft.script.tools, authority)
+        except InvalidInput as error:
+            raise InvalidInput(f"script.{error.field}".removesuffix(".script"), error.problem, error.hint) from error
+
+    def check_source(self, source: str | None, tools: Sequence[str] | None, authority: Authority) -> None:
+        """Check that the tools of a script exist for its author, and that its source compiles.
+
+        Raises:
+            InvalidInput: One of these does not hold, or this service runs no scripts.
+        """
+        allowed = self._allowed_tools(authority)
+        for number, name in enumerate(tools or ()):
             if name not in allowed:
                 known = ", ".join(allowed) or "none"
-                raise InvalidInput(f"script.tools.{number}", f"no tool is named {name!r}", f"Tools: {known}.")
-        require_exact("payload", draft.payload)
-        digest = hashlib.sha256(draft.script.source.encode()).digest()
-        if digest in self._compiled:
+                raise InvalidInput(f"tools.{number}", f"no tool is named {name!r}", f"Tools: {known}.")
+        digest = hashlib.sha256((source or "").encode()).digest()
+        if source is None or digest in self._compiled:
             return
         try:
-            self._interpreter().check(draft.script.source)
+            self._interpreter().check(source)
         except Misconfigured as error:
             raise InvalidInput("script", "cannot be run by this service", str(error)) from error
-        except InvalidInput as error:
-            raise InvalidInput(f"script.{error.field}", error.problem, error.hint) from error
         if len(self._compiled) >= _MAX_COMPILED:
             self._compiled.clear()
         self._compiled.add(digest)
@@ -102,15 +126,20 @@ class _ScriptHandler:
         task, script = context.task, context.task.script
         if script is None:
             raise ScriptFailed("There is no script.")
-        tools = self._allowed_tools(script, task.defined_by)
+        source, author, narrowed = script.source or "", task.defined_by, [script.tools]
+        if script.name is not None:
+            load = partial(self._stored.load, task.owner, script.name)
+            pinned = read_pinned(context.durable_run.perform(_WHAT, pin_value, f"{CALL_PREFIX}{script.name}", load))
+            source, author = pinned.source, author or pinned.defined_by
+            narrowed.append(pinned.tools)
+        tools = self._allowed_tools(author, *narrowed)
         now = context.now()
+        called = context.durable_run.perform(_WHAT, called_handlers)
         brief = ScriptInput(
-            source=script.source,
+            source=source,
             input=payload,
             task={"id": task.id, "owner": task.owner, "title": task.title},
-            tools=sorted(
-                {*tools, *context.durable_run.perform(_WHAT, called_handlers)}
-            ),  # a former tool may have recorded results to replay
+            tools=sorted({*tools, *called}),  # a former tool may have recorded results to replay
             seed=context.random.getrandbits(32),
             now=now,
         )
@@ -131,7 +160,7 @@ class _ScriptHandler:
                     )
                 since = context.durable_run.perform(_WHAT, start_round)
                 started_calls = {
-                    ask.number: self._start_call(context, ask, tools) for ask in reached.asks if ask.tool is not None
+                    ask.number: self._start_call(context, ask, tools, author) for ask in reached.asks if ask.is_call
                 }
                 refusals += [each for each in started_calls.values() if isinstance(each, InvalidInput)]
                 if reached.failure is not None:
@@ -143,18 +172,21 @@ class _ScriptHandler:
                 last_end = context.durable_run.perform(_WHAT, end_round, since)
                 now = now if last_end is None else max(now, last_end)
 
-    def _allowed_tools(self, script: Script | None, authority: Authority | None) -> tuple[str, ...]:
-        """Return the tools that a script may call: those for users if a user wrote it, and of its own list."""
-        registry = self._registry.for_users() if authority is Authority.USERS else self._registry
+    def _allowed_tools(self, author: Authority | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the tools that a script may call: those for users if a user wrote it, and of all its lists."""
+        registry = self._registry.for_users() if author is Authority.USERS else self._registry
         tools = sorted(handler.name for handler in registry if handler.is_tool)
-        narrowed = None if script is None else script.tools
-        return tuple(name for name in tools if narrowed is None or name in narrowed)
+        return tuple(name for name in tools if all(names is None or name in names for names in narrowed))
 
-    def _start_call(self, context: Context, request: ScriptRequest, tools: Sequence[str]) -> int | InvalidInput:
+    def _start_call(
+        self, context: Context, request: ScriptRequest, tools: Sequence[str], author: Authority | None
+    ) -> int | InvalidInput:
         """Start a call and return its number in the journal, or the reason why it is refused.
 
         Both are recorded, so a replay gets the same answer even if the tool has been changed or removed since.
         """
+        if request.script is not None:
+            return self._start_script(context, request.script, request.payload, author)
         tool = escape_surrogates((request.tool or "")[:MAX_NAME])
 
         def check() -> None:
@@ -162,13 +194,34 @@ class _ScriptHandler:
                 raise InvalidInput(
                     "tool", f"there is no tool {tool!r} for this script", "It is no longer a tool, or never was one."
                 )
-            if not isinstance(request.payload, dict):
-                raise InvalidInput("payload", f"what {tool!r} is given has to be an object with its fields")
-            require_storable("payload", request.payload, MAX_PAYLOAD)
+            _require_object(tool, request.payload)
 
         try:
             fields = self._call_fields(context.task, tool)
             return context.durable_run.perform(_WHAT, start_call, tool, request.payload, fields, check).number
+        except InvalidInput as error:
+            return error
+
+    def _start_script(
+        self,
+        context: Context,
+        requested: str,
+        payload: Any,  # noqa: ANN401 - any JSON
+        author: Authority | None,
+    ) -> int | InvalidInput:
+        """Start a stored script of the same owner, with no more rights than the caller has; as `_start_call`."""
+        task, name = context.task, escape_surrogates(requested[:MAX_NAME])
+        tree = find_tree(task, context.execution_id)
+
+        def check() -> None:
+            if not is_script_name(name):
+                raise InvalidInput("script", f"there is no stored script {name!r}", "No script can have this name.")
+            _require_object(name, payload)
+            self._stored.count_call(tree, task.owner)
+
+        fields = {SCRIPT_CALL: {"name": name, "tree": tree, "definedBy": author}}
+        try:
+            return context.durable_run.perform(_WHAT, start_call, f"{CALL_PREFIX}{name}", payload, fields, check).number
         except InvalidInput as error:
             return error
 
@@ -179,11 +232,18 @@ class _ScriptHandler:
         return {"priority": limit_priority(self._registry.get(tool), task.priority)}
 
 
+def _require_object(name: str, payload: object) -> None:
+    """Check what a script gives a tool or another script."""
+    if not isinstance(payload, dict):
+        raise InvalidInput("payload", f"what {name!r} is given has to be an object with its fields")
+    require_storable("payload", payload, MAX_PAYLOAD)
+
+
 def _await_round(
     context: Context, script_round: Round, started_calls: Mapping[int, int | InvalidInput], now: datetime
 ) -> list[ScriptResponse]:
     """Wait for all requests of a round; return their responses in the order of the requests."""
-    sleeps = [ask.seconds for ask in script_round.asks if ask.tool is None]
+    sleeps = [ask.seconds for ask in script_round.asks if not ask.is_call]
     if sleeps:
         until = now + timedelta(seconds=max(sleeps))
         context.durable_run.perform(_WHAT, sleep_until, lambda _: until)

@@ -27,6 +27,7 @@ from cloudsched.domain.documents.person_job import (
     job_id,
     part_id,
 )
+from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
     Feed,
     Calendar,
+    StoredScript,
+    ScriptTree,
     HeldBatch,
     MailLimit,
     ExportPart,
@@ -54,7 +57,7 @@ OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
     Person,
 )
 """Every kind of record that belongs to a person, except the jobs themselves. The person goes last."""
-EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed, Calendar)
+EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed, Calendar, StoredScript)
 """Those that are the person's own data. The others are hashes, keys, and copies of what the inbox has."""
 _PAGE: Final = 50
 _RECORDS_PAGE: Final = 100

@@ -31,15 +31,22 @@ class ScriptInput:
 
 @dataclass(frozen=True, slots=True)
 class ScriptRequest:
-    """What a script waits for: the result of a tool, or the end of a sleep."""
+    """What a script waits for: the result of a tool or of another script, or the end of a sleep."""
 
     number: int
     """Identifies the request: the script counts its requests from 1."""
     tool: str | None = None
     payload: Any = None
-    """The input of the tool: any JSON."""
+    """The input of the tool or the script: any JSON."""
     seconds: float = 0
-    """How long to sleep, if there is no tool."""
+    """How long to sleep, if there is neither a tool nor a script."""
+    script: str | None = None
+    """The name of the stored script to run, if there is no tool."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it calls something."""
+        return self.tool is not None or self.script is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +93,8 @@ class RunningScript(Protocol):
 class Interpreter(Protocol):
     """Runs the scripts of tasks.
 
-    * A script can reach only its `ScriptInput`: no file, no network, no process, no clock, no environment variable, no
-      memory of this process, no other script.
+    * A script can reach only its `ScriptInput` and what it requests: no file, no network, no process, no clock, no
+      environment variable, no memory of this process, no memory of another script.
     * With the same input and the same responses, a script does the same.
     * A script is stopped at its limits, whatever it does.
     """

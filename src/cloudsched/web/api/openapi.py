@@ -62,6 +62,7 @@ _PATH: Final = {
     "messageId": ("The message's id.", r"^[A-Za-z0-9_.-]{1,300}$", "weekday-report.20270104T080000Z"),
     "linkToken": ("What the link in the mail ends with.", r"^[A-Za-z0-9_.-]{1,1000}$", "YWRh.EXAMPLE"),
     "calendarId": ("The calendar's id.", r"^[A-Za-z0-9_-]{1,64}$", "fr-holidays"),
+    "scriptName": ("The script's name.", r"^[A-Za-z0-9_-]{1,64}$", "nested-task"),
     "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
     "feedSecret": ("The feed's secret.", r"^[A-Za-z0-9_-]{43}$", "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43]),
 }

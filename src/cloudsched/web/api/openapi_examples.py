@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.web.api.openapi_overview_examples import OCCURRENCE, OVERVIEW_RESPONSES
+from cloudsched.web.api.openapi_record_examples import RECORD_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,15 +231,6 @@ _PERSON: Final[Json] = {
 }
 _WEBHOOK_SECRET: Final = "whsec_EXAMPLEsecretOfAWebhook000000000000000000000="  # noqa: S105 - an example
 _WHY = "It waits for a worker on the queue 'gpu', since 2027-01-04 at 09:00:00 (Europe/Paris); none has claimed it."
-_CALENDAR: Final[Json] = {
-    "id": "fr-holidays",
-    "owner": "system",
-    "title": "Holidays in France",
-    "revision": 1,
-    "weekdays": [],
-    "createdAt": "2027-01-04T08:00:00Z",
-    "updatedAt": "2027-01-04T08:00:00Z",
-}
 _RESPONSES: Final[dict[str, Json]] = {
     "Task": _TASK,
     "ReportedTask": _TASK,
@@ -288,8 +280,7 @@ _RESPONSES: Final[dict[str, Json]] = {
     "VerificationStatus": {"address": "ada@example.com", "verified": False},
     "MailEventCount": {"recorded": 1},
     "WebhookSecret": {"webhookSecret": _WEBHOOK_SECRET},
-    "CalendarDetails": {**_CALENDAR, "days": [{"date": "2027-07-14", "name": "Bastille Day"}]},
-    "CalendarList": {"calendars": [_CALENDAR]},
+    **RECORD_RESPONSES,
     "Feeds": {"feeds": [_FEED]},
     "NewFeedAddress": {**_FEED, "url": "https://api.example/v1/feeds/EXAMPLEsecret_of_a_feed-43-letters-and-digi.ics"},
     "Occurrences": {"occurrences": [OCCURRENCE]},

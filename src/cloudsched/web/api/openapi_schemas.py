@@ -26,6 +26,7 @@ from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
+from cloudsched.web.api.script_operations import PutScript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,6 +48,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.ConfirmRequest,
         MailEvents,
         PutCalendar,
+        PutScript,
         DraftRequest,
         BatchChangeRequest,
     ),
@@ -63,6 +65,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     overview_responses.TaskCount,
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
+    *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),
     *(responses.Deliveries, responses.DeliveryReport, responses.MailEventCount, draft_responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem),
 )

@@ -29,6 +29,7 @@ TAGS: Final = {
     "People": "How owners want to be reached.",
     "Links": "What people open from a mail, without signing in.",
     "Calendars": "Show tasks in the calendars that people have.",
+    "Scripts": "Store JavaScript that an owner's tasks run by name.",
     "Schedules": "Try schedules out before using them.",
     "Service": "Health, and the description of this API.",
 }

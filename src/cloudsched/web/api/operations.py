@@ -16,6 +16,7 @@ from cloudsched.web.api import (
     overview_operations,
     people_operations,
     schedule_operations,
+    script_operations,
     service_operations,
     task_operations,
     worker_operations,
@@ -35,6 +36,7 @@ OPERATIONS: Final = (
     *find_operations(mail_event_operations),
     *find_operations(calendar_operations),
     *find_operations(named_calendar_operations),
+    *find_operations(script_operations),
     *find_operations(schedule_operations),
     *find_operations(service_operations),
 )

@@ -1,0 +1,98 @@
+"""Stored scripts as executions see them: the version that one begins with, and how many calls they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.stored_script import MAX_TREE_CALLS, ScriptTree, StoredScript, script_key
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import LimitExceeded, ScriptFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+
+SCRIPT_CALL: Final = "script_call"
+"""The field of a call that says which script is called, in which tree, and whether a user wrote it."""
+CALL_PREFIX: Final = "scripts."
+"""What the names of calls of scripts begin with in the journal, as in the script itself."""
+_COUNTED_FOR: Final = timedelta(days=400)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedScript:
+    """A script as an execution runs it to its end, whatever becomes of the stored one."""
+
+    source: str
+    tools: tuple[str, ...] | None
+    defined_by: Authority | None
+
+
+class CalledScripts:
+    """Reads stored scripts for executions, and counts their calls of each other.
+
+    Args:
+        records: Where they are stored.
+        clock: When a count is forgotten.
+    """
+
+    def __init__(self, records: Callable[[], RecordStore], clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def find(self, owner: str, name: str) -> StoredScript | None:
+        """Return an owner's script as it is stored now. One document is read."""
+        stored = self._records().load(StoredScript, script_key(owner, name))
+        return None if stored is None or stored.record.owner != owner else stored.record
+
+    def load(self, owner: str, name: str) -> dict[str, Any]:
+        """Return what an execution records of a script: what `read_pinned` reads.
+
+        Raises:
+            ScriptFailed: There is no such script.
+        """
+        script = self.find(owner, name)
+        if script is None:
+            raise ScriptFailed(f"There is no stored script {name!r}.")
+        tools = None if script.tools is None else list(script.tools)
+        return {"version": script.version, "source": script.source, "tools": tools, "definedBy": script.defined_by}
+
+    def count_call(self, tree: str, owner: str) -> None:
+        """Count one more call of a script below the execution at the top. One document is read and written.
+
+        Raises:
+            LimitExceeded: There have been as many as there may be.
+        """
+        records = self._records()
+
+        def count(stored: VersionedRecord[ScriptTree] | None) -> None:
+            now = self._clock.now()
+            calls = 1 if stored is None else stored.record.calls + 1
+            if calls > MAX_TREE_CALLS:
+                raise LimitExceeded(f"Scripts call each other more than {MAX_TREE_CALLS} times, the most for one run.")
+            counted = ScriptTree(
+                id=tree, owner=owner, created_at=now, updated_at=now, expire_at=now + _COUNTED_FOR, calls=calls
+            )
+            records.write(counted, None if stored is None else stored.version)
+
+        compare_and_set(f"the count of scripts below {tree}", lambda: records.load(ScriptTree, tree), count)
+
+
+def read_pinned(recorded: dict[str, Any]) -> PinnedScript:
+    """Return the script that an execution recorded when it began."""
+    tools, author = recorded["tools"], recorded["definedBy"]
+    return PinnedScript(
+        recorded["source"], None if tools is None else tuple(tools), None if author is None else Authority(author)
+    )
+
+
+def find_tree(task: Task, execution_id: str) -> str:
+    """Return for which execution the calls of scripts that a task's execution makes are counted."""
+    above = None if task.parent is None else task.parent.script_tree
+    return above or f"{task.id}.{execution_id}"

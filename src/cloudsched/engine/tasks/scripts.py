@@ -1,0 +1,131 @@
+"""Stored scripts: write, read and delete them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.records import VersionedRecord
+
+
+class Scripts:
+    """Writes, reads and deletes stored scripts."""
+
+    def __init__(self, engine: EngineContext) -> None:
+        self._engine = engine
+        self._records = engine.store.records
+
+    def put(
+        self,
+        name: str,
+        owner: str,
+        *,
+        source: str,
+        description: str = "",
+        tools: Sequence[str] | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> StoredScript:
+        """Create or replace a script. What runs already goes on with the version that it began with.
+
+        Args:
+            name: Its name.
+            owner: Whose it is: only this owner's tasks and scripts can run it.
+            source: The body of an async function, in JavaScript.
+            description: What it does, for people.
+            tools: The handlers that it may call; None for all tools.
+            authority: Who writes it: what a user writes may call only what users may, whoever runs it.
+
+        Raises:
+            InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
+        """
+        if not is_script_name(name):
+            hint = "Give 1 to 64 letters, digits, hyphens and underscores; not then, nor toJSON."
+            raise InvalidInput("name", f"is {name[:80]!r}", hint)
+        content = self._check(name, owner, source, tools, authority)
+        author = Authority.USERS if authority is Authority.USERS else None
+        key = script_key(owner, name)
+
+        def write(stored: VersionedRecord[StoredScript] | None) -> StoredScript:
+            before = None if stored is None else stored.record
+            if before is None:
+                self._require_room(owner)
+            now = self._engine.now()
+            is_same = before is not None and (before.source, before.tools) == content
+            script = _make(
+                id=key,
+                owner=owner,
+                name=name,
+                description=description,
+                source=content[0],
+                tools=content[1],
+                version=1 if before is None else before.version + (not is_same),
+                defined_by=author,
+                created_at=now if before is None else before.created_at,
+                updated_at=now,
+            )
+            self._records.write(script, None if stored is None else stored.version)
+            return script
+
+        return compare_and_set(f"script {name}", lambda: self._records.load(StoredScript, key), write)
+
+    def get(self, name: str, owner: str) -> StoredScript:
+        """Return an owner's script. Raises NotFound."""
+        return self._load(name, owner).record
+
+    def list(self, owner: str) -> Sequence[StoredScript]:
+        """Return an owner's scripts, by name."""
+        return self._records.list(StoredScript, owner, limit=StoredScript.max_per_owner)
+
+    def delete(self, name: str, owner: str) -> None:
+        """Delete a script. What runs already goes on; what begins later fails.
+
+        Raises:
+            NotFound: The owner has no such script.
+        """
+        stored = self._load(name, owner)
+        self._records.delete(StoredScript, stored.record.id, stored.version)
+
+    def _load(self, name: str, owner: str) -> VersionedRecord[StoredScript]:
+        stored = self._records.load(StoredScript, script_key(owner, name)) if is_script_name(name) else None
+        if stored is None or stored.record.owner != owner:
+            raise NotFound("script", name)
+        return stored
+
+    def _check(
+        self, name: str, owner: str, source: str, tools: Sequence[str] | None, authority: Authority
+    ) -> tuple[str, tuple[str, ...] | None]:
+        """Check a script as that of a task is checked; return its source and its tools."""
+        script = {"source": source, **({} if tools is None else {"tools": list(tools)})}
+        check = self._engine.registry.get(SCRIPT_HANDLER).check
+        try:
+            draft = TaskDraft.of(owner=owner, title=name, script=script)
+            if check is not None:
+                check(draft, authority)
+        except InvalidInput as error:
+            raise InvalidInput(error.field.removeprefix("script."), error.problem, error.hint) from error
+        return source, None if tools is None else tuple(tools)
+
+    def _require_room(self, owner: str) -> None:
+        most = StoredScript.max_per_owner
+        if len(self._records.list(StoredScript, owner, limit=most)) >= most:
+            raise InvalidInput("owner", f"has {most} scripts, as many as one may have", "Delete one that is not used.")
+
+
+def _make(**fields: Any) -> StoredScript:
+    try:
+        return StoredScript(**fields)
+    except ValidationError as error:
+        raise to_invalid_input(error) from error

@@ -23,7 +23,7 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
 from cloudsched.emulator.runtime.history import Attempt, History
 from cloudsched.emulator.runtime.http_sender import HttpSender, build_request
-from cloudsched.emulator.runtime.operations import ControlOperations
+from cloudsched.emulator.runtime.operations import ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 from cloudsched.emulator.runtime.waiters import CompletionWaiters
 from cloudsched.emulator.storage.queue_yaml import QueueDeclarations, create_declared_queues, read_queues
@@ -179,7 +179,7 @@ class CloudTasksEmulator:
             calls = CloudTasksService(queues, self.clock.now, dispatcher.start, self._random)
             administration = Administration(calls)
             methods = [*task_methods(calls), *administration_methods(administration)]
-            operations = ControlOperations(
+            parts = EmulatorParts(
                 queues=queues,
                 clock=self.clock,
                 dispatcher=dispatcher,
@@ -189,6 +189,7 @@ class CloudTasksEmulator:
                 declared=declared,
                 wal=wal,
             )
+            operations = ControlOperations(parts)
             control = Control(operations, ClockControl(self.clock, dispatcher), self._tokens)
 
             def after_call() -> Awaitable[None] | None:
@@ -214,9 +215,9 @@ class CloudTasksEmulator:
         if operations is None or loop is None:
             return
         if threading.current_thread() is self._thread:
-            operations.dispatcher.on_clock_changed()
+            operations.parts.dispatcher.on_clock_changed()
         else:
-            loop.call_soon_threadsafe(operations.dispatcher.on_clock_changed)
+            loop.call_soon_threadsafe(operations.parts.dispatcher.on_clock_changed)
 
     # Time --------------------------------------------------------------------------------------------------------
 
@@ -230,13 +231,13 @@ class CloudTasksEmulator:
             ValueError: if the clock would go back.
             ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda operations: operations.dispatcher.advance(by))
+        return self._call(lambda operations: operations.parts.dispatcher.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant; see `advance`."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} has no time zone; an instant needs one, for example UTC.")
-        return self._call(lambda operations: operations.dispatcher.advance_to(instant))
+        return self._call(lambda operations: operations.parts.dispatcher.advance_to(instant))
 
     def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until there is nothing left to deliver.
@@ -248,7 +249,7 @@ class CloudTasksEmulator:
             NotIdle: if that many dispatches were delivered and there are still more.
             ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda operations: operations.dispatcher.run_until_idle(limit))
+        return self._call(lambda operations: operations.parts.dispatcher.run_until_idle(limit))
 
     # What happened -----------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.emulator.model import names
@@ -42,60 +43,51 @@ class StillWaiting(TimeoutError):
         super().__init__(f"{explanation.name} is not done. {explanation.text}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatorParts:
+    """What a running emulator is made of."""
+
+    queues: Queues
+    clock: MovableClock
+    dispatcher: Dispatcher
+    """Sends the tasks and advances the clock."""
+    history: History
+    """The attempts."""
+    waiters: CompletionWaiters
+    """Callers that wait for tasks."""
+    administration: Administration
+    """Policies, keys and operations."""
+    declared: Sequence[Proto]
+    """The queues to create again after a reset."""
+    wal: WriteAheadLog | None
+    """The write-ahead log, if the queues are persistent."""
+
+
 class ControlOperations:
-    """The operations of the control API.
+    """The operations of the control API."""
 
-    Args:
-        queues: The queues.
-        clock: The clock.
-        dispatcher: Sends the tasks and advances the clock.
-        history: The attempts.
-        waiters: Callers that wait for tasks.
-        administration: Policies, keys and operations.
-        declared: The queues to create again after a reset.
-        wal: The write-ahead log, if the queues are persistent.
-    """
-
-    def __init__(  # noqa: PLR0913 - the parts of the emulator
-        self,
-        *,
-        queues: Queues,
-        clock: MovableClock,
-        dispatcher: Dispatcher,
-        history: History,
-        waiters: CompletionWaiters,
-        administration: Administration,
-        declared: Sequence[Proto],
-        wal: WriteAheadLog | None,
-    ) -> None:
-        self.clock = clock
-        self.dispatcher = dispatcher
-        self._queues = queues
-        self._history = history
-        self._waiters = waiters
-        self._administration = administration
-        self._declared = declared
-        self._wal = wal
+    def __init__(self, parts: EmulatorParts) -> None:
+        self.parts = parts
 
     @property
     def faults(self) -> Faults:
         """The faults that are injected."""
-        return self._queues.faults
+        return self.parts.queues.faults
 
     def set_faults(self, faults: Faults) -> None:
         """Inject these faults from now on."""
-        self._queues.set_faults(faults)
+        self.parts.queues.set_faults(faults)
 
     def list_attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
         """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
-        return self._history.attempts(queue, task)
+        return self.parts.history.attempts(queue, task)
 
     def list_waiting(self, queue: str = "") -> list[Explanation]:
         """Explain every unfinished task of all queues, or of the one with that full name."""
-        now = self.clock.now()
+        now = self.parts.clock.now()
         return [
             explain(one, task, now)
-            for one in self._queues.queues.values()
+            for one in self.parts.queues.queues.values()
             if queue in {"", one.name}
             for task in one.iter_tasks(0, now)
         ]
@@ -106,10 +98,10 @@ class ControlOperations:
         Raises:
             UnknownTask: if there is no such task, and was none recently.
         """
-        now = self.clock.now()
+        now = self.parts.clock.now()
         try:
             queue_name, task_id = names.split_task(name)
-            queue = self._queues.get_queue(queue_name)
+            queue = self.parts.queues.get_queue(queue_name)
         except RpcError:
             raise UnknownTask(name) from None
         try:
@@ -126,7 +118,7 @@ class ControlOperations:
             StillWaiting: if that takes longer than `seconds` of real time.
             UnknownTask: if there is no such task, and was none recently.
         """
-        if self.explain(name) is not None and not await self._waiters.wait(name, seconds):
+        if self.explain(name) is not None and not await self.parts.waiters.wait(name, seconds):
             explanation = self.explain(name)
             if explanation is not None:
                 raise StillWaiting(explanation)
@@ -134,14 +126,14 @@ class ControlOperations:
 
     async def reset(self) -> None:
         """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""
-        await self.dispatcher.abandon()
-        self._queues.clear()
-        if self._wal is not None:
-            self._wal.append_reset()
-        self._administration.clear()
-        self._history.clear()
-        self._waiters.release_all()
-        self.dispatcher.delivered = 0
-        create_declared_queues(self._queues, self._declared, self.clock.now())
-        if self._wal is not None and (synced := self._wal.wait_for_sync()) is not None:
+        await self.parts.dispatcher.abandon()
+        self.parts.queues.clear()
+        if self.parts.wal is not None:
+            self.parts.wal.append_reset()
+        self.parts.administration.clear()
+        self.parts.history.clear()
+        self.parts.waiters.release_all()
+        self.parts.dispatcher.delivered = 0
+        create_declared_queues(self.parts.queues, self.parts.declared, self.parts.clock.now())
+        if self.parts.wal is not None and (synced := self.parts.wal.wait_for_sync()) is not None:
             await synced

@@ -256,6 +256,10 @@ class Execution(Document):
     """Queries that the handler reported."""
     tokens: int = Field(default=0, ge=0)
     """Tokens (of a language model, say) that the handler reported."""
+    estimated_queries: float | None = Field(default=None, ge=0)
+    """The queries that its task estimated for one execution; None if it did not."""
+    estimated_tokens: float | None = Field(default=None, ge=0)
+    """The tokens that its task estimated for one execution; None if it did not."""
     is_delivered: bool = False
     """Whether the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE

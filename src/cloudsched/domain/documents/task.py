@@ -131,6 +131,8 @@ class TaskSpec(WireModel):
     """Who is told when an execution has ended, however it has."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
+    tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
+    """The estimated cost of one execution, in tokens of a language model."""
     source: Source | None = None
 
     pull: Pull | None = None

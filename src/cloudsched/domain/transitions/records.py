@@ -46,6 +46,8 @@ def execution_record(
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,
+        estimated_queries=task.query_per_execution or None,
+        estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
         **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **more},
     )

@@ -50,6 +50,7 @@ class CallFields(TypedDict, total=False):
     delivery_title: str | None
     on_completion: OnCompletion | Mapping[str, Any] | None
     query_per_execution: float
+    tokens_per_execution: float
     source: Source | Mapping[str, Any] | None
     pull: Pull | str | None
     priority: Priority | str

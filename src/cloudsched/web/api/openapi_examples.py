@@ -159,6 +159,7 @@ _TASK: Final[Json] = {
     "deliveryChannels": ["WEB"],
     "labels": [],
     "queryPerExecution": 0,
+    "tokensPerExecution": 0,
     "priority": "NORMAL",
     "lockLimit": 1,
     "retry": {"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1},

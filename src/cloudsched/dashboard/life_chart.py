@@ -24,6 +24,8 @@ _STEPS: Final = tuple(
     for seconds in (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400)
 )
 _LAST_TICK: Final = 0.86
+_CHARACTER: Final = 0.009
+"""How wide a letter is at most, as a part of the chart: a label never crosses the now line."""
 _LABEL_SIDE: Final = 0.8
 """From here on a label stands before its mark."""
 
@@ -82,7 +84,8 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
         css = "f-run" if is_open else "f-fail" if each.status in BAD else "f-past"
         low = each.status in BAD
         bar = element("rect", cls=css, x=percent(left), y=y + 4 * low, width=width, height=_BAR - 2 * low)
-    is_before = right > _LABEL_SIDE or left < now - 0.2 < right
+    is_crossing = right < now < right + len(each.word) * _CHARACTER
+    is_before = right > _LABEL_SIDE or is_crossing or left < now - 0.2 < right
     x, anchor, shift = (left, "end", -6) if is_before and left > 0.15 else (right, "start", 6)  # noqa: PLR2004
     return group(bar, element("text", each.word, x=percent(x), dx=shift, y=y + 9, text_anchor=anchor))
 

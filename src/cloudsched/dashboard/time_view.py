@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.times import Moment
 
-_LISTED: Final = 40
+_LISTED, _DRAWN = 40, 200
 _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
 
 
@@ -48,6 +48,7 @@ class TimePage:
     reaches: list[tuple[str, str, bool]]
     """How far the slider may go: in words, the address, and whether it does."""
     way: Markup
+    way_note: str
     due: list[DueRow]
     more_due: bool
     changes: list[str]
@@ -63,7 +64,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     until = (visit.now + _find_reach(visit)[1]).isoformat()
     since = (visit.now - timedelta(days=1)).isoformat()
     return {
-        "occurrences": api.get("/v1/occurrences", until=until, pageSize=_LISTED),
+        "occurrences": api.get("/v1/occurrences", until=until, pageSize=_DRAWN),
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=200)["executions"],
     }
 
@@ -72,7 +73,7 @@ def build(answer: Json, visit: Visit) -> TimePage:
     """Return the view model of the API's answers."""
     executions = answer["executions"]
     reach, ahead = _find_reach(visit)
-    due = [_build_due(each, visit) for each in answer["occurrences"]["occurrences"]]
+    due = [_build_due(each, visit) for each in answer["occurrences"]["occurrences"][:_LISTED]]
     instants = [parse_instant(each["utc"]) for each in answer["occurrences"]["occurrences"]]
     quiet = Counter(each["taskId"] for each in executions if each["status"] == "SUCCEEDED")
     return TimePage(
@@ -84,7 +85,12 @@ def build(answer: Json, visit: Visit) -> TimePage:
         reaches=[(f"A {name}", visit.with_query(reach=name), name == reach) for name in REACHES],
         way=draw_way(instants, visit.now, visit.now + ahead, visit.zone),
         due=due,
-        more_due=bool(answer["occurrences"].get("nextPageToken")),
+        more_due=len(instants) > len(due),
+        way_note=(
+            f"From {visit.sure(instants[-1]).text} on, only the first {_DRAWN} are shown."
+            if answer["occurrences"].get("nextPageToken")
+            else ""
+        ),
         changes=[
             f"{visit.sure(change.at).text}: {change.describe(visit.zone)}"
             for change in find_clock_changes(visit.now, visit.now + ahead, visit.zone)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.dashboard.browser.test_live_in_browser import poll
 
 from cloudsched.web.auth.roles import Role
 
@@ -54,6 +55,19 @@ def test_the_clock_is_dragged_over_a_clock_change(visitor: Visitor, site: Site) 
     assert "+0200" in page.locator("#clock").inner_text()
     # The slider begins at the new now: what has passed cannot be planned any more.
     assert int(page.get_by_role("slider").get_attribute("min") or 0) >= int(CHANGE.timestamp())
+
+
+def test_what_is_planned_survives_what_is_new(visitor: Visitor, site: Site) -> None:
+    """When the page changes meanwhile, the slider still says where it stands."""
+    page = visitor.open("time?tz=UTC", clock=True)
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    before = page.locator("#planned").inner_text()
+    site.create("new-while-planning", schedule={"at": (site.stack.clock.now() + timedelta(days=1)).isoformat()})
+    poll(page)
+    page.get_by_role("link", name="new-while-planning").wait_for()
+    assert before
+    assert page.locator("#planned").inner_text() == before
 
 
 def test_only_who_may_act_moves_the_clock(visitor: Visitor) -> None:

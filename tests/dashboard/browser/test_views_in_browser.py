@@ -48,6 +48,7 @@ def check(page: Page) -> None:
     assert page.locator("h1").count() == 1
     assert page.locator("main").get_attribute("aria-busy") is None
     assert find_violations(page) == []
+    assert page.evaluate(BEYOND) == [], "it scrolls sideways"
     page.emulate_media(color_scheme="dark")
     assert find_violations(page, "color-contrast") == []
     for width in (360, 320):

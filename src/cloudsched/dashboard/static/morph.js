@@ -18,6 +18,10 @@ export function morph(now, next, how = {}) {
     return true; // what somebody types is theirs
   }
   copyAttributes(now, next);
+  if (now.matches("output")) { // script says it, of what somebody has planned
+    document.getElementById(now.htmlFor.value)?.dispatchEvent(new Event("input"));
+    return true;
+  }
   if ("keep" in now.dataset && !how.isAsked && now.contains(document.activeElement)) return true;
   const [old, fresh] = [[...now.childNodes], [...next.childNodes]];
   if (old.some((node) => node.dataset?.key)) return morphKeyed(now, old, fresh, how);

@@ -20,6 +20,9 @@ left_out = {"cloudsched.__main__", "cloudsched.emulator.__main__", "cloudsched.a
 left_out |= {"cloudsched.testing.pytest_plugin", "cloudsched.emulator.pytest_plugin"}  # pytest imports them
 if "telemetry" not in extras:
     left_out |= {"cloudsched.adapters.opentelemetry"}
+if "mcp" not in extras:
+    left_out |= {"cloudsched.cli.mcp"}
+    left_out |= {f"cloudsched.cli.agents.{name}" for name in ("answers", "authorization", "server", "tools")}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
 else:

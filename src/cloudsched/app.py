@@ -175,7 +175,7 @@ class App(Hooks, DraftCalls):
             at, calendar = settings.default_time, settings.default_calendar
             return TaskDraft.from_wire(with_schedule(content, now=now, default_time=at, default_calendar=calendar))
 
-        return DeclaredTasks(self._scheduler, self.container.store, self.container.clock, read, name, source)
+        return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares; `owners` are those that only older code named."""

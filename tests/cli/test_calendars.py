@@ -60,7 +60,8 @@ def test_days_come_from_a_file_or_a_country(calendars: Calendars, ics: str) -> N
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--day", "tomorrow"), "--day tomorrow: write 2027-08-02"),
+        (("--day", "tomorrow"), "--day: 'tomorrow' is not a date; write it like 2027-08-02."),
+        (("--day", "2027-08-02/tomorrow=Summer"), "--day: 'tomorrow' is not a date; write it like 2027-08-02."),
         (("--years", "2027"), "give --holidays as well"),
         (("--holidays", "FR", "--years", "27a"), "write 2027, or 2027-2030"),
         (("--holidays", "QQ"), "QQ"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 from typing import TYPE_CHECKING
 
 import click
@@ -21,6 +22,11 @@ COMMANDS = {
     "dev": ("dev", "--port", "0", "--freeze", "{}"),
     "next": ("next", "FREQ=DAILY", "--after", "{}"),
     "create": ("tasks", "--url", "http://127.0.0.1:9", "create", "T", "--owner", "o", "--handler", "h", "--at", "{}"),
+    "executions": ("tasks", "--url", "http://127.0.0.1:9", "executions", "--from", "{}"),
+    "executions until": ("tasks", "--url", "http://127.0.0.1:9", "executions", "--until", "{}"),
+    "occurrences": ("tasks", "--url", "http://127.0.0.1:9", "occurrences", "2027-01-01T00:00:00Z", "--from", "{}"),
+    "batch": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-from", "{}"),
+    "batch until": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-until", "{}"),
     "backfill": ("tasks", "--url", "http://127.0.0.1:9", "backfill", "t", "{}", "2027-01-01T00:00:00Z"),
 }
 NOON = datetime(2027, 1, 31, 12, tzinfo=UTC)
@@ -34,6 +40,20 @@ def test_what_is_not_an_instant_is_refused_with_the_same_words(command: tuple[st
     said = " ".join(result.output.split())
     assert result.exit_code == 2
     assert f"{text[:40]!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said
+
+
+def find_options(command: click.Command, path: tuple[str, ...] = ()) -> set[tuple[str, str]]:
+    """Return the options that take an instant, each with the command's name, below a command or group."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+        return {found for name, each in below if each is not None for found in find_options(each, (*path, name))}
+    return {(path[-1], each.opts[0]) for each in command.params if (each.metavar or "").startswith("INSTANT")}
+
+
+def test_no_option_that_takes_an_instant_is_missing_above() -> None:
+    """Whatever command it belongs to: each is among those whose words are compared."""
+    assert find_options(cloudsched) <= {pair for words in COMMANDS.values() for pair in product(words, words)}
 
 
 def read_with_zone(text: str) -> datetime:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -73,6 +73,7 @@ FITTING = st.fixed_dictionaries(
 
 
 @given(FITTING)
+@example({**WHOLE, "about": "two\r\nlines"})
 def test_a_fitting_payload_comes_back_as_it_was(payload: dict[str, Any]) -> None:
     """Whatever the handler's model accepts can be shown in the form, and sent again unchanged."""
     assert_same(payload)

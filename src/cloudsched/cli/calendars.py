@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.instants import parse_date
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -104,12 +104,9 @@ def _read_file(path: Path) -> str:
 def _parse_day(text: str) -> dict[str, str]:
     days, _, name = text.partition("=")
     first, _, last = days.partition("/")
-    try:
-        parsed = {"date": date.fromisoformat(first).isoformat()}
-        if last:
-            parsed["until"] = date.fromisoformat(last).isoformat()
-    except ValueError:
-        raise click.UsageError(f"--day {text}: write 2027-08-02, or 2027-08-02/2027-08-20=Summer.") from None
+    parsed = {"date": parse_date(first, "--day").isoformat()}
+    if last:
+        parsed["until"] = parse_date(last, "--day").isoformat()
     return {**parsed, "name": name}
 
 

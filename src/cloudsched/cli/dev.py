@@ -16,7 +16,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
-from cloudsched.emulator.cli import read_instant
+from cloudsched.emulator.cli import freeze_option
 
 if TYPE_CHECKING:
     import logging
@@ -61,7 +61,7 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
     metavar="FILE|MODULE[:APP]",
     help="The app whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
 )
-@click.option("--freeze", type=read_instant, metavar="INSTANT", help="Start with the clock frozen at this instant.")
+@freeze_option
 @click.option("--reload", is_flag=True, help="Load the handlers again when their files change.")
 @click.option(
     "--print-env",

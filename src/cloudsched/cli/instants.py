@@ -1,7 +1,8 @@
-"""Instants as people type them: with an offset, or by the clocks of a zone."""
+"""Instants and dates as people type them; instants have an offset, or are by the clocks of a zone."""
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING
 
 import click
@@ -32,3 +33,11 @@ def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
         raise click.UsageError(f"{where}: {error.problem} ({error.hint}).") from None
     assert local is not None  # noqa: S101 - what is parsed is one local time
     return local
+
+
+def parse_date(text: str, option: str) -> date:
+    """Return a date, such as 2027-08-02. Errors name `option`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"{option}: {text[:40]!r} is not a date; write it like 2027-08-02.") from None

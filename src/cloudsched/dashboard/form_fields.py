@@ -73,14 +73,16 @@ def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
     text = texts.get(slot.name, "")
     common: dict[str, Any] = {"path": slot.name, "hint": _write_hint(slot), "error": errors.get(slot.name, "")}
     if slot.kind in {CHOICE, YES_NO}:
-        return (Field(slot.name, _id(slot.name), slot.label, "select", text, options=_choices(slot, text), **common),)
+        return (
+            Field(slot.name, field_id(slot.name), slot.label, "select", text, options=_choices(slot, text), **common),
+        )
     if slot.kind in _AREAS:
-        return (Field(slot.name, _id(slot.name), slot.label, "area", text, rows=_AREAS[slot.kind], **common),)
+        return (Field(slot.name, field_id(slot.name), slot.label, "area", text, rows=_AREAS[slot.kind], **common),)
     type_ = _TYPES.get(slot.kind, "text")
     return (
         Field(
             slot.name,
-            _id(slot.name),
+            field_id(slot.name),
             slot.label,
             "input",
             text,
@@ -112,19 +114,19 @@ def _make_group(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
     if slot.takes_more or others in texts:
         label = f"Other fields of {slot.label[0].lower()}{slot.label[1:]}"
         extra = Field(
-            others, _id(others), label, "area", texts.get(others, ""), others, "a JSON object",
+            others, field_id(others), label, "area", texts.get(others, ""), others, "a JSON object",
             errors.get(others, ""), rows=_AREAS[JSON_TEXT], is_code=True,
         )  # fmt: skip
         fields = (*fields, extra)
     hint = slot.hint if slot.is_required else f"{slot.hint} May be left out as a whole.".strip()
-    return Field(slot.name, _id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
+    return Field(slot.name, field_id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
 
 
 def _make_json(slot: Slot, name: str, texts: Mapping[str, str], errors: Mapping[str, str], hint: str) -> Field:
     text = texts.get(name, "")
     rows = min(20, max(_AREAS[JSON_TEXT], text.count("\n") + 2))
     return Field(
-        name, _id(name), slot.label, "area", text, slot.name, hint, errors.get(name, ""), rows=rows, is_code=True
+        name, field_id(name), slot.label, "area", text, slot.name, hint, errors.get(name, ""), rows=rows, is_code=True
     )
 
 
@@ -140,14 +142,9 @@ def _write_hint(slot: Slot) -> str:
     return f"{slot.hint}; {left}" if slot.hint else left
 
 
-def _id(name: str) -> str:
-    """Return an id that stylesheets and scripts can name: letters and digits, the others as their numbers."""
-    return "f-" + "".join(letter if letter.isalnum() and letter.isascii() else f"-{ord(letter):x}-" for letter in name)
-
-
 def field_id(name: str) -> str:
-    """Return the id of the field of that name."""
-    return _id(name)
+    """Return the id of the field of that name: letters and digits, the others as their numbers, for stylesheets."""
+    return "f-" + "".join(letter if letter.isalnum() and letter.isascii() else f"-{ord(letter):x}-" for letter in name)
 
 
 def place_error(field: str, names: Iterable[str]) -> str:

@@ -55,6 +55,8 @@ def _write_plain(slot: Slot, value: object) -> str | None:
     if slot.kind not in PLAIN:
         return None
     text = write_option(value) if slot.kind == CHOICE or isinstance(value, str) else json.dumps(value)
+    if "\r" in text:  # browsers and forms know one line break only
+        return None
     errors: dict[str, str] = {}
     is_same = _read_plain(slot, text, errors)
     return text if not errors and is_same == value and type(is_same) is type(value) else None

@@ -35,6 +35,12 @@ def read_instant(value: str) -> datetime:
         raise click.BadParameter(str(error)) from None
 
 
+freeze_option = click.option(
+    "--freeze", type=read_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
+)
+"""The option of every command that starts a clock."""
+
+
 def _parse_faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
     try:
         pairs = dict(value.split("=", 1) for value in values)
@@ -67,7 +73,7 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 @click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml with queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
-@click.option("--freeze", type=read_instant, metavar="INSTANT", help="Start with the clock frozen at this instant.")
+@freeze_option
 @click.option("--app-engine", default="", metavar="URL", help="The base URL of App Engine targets.")
 @click.option(
     "--functions-url",

@@ -22,7 +22,7 @@ from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
 from cloudsched.emulator.runtime.history import Attempt, History
-from cloudsched.emulator.runtime.http_sender import HttpSender, build_request
+from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.operations import ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 from cloudsched.emulator.runtime.waiters import CompletionWaiters
@@ -163,18 +163,9 @@ class CloudTasksEmulator:
                 stack.push_async_callback(wal.close)
                 queues.set_observer(CompositeObserver(waiters, wal))
             create_declared_queues(queues, declared, self.clock.now())
-            sender = HttpSender()
+            sender = HttpSender(self._app_engine, self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
-            dispatcher = Dispatcher(
-                queues,
-                self.clock,
-                build_request=lambda dispatch: build_request(
-                    dispatch, self._app_engine, self._tokens.make_authorization
-                ),
-                send=lambda request: sender.send(request, self.clock.now),
-                history=self._history,
-                target_timeout=self._patience,
-            )
+            dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
             calls = CloudTasksService(queues, self.clock.now, dispatcher.start, self._random)
             administration = Administration(calls)
@@ -282,7 +273,7 @@ class CloudTasksEmulator:
 
     def inject(self, faults: Faults) -> None:
         """Inject these faults from now on; pass `Faults()` for none."""
-        self._call(lambda operations: _run_in_loop(lambda: operations.set_faults(faults)))
+        self._call(lambda operations: _run_in_loop(lambda: operations.parts.queues.set_faults(faults)))
 
     def issue_tokens(self, mode: TokenMode) -> None:
         """Issue tokens of that kind from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,21 +20,34 @@ if TYPE_CHECKING:
 
 BEGINNING = "1970-01-01T00:00:00"
 """DTSTART of a schedule whose meaning does not depend on its start, like a cron expression."""
+END_OF_DAY = TimeOfDay(23, 59, 59)
 _STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Where the rules of a plan start and end, as far as that is known."""
+
+    start: date
+    """The first day."""
+    has_start: bool
+    """Whether somebody has chosen it; otherwise the rules begin now."""
+    until: date | None = None
+    """The last day."""
+    until_clock: TimeOfDay = END_OF_DAY
+    """When the last day ends."""
+    count: int | None = None
+    """After how many times the rules end."""
+    dtstart: str | None = None
+    """The local time that the rules keep counting from, if an edit leaves it as it is."""
 
 
 class Builder:
     """Gives the rules of a plan their start and their end."""
 
-    def __init__(
-        self, plan: Plan, context: Context, drafts: list[Draft], start: date, until: date | None, *, bounded: bool
-    ) -> None:
-        self.plan, self.context, self.drafts = plan, context, drafts
-        self.start, self.until, self.bounded = start, until, bounded
-        self.until_clock = TimeOfDay(23, 59, 59)
-        self.count: int | None = None
-        self.kept: str | None = None
+    def __init__(self, plan: Plan, context: Context, drafts: list[Draft], bounds: Bounds) -> None:
+        self.plan, self.context, self.drafts, self.bounds = plan, context, drafts, bounds
 
     def build(self, exdates: list[str]) -> Schedule:
         """Return the schedule.
@@ -51,19 +64,19 @@ class Builder:
                 draft.skip = "FORWARD"
         for end in self.plan.ends:
             self._apply_end(end)
-        if self.count is not None and self.until is not None:
+        if self.bounds.count is not None and self.bounds.until is not None:
             raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end date")
         texts = [text for draft in self.drafts for text in draft.to_rrules()]
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
-        if self.count is not None and len(texts) > 1:
+        if self.bounds.count is not None and len(texts) > 1:
             raise Refused("inexpressible", self.plan.ends[0].span, "give an end date instead of a number of times")
-        dtstart = self.kept or self._find_dtstart()
+        dtstart = self.bounds.dtstart or self._find_dtstart()
         suffix = ""
-        if self.count is not None:
-            suffix = f";COUNT={self.count}"
-        elif self.until is not None:
-            suffix = f";UNTIL={make_local_time(self.until, *self.until_clock):%Y%m%dT%H%M%S}"
+        if self.bounds.count is not None:
+            suffix = f";COUNT={self.bounds.count}"
+        elif self.bounds.until is not None:
+            suffix = f";UNTIL={make_local_time(self.bounds.until, *self.bounds.until_clock):%Y%m%dT%H%M%S}"
         try:
             schedule = Schedule(
                 rrule=[text + suffix for text in texts],
@@ -80,26 +93,26 @@ class Builder:
     @property
     def _needs_phase(self) -> bool:
         fine = any(draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"} for draft in self.drafts)
-        open_ended = self.count is None and self.until is None and not self.bounded
+        open_ended = self.bounds.count is None and self.bounds.until is None and not self.bounds.has_start
         return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 
     def _fill_days(self, draft: Draft) -> None:
         """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
         if draft.freq == "WEEKLY" and not draft.weekdays:
-            draft.weekdays = [(0, self.start.weekday())]
-            self.context.choices.assume(f"It runs on {self.start:%A}.")
+            draft.weekdays = [(0, self.bounds.start.weekday())]
+            self.context.choices.assume(f"It runs on {self.bounds.start:%A}.")
         elif draft.freq == "MONTHLY" and not (draft.weekdays or draft.month_days):
-            draft.month_days = [self.start.day]
-            self.context.choices.assume(f"It runs on day {self.start.day} of the month.")
-            if self.start.day > 28:
+            draft.month_days = [self.bounds.start.day]
+            self.context.choices.assume(f"It runs on day {self.bounds.start.day} of the month.")
+            if self.bounds.start.day > 28:
                 options = (
                     Option("only in months that have that day", ""),
                     Option("on the last day of shorter months", "BACKWARD"),
                 )
                 draft.skip = str(self.context.choices.pick("month-end", (0, 0), options))
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
-            draft.months, draft.month_days = draft.months or [self.start.month], [self.start.day]
-            self.context.choices.assume(f"It runs on {self.start:%B} {self.start.day}.")
+            draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
+            self.context.choices.assume(f"It runs on {self.bounds.start:%B} {self.bounds.start.day}.")
         else:
             return
         self.floating = True
@@ -108,29 +121,29 @@ class Builder:
 
     def _apply_end(self, end: End) -> None:
         if end.count is not None:
-            if self.count is not None:
+            if self.bounds.count is not None:
                 raise Refused("contradiction", end.span)
             if end.before and not self.drafts[0].freq.endswith(("HOURLY", "MINUTELY", "SECONDLY")):
                 options = (Option(f"{end.count} times in total", end.count),)
                 self.context.choices.pick("count-or-rate", end.span, options)
-            self.count = end.count
+            self.bounds.count = end.count
             return
         if end.length is not None:
             self._apply_duration(end.length)
             return
-        if end.point is None or self.until is not None:
+        if end.point is None or self.bounds.until is not None:
             raise Refused("contradiction", end.span)
-        base = max(self.start, self.context.today)
-        self.until = find_last_day(end.point, self.context, base)
+        base = max(self.bounds.start, self.context.today)
+        self.bounds.until = find_last_day(end.point, self.context, base)
         if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.before:
-            self.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
+            self.bounds.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
         if end.clock is not None:
-            self.until_clock = self.context.resolve_time(end.clock)
-        if self.until < self.start:
-            raise Refused("never" if self.bounded else "past", end.span)
-        self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
+            self.bounds.until_clock = self.context.resolve_time(end.clock)
+        if self.bounds.until < self.bounds.start:
+            raise Refused("never" if self.bounds.has_start else "past", end.span)
+        self.context.choices.assume(f"The last day is {self.bounds.until:%Y-%m-%d}.")
 
     def _apply_duration(self, length: Length) -> None:
         """End after a length of time: as a number of occurrences if that is exact, otherwise as a date."""
@@ -140,22 +153,22 @@ class Builder:
         a_day = max(len(draft.times), 1)
         plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
         if plain and draft.freq == "DAILY" and unit in (Unit.DAY, Unit.WEEK):
-            self.count = amount * (7 if unit == Unit.WEEK else 1) * a_day
+            self.bounds.count = amount * (7 if unit == Unit.WEEK else 1) * a_day
         elif plain and draft.freq == "WEEKLY" and unit == Unit.WEEK:
-            self.count = amount * len(set(draft.weekdays)) * a_day
+            self.bounds.count = amount * len(set(draft.weekdays)) * a_day
         elif plain and draft.freq == "MONTHLY" and unit == Unit.MONTH and len(draft.month_days) == 1:
-            self.count = amount * a_day
+            self.bounds.count = amount * a_day
         elif length.finest < Unit.DAY:
             step = _STEPS.get(draft.freq)
             if not single or step is None:
                 raise Refused("inexpressible", length.span)
-            self.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
-        elif draft.freq in _STEPS and not self.bounded:
-            self.until = add_length(self.start, length)
-            self.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
+            self.bounds.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
+        elif draft.freq in _STEPS and not self.bounds.has_start:
+            self.bounds.until = add_length(self.bounds.start, length)
+            self.bounds.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
-            self.until = add_length(self.start, length) - timedelta(days=1)
-            self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
+            self.bounds.until = add_length(self.bounds.start, length) - timedelta(days=1)
+            self.context.choices.assume(f"The last day is {self.bounds.until:%Y-%m-%d}.")
 
     def _find_dtstart(self) -> str:
         if not self._needs_phase:
@@ -166,11 +179,18 @@ class Builder:
         if fine is not None:
             return self._find_subdaily_start(clock)
         first = min(time for draft in self.drafts for time in draft.times)
-        phase = make_local_time(self.start, *first)
-        if self.floating and not (self.count is not None and phase <= context.local and not self.bounded):
+        phase = make_local_time(self.bounds.start, *first)
+        if self.floating and not (
+            self.bounds.count is not None and phase <= context.local and not self.bounds.has_start
+        ):
             return phase.isoformat()
         daily = all(draft.freq == "DAILY" and draft.interval > 1 for draft in self.drafts)
-        if daily and not self.bounded and self.count is None and not any(d.weekdays or d.months for d in self.drafts):
+        if (
+            daily
+            and not self.bounds.has_start
+            and self.bounds.count is None
+            and not any(d.weekdays or d.months for d in self.drafts)
+        ):
             return phase.isoformat()
         return self._find_first_occurrence().isoformat()
 
@@ -179,12 +199,12 @@ class Builder:
         point = self.plan.start.point if self.plan.start is not None else None
         if isinstance(point, Relative) and point.kind == "now":
             return context.local.isoformat()
-        if self.bounded:
+        if self.bounds.has_start:
             time = context.resolve_time(clock) if clock is not None else TimeOfDay(0)
-            begin = make_local_time(self.start, *time)
+            begin = make_local_time(self.bounds.start, *time)
             return begin.isoformat()
         context.choices.assume("The interval counts from now.")
-        if self.count is not None:  # the first occurrence is one interval from now
+        if self.bounds.count is not None:  # the first occurrence is one interval from now
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             return (context.local + timedelta(seconds=step)).isoformat()
         return context.local.isoformat()
@@ -193,8 +213,8 @@ class Builder:
         """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""
         context = self.context
         texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
-        begin = datetime(self.start.year, self.start.month, self.start.day)  # noqa: DTZ001 -- on the zone's clock
-        if not self.bounded:
+        begin = datetime(self.bounds.start.year, self.bounds.start.month, self.bounds.start.day)  # noqa: DTZ001 -- on the zone's clock
+        if not self.bounds.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
         day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
         try:
@@ -202,8 +222,8 @@ class Builder:
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
         clock = self.plan.start.clock if self.plan.start is not None else None
-        if clock is not None and self.bounded:
-            begin = make_local_time(self.start, *context.resolve_time(clock))
+        if clock is not None and self.bounds.has_start:
+            begin = make_local_time(self.bounds.start, *context.resolve_time(clock))
         moment = begin - timedelta(seconds=1)
         result = free.after(moment.replace(tzinfo=UTC))
         if result is None:

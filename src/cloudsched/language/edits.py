@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
-from cloudsched.language.builder import BEGINNING, Builder
+from cloudsched.language.builder import BEGINNING, Bounds, Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.named_calendars import add_calendars
@@ -66,21 +66,20 @@ class Edit:
         """
         own_start = self.dtstart.isoformat() != BEGINNING
         begin = max(self.dtstart.date(), context.today) if own_start else context.today
-        bounded = own_start and self.dtstart > context.local
-        builder = Builder(plan, context, self.drafts, begin, None, bounded=bounded)
+        bounds = Bounds(begin, has_start=own_start and self.dtstart > context.local)
         if plan.start is not None:
-            builder.start, builder.bounded = find_start(plan, context), True
+            bounds.start, bounds.has_start = find_start(plan, context), True
         if not plan.ends:
-            builder.count = self.count
+            bounds.count = self.count
             if self.until is not None:
-                builder.until, builder.until_clock = self.until.date(), TimeOfDay(*self.until.timetuple()[3:6])
+                bounds.until, bounds.until_clock = self.until.date(), TimeOfDay(*self.until.timetuple()[3:6])
         if own_start and plan.start is None and not self.moved:
             first = min((time for draft in self.drafts for time in draft.times), default=None)
             kept = self.dtstart if first is None else datetime.combine(self.dtstart.date(), datetime.min.time())
             if first is not None:
                 kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
-            builder.kept = kept.isoformat()
-        built = builder.build(self.exdates)
+            bounds.dtstart = kept.isoformat()
+        built = Builder(plan, context, self.drafts, bounds).build(self.exdates)
         unchanged = {name: getattr(self.current, name) for name in ("gap", "fold", "sub_daily", "calendars")}
         if not any(group.days for group in plan.groups):
             unchanged["business_day"] = self.current.business_day

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from cloudsched.language.builder import Builder
+from cloudsched.language.builder import Bounds, Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import apply_exceptions
@@ -46,9 +46,9 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
             raise Refused("past", plan.year.span)
         start = max(start, date(year, 1, 1))
         until = date(year, 12, 31)
-    bounded = plan.start is not None or plan.year is not None
+    bounds = Bounds(start, has_start=plan.start is not None or plan.year is not None, until=until)
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
-    schedule = Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+    schedule = Builder(plan, context, drafts, bounds).build(exdates)
     return add_calendars(schedule, plan, context)
 
 

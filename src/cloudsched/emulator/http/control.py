@@ -78,7 +78,7 @@ class Control:
         return await self._clock.move(read_object(body))
 
     async def _show_attempts(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
-        attempts = self._operations.list_attempts(query.get("queue", ""), query.get("task", ""))
+        attempts = self._operations.parts.history.attempts(query.get("queue", ""), query.get("task", ""))
         return {"attempts": [attempt.to_json() for attempt in attempts]}
 
     async def _show_tasks(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
@@ -106,11 +106,11 @@ class Control:
         return {}
 
     async def _show_faults(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
-        return write_faults(self._operations.faults)
+        return write_faults(self._operations.parts.queues.faults)
 
-    async def _set_faults(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
-        self._operations.set_faults(read_faults(read_object(body)))
-        return write_faults(self._operations.faults)
+    async def _set_faults(self, query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        self._operations.parts.queues.set_faults(read_faults(read_object(body)))
+        return await self._show_faults(query, body)
 
     async def _show_tokens(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
         return {"mode": self._tokens.mode}

@@ -8,25 +8,24 @@ that instant is sent, and nothing else happens until the clock moves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model.faults import DROP_ANSWER, DUPLICATE, NONE, TIME_OUT
-from cloudsched.emulator.model.queue import Dispatch
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.runtime.history import Attempt, History, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.emulator.model.queue import Dispatch
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
+    from cloudsched.emulator.runtime.http_sender import HttpSender
 
 DEFAULT_TARGET_TIMEOUT: Final = timedelta(minutes=1)
 DEFAULT_LIMIT: Final = 100_000
-
-Send = Callable[[Request], Awaitable[HttpResult]]
-BuildRequest = Callable[[Dispatch], Request]
 
 
 class ClockBusy(RuntimeError):
@@ -74,8 +73,7 @@ class Dispatcher:
     Args:
         queues: The tasks to send.
         clock: The clock to send them by.
-        build_request: Builds the HTTP request of a dispatch.
-        send: Sends a request and returns its result; must not raise.
+        sender: Builds and sends the requests.
         history: Records the attempts.
         target_timeout: How long in real time an advance of the clock waits for a target that does not respond, before
             the clock moves on to the attempt's deadline.
@@ -85,15 +83,13 @@ class Dispatcher:
         self,
         queues: Queues,
         clock: MovableClock,
-        build_request: BuildRequest,
-        send: Send,
+        sender: HttpSender,
         history: History,
         target_timeout: timedelta = DEFAULT_TARGET_TIMEOUT,
     ) -> None:
         self._queues = queues
         self._clock = clock
-        self._build_request = build_request
-        self._send = send
+        self._sender = sender
         self._history = history
         self._target_timeout = target_timeout
         self._loop = asyncio.get_running_loop()
@@ -153,7 +149,7 @@ class Dispatcher:
         return self._is_advancing
 
     def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:
-        flight = _InFlight(dispatch, self._build_request(dispatch), fault=fault)
+        flight = _InFlight(dispatch, self._sender.build_request(dispatch), fault=fault)
         task = self._loop.create_task(self._run_attempt(flight))
         self._in_flight[task] = flight
         task.add_done_callback(self._finish)
@@ -189,7 +185,7 @@ class Dispatcher:
 
     async def _run_attempt(self, flight: _InFlight) -> None:
         began = self._loop.time()
-        sending: asyncio.Future[HttpResult] = asyncio.ensure_future(self._send(flight.request))
+        sending: asyncio.Future[HttpResult] = asyncio.ensure_future(self._sender.send(flight.request))
         flight.sending = sending
         self._set_deadline_timer(flight)
         try:

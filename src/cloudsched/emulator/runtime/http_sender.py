@@ -30,53 +30,22 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
 
-def build_request(
-    dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str]
-) -> Request:
-    """Build the HTTP request of a dispatch.
+class HttpSender:
+    """Builds and sends requests, over persistent connections. Create and close it within one event loop.
 
     Args:
-        dispatch: The attempt to send.
         app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; it may be empty, and may
             contain {service}, {version} and {instance}.
         authorize: Returns the Authorization header for a token and the target's URL; an empty one is omitted.
+        now: Returns the time by which a response's `Retry-After` is read.
     """
-    target = dispatch.target
-    if isinstance(target, HttpTarget):
-        target = apply_override(target, dispatch.queue.config.http_target)
-    headers = dict(target.headers)
-    if isinstance(target, HttpTarget):
-        prefix, url = "X-CloudTasks-", target.url
-        if target.auth is not None and (value := authorize(target.auth, url)):
-            headers["Authorization"] = value
-    else:
-        routing = dispatch.queue.config.app_engine_routing or target.routing
-        host = app_engine.format(service=routing.service, version=routing.version, instance=routing.instance)
-        prefix, url = "X-AppEngine-", f"{host}{target.relative_uri}" if host else ""
-    headers[f"{prefix}QueueName"] = dispatch.queue.name.rpartition("/")[2]
-    headers[f"{prefix}TaskName"] = dispatch.task.id
-    headers[f"{prefix}TaskRetryCount"] = str(dispatch.retry_count)
-    headers[f"{prefix}TaskExecutionCount"] = str(dispatch.execution_count)
-    headers[f"{prefix}TaskETA"] = f"{(dispatch.schedule_at - _EPOCH) / _SECOND:.6f}"
-    if dispatch.retry_count:
-        headers.update(_make_retry_headers(dispatch, prefix))
-    return Request(target.method, url, headers, target.body)
 
-
-def _make_retry_headers(dispatch: Dispatch, prefix: str) -> dict[str, str]:
-    """Return what a retry says about the attempt before it, as recorded from the service."""
-    status = dispatch.previous_status
-    if isinstance(dispatch.target, AppEngineTarget):
-        reason = "App Error" if status else "Instance Unavailable"
-        return {f"{prefix}TaskPreviousResponse": str(status or 0), f"{prefix}TaskRetryReason": reason}
-    previous = {} if status is None else {f"{prefix}TaskPreviousResponse": str(status)}
-    return {**previous, f"{prefix}TaskRetryReason": ""}
-
-
-class HttpSender:
-    """Sends requests over persistent connections. Create and close it within one event loop."""
-
-    def __init__(self) -> None:
+    def __init__(
+        self, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str], now: Callable[[], datetime]
+    ) -> None:
+        self._app_engine = app_engine
+        self._authorize = authorize
+        self._now = now
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=True),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -85,7 +54,30 @@ class HttpSender:
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
 
-    async def send(self, request: Request, now: Callable[[], datetime]) -> HttpResult:
+    def build_request(self, dispatch: Dispatch) -> Request:
+        """Build the HTTP request of a dispatch."""
+        target = dispatch.target
+        if isinstance(target, HttpTarget):
+            target = apply_override(target, dispatch.queue.config.http_target)
+        headers = dict(target.headers)
+        if isinstance(target, HttpTarget):
+            prefix, url = "X-CloudTasks-", target.url
+            if target.auth is not None and (value := self._authorize(target.auth, url)):
+                headers["Authorization"] = value
+        else:
+            routing = dispatch.queue.config.app_engine_routing or target.routing
+            host = self._app_engine.format(service=routing.service, version=routing.version, instance=routing.instance)
+            prefix, url = "X-AppEngine-", f"{host}{target.relative_uri}" if host else ""
+        headers[f"{prefix}QueueName"] = dispatch.queue.name.rpartition("/")[2]
+        headers[f"{prefix}TaskName"] = dispatch.task.id
+        headers[f"{prefix}TaskRetryCount"] = str(dispatch.retry_count)
+        headers[f"{prefix}TaskExecutionCount"] = str(dispatch.execution_count)
+        headers[f"{prefix}TaskETA"] = f"{(dispatch.schedule_at - _EPOCH) / _SECOND:.6f}"
+        if dispatch.retry_count:
+            headers.update(_make_retry_headers(dispatch, prefix))
+        return Request(target.method, url, headers, target.body)
+
+    async def send(self, request: Request) -> HttpResult:
         """Send a request and read the whole response; any error is a result, too."""
         if not request.url:
             return HttpResult(
@@ -110,7 +102,7 @@ class HttpSender:
                     status=response.status,
                     headers=dict(response.headers),
                     body=bytes(body),
-                    retry_after=parse_retry_after(response.headers.get("Retry-After", ""), now()),
+                    retry_after=parse_retry_after(response.headers.get("Retry-After", ""), self._now()),
                 )
         except Exception as error:  # noqa: BLE001 - any error at the target is a failed attempt
             return HttpResult(failure=f"{type(error).__name__}: {error}")
@@ -118,6 +110,16 @@ class HttpSender:
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
+
+
+def _make_retry_headers(dispatch: Dispatch, prefix: str) -> dict[str, str]:
+    """Return what a retry says about the attempt before it, as recorded from the service."""
+    status = dispatch.previous_status
+    if isinstance(dispatch.target, AppEngineTarget):
+        reason = "App Error" if status else "Instance Unavailable"
+        return {f"{prefix}TaskPreviousResponse": str(status or 0), f"{prefix}TaskRetryReason": reason}
+    previous = {} if status is None else {f"{prefix}TaskPreviousResponse": str(status)}
+    return {**previous, f"{prefix}TaskRetryReason": ""}
 
 
 def parse_retry_after(value: str, now: datetime) -> timedelta | None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from cloudsched.emulator.api.admin_service import Administration
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.model.faults import Faults
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import Dispatcher
@@ -69,19 +68,6 @@ class ControlOperations:
     def __init__(self, parts: EmulatorParts) -> None:
         self.parts = parts
 
-    @property
-    def faults(self) -> Faults:
-        """The faults that are injected."""
-        return self.parts.queues.faults
-
-    def set_faults(self, faults: Faults) -> None:
-        """Inject these faults from now on."""
-        self.parts.queues.set_faults(faults)
-
-    def list_attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
-        """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
-        return self.parts.history.attempts(queue, task)
-
     def list_waiting(self, queue: str = "") -> list[Explanation]:
         """Explain every unfinished task of all queues, or of the one with that full name."""
         now = self.parts.clock.now()
@@ -122,7 +108,7 @@ class ControlOperations:
             explanation = self.explain(name)
             if explanation is not None:
                 raise StillWaiting(explanation)
-        return self.list_attempts(task=name)
+        return self.parts.history.attempts(task=name)
 
     async def reset(self) -> None:
         """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""

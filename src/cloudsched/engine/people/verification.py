@@ -108,7 +108,7 @@ class EmailVerification:
             pending = None if stored is None else stored.record.verification
             if stored is None or pending is None or pending.code_until <= now or pending.code_tries_left <= 0:
                 return None
-            is_right = hmac.compare_digest(pending.code_hash, _code_hash(pending.link_hash, code))
+            is_right = hmac.compare_digest(pending.code_hash, secret_hash(pending.link_hash, code))
             left = None if is_right else pending.model_copy(update={"code_tries_left": pending.code_tries_left - 1})
             changed = stored.record.model_copy(update={"verification": left, "updated_at": now})
             self._records.write(changed, stored.version)  # a wrong code is counted before it is answered
@@ -145,7 +145,7 @@ class EmailVerification:
             pending = Verification(
                 address=address,
                 link_hash=link_hash,
-                code_hash=_code_hash(link_hash, code),
+                code_hash=secret_hash(link_hash, code),
                 code_tries_left=CODE_TRIES,
                 code_until=now + CODE_LIFETIME,
                 link_until=now + LINK_LIFETIME,
@@ -167,10 +167,6 @@ _LINK: Final = """open this link within a day:
 {link}
 
 or """
-
-
-def _code_hash(link_hash: str, code: str) -> str:
-    return secret_hash(link_hash, code)
 
 
 def _encode(owner: str) -> str:

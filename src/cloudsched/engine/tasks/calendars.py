@@ -97,7 +97,7 @@ class Calendars:
         if ics is not None:
             days = read_ics_days(ics, now.date())
         elif url is not None:
-            text, etag = self._fetch(_check_url(url), None) or ("", None)
+            text, etag = self._source.fetch(_check_url(url), None) or ("", None)
             days = read_ics_days(text, now.date())
             fields |= {"url": url, "etag": etag, "fetched_at": now}
         elif holidays is not None:
@@ -168,7 +168,7 @@ class Calendars:
             days, snapshot = self._source.list_holidays(before.holidays, now)
             fields: dict[str, Any] = {"holidays": snapshot}
         else:
-            found = self._fetch(before.url or "", before.etag)
+            found = self._source.fetch(before.url or "", before.etag)
             if found is None:
                 return "It has not changed."
             days = read_ics_days(found[0], now.date())
@@ -238,9 +238,6 @@ class Calendars:
         if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:
             problem = f"has {Calendar.max_per_owner} calendars, as many as one may have"
             raise InvalidInput("owner", problem, "Delete one that is no longer used.")
-
-    def _fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
-        return self._source.fetch(url, etag)
 
     def _keep_refresh_task(self, calendar: Calendar) -> None:
         """Create the task that refreshes a calendar, or delete it if its days are given by hand."""

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.declaration import Declaration
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 MARK = "declared:"
@@ -61,9 +60,8 @@ class DeclaredTasks:
     """Compares the declarations of an app with its tasks, and changes the tasks.
 
     Args:
+        engine: Has the tasks and the current time.
         scheduler: Changes the tasks.
-        store: Has the tasks.
-        clock: The current time.
         read_draft: Returns a draft from JSON whose words are read as of an instant.
         name: The name of this set of declarations: two services that share a store have different ones.
         source: Where they come from, for people.
@@ -71,17 +69,15 @@ class DeclaredTasks:
 
     def __init__(
         self,
+        engine: EngineContext,
         scheduler: Scheduler,
-        store: Store,
-        clock: Clock,
         read_draft: Callable[[dict[str, Any], datetime], TaskDraft],
         name: str = "default",
         source: str = "the code",
     ) -> None:
         self._source = source
+        self._engine = engine
         self._scheduler = scheduler
-        self._store = store
-        self._clock = clock
         self._read_draft = read_draft
         self._mark = f"{MARK}{name}"
 
@@ -131,7 +127,7 @@ class DeclaredTasks:
     def _apply_one(self, change: Change) -> None:
         guarded = self._scheduler.authorized_by(self._require_marked)
         if change.action is Action.CREATE:
-            draft = self._read_draft(change.fields, self._clock.now())
+            draft = self._read_draft(change.fields, self._engine.now())
             try:
                 self._scheduler.create(draft, self._mark)
             except KeyReused:
@@ -157,7 +153,7 @@ class DeclaredTasks:
         try:
             task = self._scheduler.get(declaration.id)
         except NotFound:
-            draft = self._scheduler.check(self._read_draft(content, self._clock.now()))
+            draft = self._scheduler.check(self._read_draft(content, self._engine.now()))
             described = "once, after the default lead" if draft.schedule is None else draft.schedule.describe()
             yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
             if declaration.is_paused:
@@ -180,7 +176,7 @@ class DeclaredTasks:
 
     def _is_over(self, draft: TaskDraft) -> bool:
         at = None if draft.schedule is None else draft.schedule.at
-        return at is not None and at <= self._clock.now()
+        return at is not None and at <= self._engine.now()
 
     def _require_marked(self, task: Task) -> None:
         if task.request_fingerprint == self._mark:
@@ -198,7 +194,7 @@ class DeclaredTasks:
     def _list_marked(self, owner: str) -> Iterator[Task]:
         token: str | None = None
         while True:
-            page = self._store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
+            page = self._engine.store.list_tasks(TaskQuery(owner=owner), limit=_PAGE, page_token=token)
             yield from (each for each in page.items if each.request_fingerprint == self._mark)
             token = page.next_page_token
             if token is None:

@@ -88,7 +88,7 @@ def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wron
 
 def test_a_draft_without_an_app_does_not_read_words() -> None:
     """Their meaning depends on the clock and the settings; the error names the methods that read them."""
-    with pytest.raises(InvalidSchedule, match=r"give them to app\.create, app\.update or app\.draft"):
+    with pytest.raises(InvalidSchedule, match=r"give them to app\.create or app\.update\."):
         TaskDraft.of(owner="ada", title="T", handler="tick", schedule="every day at 9")
 
 

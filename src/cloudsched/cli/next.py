@@ -14,6 +14,7 @@ from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.stored_calendars import StoredCalendars
 from cloudsched.config.settings import Settings
+from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
@@ -97,13 +98,15 @@ def next_command(  # noqa: PLR0913 - one argument for each option
         read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules))
         parsed = add_calendars(read.schedule, rules, stored)
         previews = preview(parsed, start, count)
+        ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
+        assumptions = [*read.assumptions, *ends]
     except InvalidInput as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        assumptions = {"assumptions": read.assumptions} if read.assumptions else {}
-        click.echo(json.dumps({**_to_json(parsed, previews), **assumptions}, indent=2))
+        more = {"assumptions": assumptions} if assumptions else {}
+        click.echo(json.dumps({**_to_json(parsed, previews), **more}, indent=2))
     else:
-        for assumption in read.assumptions:
+        for assumption in assumptions:
             click.echo(assumption)
         _print(parsed, previews)
 

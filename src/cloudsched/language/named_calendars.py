@@ -84,6 +84,11 @@ def _find_counted(all_days: list[Days]) -> int | None:
         return None
     pick = picks.pop()
     is_yearly = any(days.period is not None and days.period.unit != Unit.MONTH for days in all_days)
+    if picks and all(each.what == WORKDAY and each.nth for each in (pick, *picks)):
+        hint = (
+            "make two tasks, each with one business day of the month: for example one for the first, one for the last"
+        )
+        raise Refused("inexpressible", all_days[0].span, hint)
     if picks or pick.what != WORKDAY or (is_yearly and abs(pick.nth) > _MOST_IN_A_MONTH):
         hint = "name one business day of the month, for example: the third business day of the month"
         raise Refused("inexpressible", all_days[0].span, hint)

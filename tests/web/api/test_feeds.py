@@ -12,6 +12,7 @@ import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.web.auth.test_roles import RoleHarness, roles
 
+from cloudsched.adapters.operation_counts import Counts
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -62,6 +63,43 @@ def test_a_feed_shows_what_was_and_what_will_be(call: Call, sim: Simulation, gre
     uids = {each["DTSTART"].dt: str(each["UID"]) for each in before}
     assert all(uids.get(each["DTSTART"].dt, str(each["UID"])) == str(each["UID"]) for each in events)
     assert len({str(each["UID"]) for each in events}) == len(events)
+
+
+def test_programs_move_the_events_of_a_changed_task(call: Call, greeting: dict[str, Any]) -> None:
+    """An event that stays where it was keeps its UID, and its SEQUENCE is the task's revision, which has grown."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": WEEKDAYS})
+    path = new_feed(call)
+    seen = []
+    for title in ("Old", "New"):
+        revision = call("PATCH", "/v1/tasks/t", {"title": title}).get_json()["revision"]
+        events = read_events(call("GET", path).text)
+        assert {(str(each["SUMMARY"]), each["SEQUENCE"]) for each in events} == {(title, revision)}
+        seen.append((revision, [str(each["UID"]) for each in events]))
+    (old, uids), (new, again) = seen
+    assert new > old
+    assert uids == again
+
+
+def test_a_feed_is_text_as_calendar_programs_want_it(call: Call, greeting: dict[str, Any]) -> None:
+    """It says in both ways when to ask again, and its lines end with CRLF and have 75 octets at most."""
+    call("POST", "/v1/tasks", {**greeting, "title": "é" * 150, "schedule": WEEKDAYS})
+    data = call("GET", new_feed(call)).get_data()
+    lines = data.split(b"\r\n")
+    assert {b"REFRESH-INTERVAL;VALUE=DURATION:PT1H", b"X-PUBLISHED-TTL:PT1H"} <= {*lines}
+    assert lines[-1] == b""
+    assert max(map(len, lines)) <= 75
+    assert b"\n" not in data.replace(b"\r\n", b"")
+    assert {str(each["SUMMARY"]) for each in read_events(data.decode())} == {"é" * 150}
+
+
+def test_one_document_is_read_to_find_a_feed(call: Call, sim: Simulation) -> None:
+    """An address that is none costs one read and no query; so does one that was revoked."""
+    for path in (f"/v1/feeds/{'x' * 43}.ics", new_feed(call)):
+        for feed in sim.app.container.many_tasks.feeds.list("ada"):
+            sim.app.container.many_tasks.feeds.revoke(feed.id)
+        before = sim.counts.copy()
+        assert call("GET", path).status_code == 404
+        assert sim.counts.since(before) == Counts(reads=1)
 
 
 def test_an_unchanged_feed_is_not_sent_again(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:

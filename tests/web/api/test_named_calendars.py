@@ -62,6 +62,20 @@ def test_a_name_that_a_calendar_cannot_have_is_refused(call: Call, name: str) ->
     assert (answer.status_code, answer.get_json().get("field")) == (400, "id"), answer.text
 
 
+@pytest.mark.parametrize("start", ["2027-12-23T00:00:00Z", "2027-12-24T00:00:00Z"])
+def test_a_preview_says_where_a_calendars_dates_end(call: Call, start: str) -> None:
+    """Beyond them every day counts as free, so it says so if it shows a day that late; a rule's preview as well."""
+    call("PUT", "/v1/calendars/closed", DAYS)
+    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-07-30T09:00:00", "calendars": [{"id": "closed"}]}
+    words = 'every day at 17:00 except on days of "closed"'
+    said = ['Calendar "closed" has no dates from 2027-12-25 on: all later days count as free.']
+    for body, nothing in (({"schedule": schedule}, None), ({"schedule": words, "timezone": "UTC"}, [])):
+        preview = call("POST", "/v1/schedules/preview", {**body, "from": start, "count": 1}).get_json()
+        is_beyond = preview["occurrences"][0]["utc"] > "2027-12-25"
+        assert is_beyond == (start > "2027-12-24")
+        assert preview.get("assumptions") == (said if is_beyond else nothing), preview
+
+
 def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call, greeting: dict[str, Any]) -> None:
     """The preview's occurrences skip the days; the task's schedule names the calendar, and a copy of it can be sent."""
     call("PUT", "/v1/calendars/closed", DAYS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.calendars.days import to_date
+from cloudsched.domain.calendars.days import parse_days, to_date, to_day
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
@@ -34,6 +35,18 @@ def describe_calendars(rules: Sequence[CalendarRule], business_day: int | None) 
         names = " and ".join(f'"{rule.id}"' for rule in rules)
         return f", moved to the {_ordinal(business_day)} day of the month that is not on {names}"
     return "".join(f', {_EFFECTS[rule.on]} days of "{rule.id}"' for rule in rules)
+
+
+def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
+    """Return a sentence for each calendar whose dates end before a day: what comes later counts as free."""
+    sentences = []
+    for rule in rules:
+        days = parse_days(rule.content or "")
+        if days.intervals and days.intervals[-1].last < to_day(until):
+            rest = "all later days but its days of the week" if days.weekdays else "all later days"
+            since = to_date(days.intervals[-1].last + 1)
+            sentences.append(f'Calendar "{rule.id}" has no dates from {since} on: {rest} count as free.')
+    return sentences
 
 
 def _describe_taken(taken: Taken) -> str:

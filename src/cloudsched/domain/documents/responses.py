@@ -278,7 +278,7 @@ class SchedulePreview(ApiResponse):
     schedule: Schedule
     occurrences: tuple[Occurrence, ...]
     assumptions: tuple[str, ...] | None = None
-    """What words left open, and how it was taken."""
+    """What words left open, and how it was taken; and calendars that have no dates as late as the last occurrence."""
     title: str | None = None
     """What the words say that the schedule is for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
@@ -46,11 +47,13 @@ def preview_schedule(call: ApiCall) -> Response:
     schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
     schedule = resolve_schedule(call.app.container.store.records, schedule, call.caller.owner or SYSTEM_OWNER)
     times = schedule.upcoming(start, body.count)
+    occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
+    ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(
         description=schedule.describe(),
         schedule=schedule,
-        occurrences=tuple(make_occurrence(at, schedule.timezone) for at in times),
-        assumptions=None if read is None else tuple(read.assumptions),
+        occurrences=occurrences,
+        assumptions=(*read.assumptions, *ends) if read else tuple(ends) or None,
         title=None if read is None else read.title,
     )
     return json_response(preview.to_wire())

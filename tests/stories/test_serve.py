@@ -137,7 +137,7 @@ def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
 def test_a_signal_lets_the_running_handler_finish(signum: int, folder: Path) -> None:
     """What runs when the process is told to stop is recorded as a success."""
     with serve(folder) as (service, url):
-        assert create(url, "slow", due_in=1, seconds=1.5) == 201
+        assert create(url, "slow", due_in=3, seconds=1.5) == 201
         wait_until(lambda: statuses(url, "slow") == ["RUNNING"], "it runs")
         service.signal(signum)
         assert service.wait() == 0, service.output

@@ -116,12 +116,13 @@ def _parse_content(body: bytes) -> dict[str, Any] | None:
 def _to_error(response: HttpResponse, content: dict[str, Any] | None, server: str) -> CloudschedError:
     status = response.status
     status_line = f"{status} {response.reason}"
+    defaults: dict[str, Any] = {"title": response.reason, "status": status, "detail": status_line}
     try:
-        problem = reader(Problem)(content)
+        problem = reader(Problem)(defaults | (content or {}))  # all of a problem but its type may be left out
     except ValidationError:
         if status not in _GATEWAY_STATUSES:
             return not_the_api(server, status_line)
-        problem = Problem(type="about:blank", title=response.reason, status=status, detail=status_line)
+        problem = Problem(type="about:blank", **defaults)
     return error_from_problem(problem, response.headers.get("Retry-After", ""), server)
 
 

@@ -36,6 +36,9 @@ from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
+from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.locks import Lock
@@ -72,6 +75,9 @@ RECORDS = (
     CalendarLink,
     CalendarChange,
     WorkerPresence,
+    StoredScript,
+    ScriptTree,
+    SweepNote,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
@@ -197,6 +203,7 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
         assert set(calls) == methods(Store), "call every method of the port"
         for call in calls.values():
             call()
+        assert {*RECORDS} == {each for each in Record.__subclasses__() if each.__module__.startswith("cloudsched.")}
         assert methods(InboxStore) == {"mark_read", "count_unread", "remove_some"}
         store.inbox.mark_read("ada", "m1", NOW)
         store.inbox.count_unread("ada", 10)

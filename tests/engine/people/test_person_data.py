@@ -18,6 +18,7 @@ from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import DeliveryChannel, Task, TaskStatus
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.held_batches import HeldBatches
@@ -101,9 +102,9 @@ def finish(sim: Simulation, task: Task) -> Task:
 
 
 def test_every_kind_of_record_is_deleted() -> None:
-    """Whoever adds a kind has to say whether it is a person's; jobs, keys and calendars' bookkeeping are not."""
+    """Whoever adds a kind has to say whether it is a person's; jobs, keys, calendars' and sweeps' notes are not."""
     kinds = {kind for kind in Record.__subclasses__() if kind.__module__.startswith("cloudsched.")}
-    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange}
+    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange, SweepNote}
     assert set(EXPORTED_RECORDS) <= set(OWNED_RECORDS)
 
 

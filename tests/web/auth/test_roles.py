@@ -79,6 +79,7 @@ def path_for(operation: Operation, task_id: str) -> str:
         feedId="0" * 64,
         messageId="m",
         calendarId="c",
+        scriptName="s",
     )
 
 

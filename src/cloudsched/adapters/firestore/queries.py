@@ -275,6 +275,9 @@ INDEXED_TEXTS = {
     "calendars": (("owner",),),
     "calendarLinks": (("owner",),),
     "calendarChanges": (("owner",),),
+    "sweeps": (("owner",),),
+    "scripts": (("owner",),),
+    "scriptTrees": (("owner",),),
 }
 """The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")

@@ -81,11 +81,14 @@ class JsonTransport:
             return pending.result(self._timeout)
         except FutureTimeout:
             pending.cancel()
-            raise ModelUnavailable(self._service, f"it did not answer within {self._timeout:g} s") from None
+            raise self._too_slow() from None
+
+    def _too_slow(self) -> ModelUnavailable:
+        return ModelUnavailable(self._service, f"it did not answer within {self._timeout:g} s")
 
     def _request(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - imported when the first model is asked
-        from requests import RequestException  # noqa: PLC0415 - likewise
+        from requests import RequestException, Timeout  # noqa: PLC0415 - likewise
 
         until = time.monotonic() + self._timeout
         sent = {"Content-Type": "application/json; charset=utf-8", **headers}
@@ -101,6 +104,8 @@ class JsonTransport:
                 return response.status_code, received, response.headers.get("Retry-After", "")
         except GoogleAuthError as error:
             raise ModelUnavailable(self._service, f"this program has no valid credentials: {error}") from error
+        except Timeout as error:
+            raise self._too_slow() from error
         except (RequestException, OSError) as error:
             raise ModelUnavailable(self._service, f"it did not answer ({type(error).__name__})") from error
 

@@ -12,6 +12,7 @@ let seen = Date.now();
 let cursor = null;
 let held = null; // a page of which something waits until pointer, focus or selection are gone
 let calm = "";
+let saidUntil = 0; // what a form has done stays to be read, though the page goes on
 
 const address = () => (body.dataset.address ? new URL(body.dataset.address, location.href).href : location.href);
 
@@ -113,6 +114,8 @@ function show(text, { isAsked = false } = {}) {
   if (main.hasAttribute("aria-busy")) next.setAttribute("aria-busy", "true");
   const live = [document.getElementById("live"), next.querySelector("#live")];
   if (live[0] && live[1]) live[1].textContent = live[0].textContent; // it speaks only when it changes
+  if (isAsked) saidUntil = Date.now() + 10_000;
+  else if (Date.now() < saidUntil) keepNote(next);
   let waiting = 0;
   for (const list of isAsked ? [] : next.querySelectorAll("tbody")) waiting += settle(list, main);
   const isWhole = morph(main, next, { isAsked });
@@ -123,4 +126,10 @@ function show(text, { isAsked = false } = {}) {
     const [now, then] = [document.querySelector(part), fresh.querySelector(part)];
     if (now && then) morph(now, then);
   }
+}
+
+function keepNote(next) {
+  const notes = [main, next].map((each) => each.querySelector(":scope > .note[role=status]"));
+  if (!notes[0] || notes[1]) return;
+  next.insertBefore(notes[0].cloneNode(true), next.children[[...main.children].indexOf(notes[0])] ?? null);
 }

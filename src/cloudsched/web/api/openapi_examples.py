@@ -72,6 +72,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
         "days": {"summary": "By hand", "value": {"days": [{"date": "2027-07-14", "name": "Bastille Day"}]}},
         "holidays": {"summary": "A country's", "value": {"holidays": {"country": "FR"}}},
     },
+    "put_script": {"count": {"summary": "Counts", "value": {"source": "return payload.prices.length"}}},
     "draft_task": {"words": {"summary": "Words", "value": {"text": "Call Ada tomorrow at 9:00", "timezone": "UTC"}}},
     "create_feed": {"reports": {"summary": "Only reports", "value": {"categories": ["REPORT"]}}},
     "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},

@@ -71,7 +71,10 @@ def put_script(call: ApiCall) -> Response:
     error_statuses=(404,),
 )
 def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
-    """Get a script, with its source."""
+    """Get a script.
+
+    With its source.
+    """
     return json_response(
         _to_json(Scripts(call.app.container.engine).get(call.path["scriptName"], _owner(call, query.owner)))
     )

@@ -12,6 +12,8 @@ NAME="cloudsched"                # prefix of all resource names: <NAME>-api, <NA
 # API access ----------------------------------------------------------------------------------------------------------
 API_ACCESS="private"             # private: Cloud Run admits only the accounts below. public: anyone can reach the API,
                                  # which authenticates each request itself; web and mobile clients need this
+PUBLIC_LINKS="no"                # yes: a public function for what people open by a link (from mails, and calendar feeds) and
+                                 # for your mail provider's reports. Beside a private API, links need it
 FIREBASE_PROJECT=""              # the Firebase project whose users may call the API; firestore.rules knows only PROJECT's
 SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/security.md
 API_KEYS_SECRET=""               # a secret that you create, with the lines that `cloudsched keys new` prints
@@ -38,6 +40,7 @@ MEMORY="512Mi"
 API_CONCURRENCY=20               # concurrent requests per instance; each instance gets as many threads
 API_MIN_INSTANCES=0              # 1 keeps an instance warm, which avoids cold starts for about 10 USD a month
 API_MAX_INSTANCES=20
+LINKS_MAX_INSTANCES=3            # of the function for links, if PUBLIC_LINKS is yes
 EXECUTE_CONCURRENCY=10           # concurrent handlers per instance
 EXECUTE_MIN_INSTANCES=0
 EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches

@@ -41,7 +41,8 @@ for function in "${FUNCTIONS[@]}"; do
   target[$function]="$(get_ledger_entry "serving.$function")"
   target[$function]="${target[$function]:-$(get_ledger_entry "previous.$function")}"
   [[ "$MODE" != dry-run ]] || target[$function]="PREVIOUS-$function"
-  [[ -n "${target[$function]}" ]] ||
+  # The function for links may be younger than the last upgrade. It sends no dispatches, so it can stay as it is.
+  [[ -n "${target[$function]}" || "$function" == links ]] ||
     die "There is no revision to go back to: nothing has been upgraded since the first \
 deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
 infra/upgrade.sh."
@@ -54,13 +55,18 @@ fi
 
 [[ -z "$(get_ledger_entry trust.api)" ]] || record "trust.api=yes"
 # The functions that send dispatches first, the one that receives them last.
-for function in api sweep execute; do
+cleared=()
+for function in "${SENDERS_FIRST[@]}"; do
+  if [[ -z "${target[$function]}" ]]; then
+    log "$NAME-$function stays as it is: it has no earlier revision."
+    continue
+  fi
   shift_traffic "$function" "${target[$function]}=100"
+  cleared+=("digest.$function=rolled-back" "serving.$function=none")
 done
 # The serving revisions no longer match the digests in the ledger. Clear them, so that the next upgrade deploys even if
 # the code and settings have not changed.
-record "digest.execute=rolled-back" "digest.sweep=rolled-back" "digest.api=rolled-back" \
-  "serving.execute=none" "serving.sweep=none" "serving.api=none"
+record "${cleared[@]}"
 if is_smoke_account_accepted; then
   run_smoke_test
   revoke_smoke_access

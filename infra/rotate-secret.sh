@@ -9,7 +9,7 @@
 #
 # At every moment, every instance of the executor accepts every secret that any instance signs with: first the executor
 # accepts the new secret, then it signs with it, then the other functions do. Run the script again to resume an
-# interrupted rotation.
+# interrupted rotation. The function for links does not have the secret: what people were sent stays valid.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -88,7 +88,7 @@ if [[ -z "$next" ]]; then
   record "secret.next=$next"
 fi
 # The earlier revisions do not have the new secret, so a rollback to them is no longer possible.
-record "previous.execute=none" "previous.sweep=none" "previous.api=none"
+record "previous.execute=none" "previous.sweep=none" "previous.api=none" "previous.links=none"
 update_secrets execute "$current" "$next"
 update_secrets execute "$next" "$current"
 update_secrets sweep "$next"

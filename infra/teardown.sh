@@ -57,7 +57,11 @@ remove() {
 remove "the job $NAME-sweep" job \
   gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
   gcloud scheduler jobs delete "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
-for function in api sweep execute; do
+# The function for links goes, too, if the configuration does not want it any more.
+if [[ "$PUBLIC_LINKS" == no ]] && is_managed account.links; then
+  SENDERS_FIRST=(links "${SENDERS_FIRST[@]}") STORE_ACCOUNTS+=(links)
+fi
+for function in "${SENDERS_FIRST[@]}"; do
   remove "function $NAME-$function" "function.$function" \
     gcloud functions describe "$NAME-$function" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet -- \
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
@@ -92,9 +96,9 @@ revoke_role() {
     --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
 }
 of_database="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database"
-for account in api executor; do
+for account in "${STORE_ACCOUNTS[@]}"; do
   revoke_role roles/datastore.user "$account" --condition="$of_database" -- gcloud projects -- "$PROJECT"
-  [[ -z "$BUCKET" ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
+  [[ -z "$BUCKET" || "$account" == links ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
 done
 revoke_role roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
 [[ -z "$API_KEYS_SECRET" ]] ||
@@ -102,11 +106,12 @@ revoke_role roles/cloudbuild.builds.builder builder --condition=None -- gcloud p
 # shellcheck disable=SC2153 # the configuration sets it
 for entry in "${SECRETS[@]}"; do
   kept="${entry#*=}"
-  for account in api executor; do
+  for account in "${STORE_ACCOUNTS[@]}"; do
+    [[ "$account" != links || "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] || continue
     revoke_role roles/secretmanager.secretAccessor "$account" -- gcloud secrets -- "${kept%:*}"
   done
 done
-for account in api executor invoker builder smoke; do
+for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
   remove "service account $(get_account_email "$account")" "account.$account" \
     gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
     gcloud iam service-accounts delete "$(get_account_email "$account")" --project="$PROJECT" --quiet

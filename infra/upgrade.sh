@@ -44,6 +44,11 @@ read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/d
 find_api_keys_version
 require_closed_api
 
+for function in "${FUNCTIONS[@]}"; do
+  [[ "$MODE" == dry-run || -n "$(get_ledger_entry "digest.$function")" ]] ||
+    die "$NAME-$function is not deployed yet. Run infra/deploy.sh, which creates it, and then this script again."
+done
+
 log_step "Schema"
 old_schema="$(get_ledger_entry schema)" new_schema="$(get_schema_version)"
 old_schema="${old_schema:-$new_schema}"
@@ -65,7 +70,12 @@ for function in "${FUNCTIONS[@]}"; do
   [[ -n "${old[$function]}" ]] ||
     die "Requests to $NAME-$function are split between revisions. Run infra/rollback.sh first."
 done
-record "serving.execute=${old[execute]}" "serving.sweep=${old[sweep]}" "serving.api=${old[api]}"
+serving=() ended=()
+for function in "${FUNCTIONS[@]}"; do
+  serving+=("serving.$function=${old[$function]}")
+  ended+=("serving.$function=none")
+done
+record "${serving[@]}"
 
 is_shifting=""
 roll_back() {
@@ -75,7 +85,7 @@ roll_back() {
 cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway with infra/rollback.sh --force."
   fi
   log "The upgrade failed. Going back to the previous revisions."
-  for function in api sweep execute; do
+  for function in "${SENDERS_FIRST[@]}"; do
     shift_traffic "$function" "${old[$function]}=100"
   done
   exit 1
@@ -131,7 +141,7 @@ for function in "${FUNCTIONS[@]}"; do
   record "digest.$function=$(compute_digest "$function")" "previous.$function=${old[$function]}"
 done
 set_trust_after_upgrade
-record "serving.execute=none" "serving.sweep=none" "serving.api=none" "trust.api=$TRUST_AFTER_UPGRADE"
+record "${ended[@]}" "trust.api=$TRUST_AFTER_UPGRADE"
 revoke_smoke_access
 log "" "Upgraded. Run infra/rollback.sh to go back."
 [[ "$API_ACCESS" == private || "$(get_ledger_entry open.api)" == yes ]] ||

@@ -40,12 +40,17 @@ set_access_settings() {
   esac
 }
 
-# Set PUBLIC_SETTINGS to the address that links in mails begin with: the api's, if everybody reaches that. SETTINGS may
-# name another one, such as a domain of your own, or a public service beside a private api.
+# Set PUBLIC_SETTINGS to the address that links in mails begin with: the api's, if everybody reaches that, or else that
+# of the function for links, if there is one. SETTINGS may name another one, such as a domain of your own.
 set_public_settings() {
+  local IFS=' '
   PUBLIC_SETTINGS=()
-  [[ "$API_ACCESS" == public && " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
-  PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url api)")
+  [[ " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
+  if [[ "$API_ACCESS" == public ]]; then
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url api)")
+  elif [[ "$PUBLIC_LINKS" == yes ]]; then
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url links)")
+  fi
 }
 
 # Set KEYS_VERSION to the newest enabled version of the secret with the API keys, which new revisions mount.
@@ -95,6 +100,17 @@ close_api() {
   [[ "$(get_ledger_entry open.api)" != yes ]] || record "open.api=$(date +%s)"
 }
 
+# Let everybody call the function for links, which answers 404 to all else; or nobody, once it is not wanted any more.
+expose_links() {
+  if [[ "$PUBLIC_LINKS" == yes ]]; then
+    grant_role "function $NAME-links" allUsers roles/run.invoker -- gcloud run services -- "$NAME-links" --region="$REGION"
+  elif is_managed function.links && has_binding allUsers roles/run.invoker gcloud run services get-iam-policy \
+    "$NAME-links" --region="$REGION" --project="$PROJECT" --quiet; then
+    change "make function $NAME-links private" gcloud run services remove-iam-policy-binding "$NAME-links" \
+      --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
+  fi
+}
+
 open_api() {
   [[ "$API_ACCESS" == public ]] || return 0
   case "$(get_ledger_entry trust.api)" in
@@ -103,7 +119,7 @@ open_api() {
       return
       ;;
     # A rollback would bring back revisions that accept unsigned tokens, so rule it out.
-    previous) record "previous.execute=none" "previous.sweep=none" "previous.api=none" "trust.api=none" ;;
+    previous) record "previous.execute=none" "previous.sweep=none" "previous.api=none" "previous.links=none" "trust.api=none" ;;
   esac
   record "open.api=yes"
   grant_role "function $NAME-api" allUsers roles/run.invoker -- gcloud run services -- "$NAME-api" --region="$REGION"
@@ -123,4 +139,5 @@ grant_invoker_roles() {
       gcloud run services -- "$NAME-api" --region="$REGION"
   done
   open_api
+  expose_links
 }

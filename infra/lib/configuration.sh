@@ -20,6 +20,11 @@ load_configuration() {
   validate_settings
   validate_secrets
   validate_queues
+  if [[ "$PUBLIC_LINKS" == yes ]]; then
+    FUNCTIONS+=(links)
+    SENDERS_FIRST=(links "${SENDERS_FIRST[@]}")
+    STORE_ACCOUNTS+=(links)
+  fi
   FUNCTIONS_DIR="${FUNCTIONS_DIR:-$INFRA/../functions}"
   SECRET="$NAME-dispatch"
 }
@@ -33,6 +38,7 @@ require_match() {
 validate_access() {
   local account_pattern='[^@=~[:space:]]+@[a-z0-9.-]+\.gserviceaccount\.com'
   require_match API_ACCESS 'private|public' "it must be private or public"
+  require_match PUBLIC_LINKS 'yes|no' "it must be yes or no"
   require_match FIREBASE_PROJECT '([a-z][a-z0-9-]{4,28}[a-z0-9])?' "it must be a project's ID"
   require_match SMOKE_ACCOUNT "($account_pattern)?" "it must be a service account's email address"
   validate_service_accounts
@@ -62,6 +68,7 @@ admin, user, reader, worker or worker@QUEUE+QUEUE."
     roles["$email"]="${entry#*=}"
   done
   ACCOUNTS=(api executor invoker builder)
+  [[ "$PUBLIC_LINKS" != yes ]] || ACCOUNTS+=(links)
   [[ -n "$SMOKE_ACCOUNT" ]] || ACCOUNTS+=(smoke)
   SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(get_account_email smoke)}"
   API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}")
@@ -122,7 +129,10 @@ PRIORITIES=(critical high normal low)
 CHANNELS=(email mobile webhook operator) # of deliveries; each has the rate that its provider allows
 QUEUES=("${PRIORITIES[@]}" "${CHANNELS[@]}")
 CHANNEL_LIMITS="5/5" # of channels that the configuration does not mention
+# `links` is added to these if PUBLIC_LINKS is "yes".
 FUNCTIONS=(execute sweep api) # in deployment order: the function that receives dispatches before those that send them
+SENDERS_FIRST=(api sweep execute) # the other way round, to go back or to remove them
+STORE_ACCOUNTS=(api executor) # the accounts that use the database
 
 get_queue_limits() {
   local name="QUEUE_${1^^}"

@@ -1,11 +1,24 @@
-# The three functions, the job that calls the sweep, and how traffic moves between revisions.
+# The functions, the job that calls the sweep, and how traffic moves between revisions.
 # shellcheck shell=bash disable=SC2153 # the configuration sets SETTINGS
 
 SOURCE_DIR="$INFRA/../build/functions-source"
 
+# Print the entries of SECRETS that a function mounts, each on a line.
+list_secrets() {
+  local entry
+  for entry in "${SECRETS[@]}"; do
+    [[ "$1" == links && "$entry" != CLOUDSCHED_MAIL_EVENTS_SECRET=* ]] || printf '%s\n' "$entry"
+  done
+}
+
 # Print the secret versions that a function mounts. During a rotation the executor accepts two.
 get_secret_mounts() {
   local current other
+  if [[ "$1" == links ]]; then
+    # It signs no dispatches and sends no mail: the key of its links is in the database.
+    list_secrets links | paste -sd, | tr -d '\n'
+    return
+  fi
   current="$(get_ledger_entry secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
@@ -18,13 +31,16 @@ get_secret_mounts() {
 
 # Set DEPLOY_FLAGS to the flags of `gcloud functions deploy` for a function, except its source.
 set_deploy_flags() {
-  local function="$1" account concurrency minimum maximum timeout ingress settings
+  local function="$1" account concurrency minimum maximum timeout ingress settings secrets
   set_access_settings "$function"
   set_public_settings
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
       timeout=60 ingress=all
+      ;;
+    links)
+      account=links concurrency="$API_CONCURRENCY" minimum=0 maximum="$LINKS_MAX_INSTANCES" timeout=60 ingress=all
       ;;
     execute)
       account=executor concurrency="$EXECUTE_CONCURRENCY" minimum="$EXECUTE_MIN_INSTANCES"
@@ -48,6 +64,7 @@ set_deploy_flags() {
     "${PUBLIC_SETTINGS[@]}"
     "${SETTINGS[@]}"
   )
+  secrets="$(get_secret_mounts "$function")"
   local IFS='~'
   DEPLOY_FLAGS=(
     --gen2 --region="$REGION" --runtime="$RUNTIME" --entry-point="$function" --trigger-http --no-allow-unauthenticated
@@ -56,8 +73,13 @@ set_deploy_flags() {
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress-settings="$ingress"
     --update-labels="managed-by=cloudsched,deployment=$NAME"
-    --set-env-vars="^~^${settings[*]}" --set-secrets="$(get_secret_mounts "$function")"
+    --set-env-vars="^~^${settings[*]}"
   )
+  if [[ -n "$secrets" ]]; then
+    DEPLOY_FLAGS+=(--set-secrets="$secrets")
+  else
+    DEPLOY_FLAGS+=(--clear-secrets)
+  fi
 }
 
 # Print a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation changes.
@@ -68,7 +90,7 @@ compute_digest() {
     list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
     printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
-    ((${#SECRETS[@]} == 0)) || printf '%s\n' "${SECRETS[@]}"
+    list_secrets "$1"
   } | sha256sum | cut -c1-16
 }
 

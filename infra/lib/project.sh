@@ -108,7 +108,7 @@ grant_role() {
 grant_project_roles() {
   log_step "Roles on the project"
   local account
-  for account in api executor; do
+  for account in "${STORE_ACCOUNTS[@]}"; do
     grant_role "database $DATABASE" "serviceAccount:$(get_account_email "$account")" roles/datastore.user \
       --condition="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database" -- \
       gcloud projects -- "$PROJECT"
@@ -138,6 +138,10 @@ grant_resource_roles() {
       grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email "$account")" \
         roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
+    if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
+      grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email links)" \
+        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+    fi
   done
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||

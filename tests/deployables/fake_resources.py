@@ -199,7 +199,7 @@ def to_knative(service: State) -> State:
     status = service["status"]
     told = status["revisions"][status["latestReadyRevisionName"]]
     env: list[State] = [{"name": name, "value": value} for name, value in get_env(told).items()]
-    for pair in told["set-secrets"].split(","):
+    for pair in filter(None, told.get("set-secrets", "").split(",")):
         name, _, mounted = pair.partition("=")
         secret, _, version = mounted.partition(":")
         env.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": version}}})

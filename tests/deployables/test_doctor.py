@@ -64,6 +64,21 @@ def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> No
     assert cloud.changes == 0
 
 
+def test_links_that_nobody_can_open_are_found(doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """A deployment with the function for links is well as the scripts make it, but not if Cloud Run refuses people."""
+    cloud.configure(PUBLIC_LINKS="yes")
+    cloud.ok("deploy.sh")
+    cloud.ok("upgrade.sh")
+    assert doctor() == (0, [])
+    cloud.state["iam/service/cloudsched-links"].clear()
+    status, (finding,) = doctor()
+    assert (status, finding["area"]) == (1, "iam")
+    assert "allUsers lacks roles/run.invoker" in finding["what"]
+    cloud.state.pop("service/cloudsched-links")
+    _, bad = doctor()
+    assert [each["what"] for each in bad if each["area"] == "functions"] == ["cloudsched-links does not exist"]
+
+
 def revoke(kind: str, account: str, role: str) -> Callable[[Cloud], None]:
     def harm(cloud: Cloud) -> None:
         bindings = cloud.state[f"iam/{kind}"]

@@ -48,6 +48,10 @@ class Senders(Mapping[str, "Sender"]):
                 self._open[channel] = self._makers[channel]()
             return self._open[channel]
 
+    def __contains__(self, channel: object) -> bool:
+        """Return whether a channel is set up, without making its sender."""
+        return channel in self._makers
+
     def __iter__(self) -> Iterator[str]:
         """Return the channels that are set up."""
         return iter(self._makers)

@@ -96,6 +96,6 @@ def test_without_the_extra_the_error_names_the_command(monkeypatch: pytest.Monke
     """An install without Apprise says what to type, and only when the channel is used."""
     monkeypatch.setitem(sys.modules, "apprise", None)
     senders = Senders(Settings(apprise_urls=("json://example.com/room",)))
-    assert "OPERATOR" in list(senders)
+    assert "OPERATOR" in senders, "to ask makes no sender"
     with pytest.raises(MissingExtra, match=r"pip install 'cloudsched\[apprise\]'"):
         senders["OPERATOR"].send(make_message(), NOBODY)

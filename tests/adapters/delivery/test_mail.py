@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from email import message_from_bytes
+from email.header import decode_header, make_header
 from email.policy import default
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,15 @@ def test_text_and_html_say_the_same() -> None:
     assert html is not None
     assert plain.get_content().splitlines() == ["Hallo Jürgen,", "", ".", "你好", "From here"]
     assert "<p>.<br>\n你好<br>\nFrom here</p>" in html.get_content().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("name", ["Jürgen Müller", "王小明", 'Ada, "die Große" <ada>', "ä" * 90])
+def test_a_name_outside_of_ascii_arrives_as_it_is(name: str) -> None:
+    """Encoded in 7 bits on the way (RFC 2047), with the address beside it, whatever is in the name."""
+    raw = write_mail(make_message(), Recipient(address="ada@example.com", name=name), FROM).as_bytes()
+    assert raw.partition(b"\r\n\r\n")[0].isascii()
+    shown = str(make_header(decode_header(message_from_bytes(raw)["To"])))
+    assert shown == f"{name} <ada@example.com>"
 
 
 def test_a_template_of_the_app_makes_the_html() -> None:

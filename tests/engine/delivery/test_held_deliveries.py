@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -76,6 +77,30 @@ def test_what_was_held_is_one_message(sim: Simulation, channel: str, fields: dic
     )
     sim.advance(48 * HOUR)
     assert len(sim.sent(channel)) == 1
+
+
+@pytest.mark.parametrize(
+    ("evening", "changes"),
+    [
+        (datetime(2027, 3, 27, 19, tzinfo=UTC), timedelta(hours=-1)),
+        (datetime(2027, 10, 30, 18, tzinfo=UTC), timedelta(hours=1)),
+    ],
+)
+def test_a_digest_comes_at_8_by_the_clock_on_the_wall_when_that_changes(evening: datetime, changes: timedelta) -> None:
+    """In Paris it is 20:00, and the night has 11 or 13 hours until 8:00; so the digest is an hour earlier or later."""
+    with Simulation(app, evening) as sim:
+        put(sim, timezone="Europe/Paris", digest="every day at 8:00")
+        tell(sim, "First", HOUR)
+        tell(sim, "Second", 2 * HOUR)
+        night = 12 * HOUR + changes
+        sim.advance(night - timedelta(minutes=1))
+        assert not sim.sent("EMAIL")
+        sim.advance(timedelta(minutes=2))
+        assert [each.title for each in sim.sent("EMAIL")] == ["2 messages: First, Second"]
+        tell(sim, "Third", HOUR)
+        sim.advance(24 * HOUR)
+        paris = ZoneInfo("Europe/Paris")
+        assert [f"{each.at.astimezone(paris):%H:%M}" for each in sim.sent("EMAIL", to="ada")] == ["08:00", "08:00"]
 
 
 def test_a_single_message_stays_as_it_is(sim: Simulation) -> None:

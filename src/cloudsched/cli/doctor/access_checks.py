@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudsched.cli.doctor.deployment import QUEUES
-from cloudsched.cli.doctor.resource_checks import environment
+from cloudsched.cli.doctor.deployment import LINKS, QUEUES
+from cloudsched.cli.doctor.resource_checks import environment, leads_links_to
 from cloudsched.cli.doctor.verdict import ok, unknown, wrong
 from cloudsched.errors import Unavailable
 
@@ -37,7 +37,7 @@ class Resource(NamedTuple):
     is_closed: bool
 
 
-def list_resources(deployment: Deployment) -> list[Resource]:
+def list_resources(deployment: Deployment, *, has_links: bool) -> list[Resource]:
     """Return the resources on which the deployment's accounts need roles, as `infra/lib/project.sh` grants them."""
     region = f"--region={deployment.region}"
     users = [f"serviceAccount:{deployment.account(kind)}" for kind in ("api", "executor")]
@@ -73,6 +73,10 @@ def list_resources(deployment: Deployment) -> list[Resource]:
         found.append(Resource(f"function {name}", ("run", "services"), (name, region), needed, is_closed=True))
     api = f"{deployment.name}-api"
     found.append(Resource(f"function {api}", ("run", "services"), (api, region), frozenset(), is_closed=False))
+    if has_links:
+        links = f"{deployment.name}-{LINKS}"
+        needed = frozenset([(INVOKER, "allUsers")])
+        found.append(Resource(f"function {links}", ("run", "services"), (links, region), needed, is_closed=False))
     return found
 
 
@@ -87,8 +91,10 @@ def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
 
 
 def _compare(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    yield from _compare_project(deployment)
-    for resource in list_resources(deployment):
+    has_links = services[LINKS] is not None
+    are_needed = has_links and leads_links_to(f"{deployment.name}-{LINKS}", services["api"])
+    yield from _compare_project(deployment, has_links=has_links)
+    for resource in list_resources(deployment, has_links=are_needed):
         try:
             found = deployment.gcloud.bindings(*resource.group, "get-iam-policy", *resource.name)
         except Unavailable as error:
@@ -110,7 +116,7 @@ def _compare(deployment: Deployment, services: dict[str, Any]) -> Iterator[Findi
     yield from _check_smoke_account(deployment)
 
 
-def _compare_project(deployment: Deployment) -> Iterator[Finding]:
+def _compare_project(deployment: Deployment, *, has_links: bool) -> Iterator[Finding]:
     project = deployment.gcloud.project
     try:
         lines = deployment.gcloud.bindings("projects", "get-iam-policy", project)
@@ -119,16 +125,15 @@ def _compare_project(deployment: Deployment) -> Iterator[Finding]:
         yield unknown("iam", f"the project's policy cannot be read: {error.reason}", mend)
         return
     title = f"{deployment.name}-database"
-    users = [f"serviceAccount:{deployment.account(kind)}" for kind in ("api", "executor")]
+    kinds = ("api", "executor", *([LINKS] if has_links else []))
+    users = [f"serviceAccount:{deployment.account(kind)}" for kind in kinds]
     builder = f"serviceAccount:{deployment.account('builder')}"
     needed = {("roles/datastore.user", user, title) for user in users}
     needed.add(("roles/cloudbuild.builds.builder", builder, ""))
     found = set(lines or ())
     for role, member, _ in sorted(needed - found):
         yield wrong("iam", f"project {project}: {member} lacks {role}", deployment.deploy("roles"))
-    accounts = {
-        f"serviceAccount:{deployment.account(kind)}" for kind in ("api", "executor", "invoker", "builder", "smoke")
-    }
+    accounts = {f"serviceAccount:{deployment.account(kind)}" for kind in (*kinds, "invoker", "builder", "smoke")}
     for role, member, condition in sorted(found - needed):
         if member in accounts:
             scope = f"--condition=title={condition}" if condition else "--condition=None"

@@ -27,6 +27,8 @@ SERVICES = (
 """The APIs that a deployment needs, without ``.googleapis.com``."""
 QUEUES = ("critical", "high", "normal", "low", "email", "mobile", "webhook", "operator")
 FUNCTIONS = ("execute", "sweep", "api")
+LINKS = "links"
+"""The public function beside a private API, which a deployment may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Deployment:
         return f"{self.name}-dispatch"
 
     def account(self, kind: str) -> str:
-        """Return the email address of a service account: api, executor, invoker, builder or smoke."""
+        """Return the email address of a service account: api, executor, links, invoker, builder or smoke."""
         return f"{self.name}-{kind}@{self.gcloud.project}.iam.gserviceaccount.com"
 
     def queue(self, kind: str) -> str:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, QUEUES, SERVICES
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, QUEUES, SERVICES
 from cloudsched.cli.doctor.verdict import ok, unknown, wrong
 
 if TYPE_CHECKING:
@@ -143,8 +143,10 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
     """Whether each function is there, ready, and serves; and whether their secrets fit together."""
-    for function in FUNCTIONS:
+    for function in (*FUNCTIONS, LINKS):
         name, found = f"{deployment.name}-{function}", services[function]
+        if found is None and function == LINKS and not leads_links_to(name, services["api"]):
+            continue
         if found is None:
             yield wrong("functions", f"{name} does not exist", deployment.deploy("functions"))
             continue
@@ -159,6 +161,14 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
             yield ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
+def leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
+    """Whether links in mails lead to the function of this name."""
+    url = next(
+        (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_PUBLIC_URL"), ""
+    )
+    return url.startswith(f"https://{name}-")
+
+
 def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
     """Whether what each function signs with is enabled, and accepted by the executor."""
     listed = deployment.gcloud.lines(
@@ -168,7 +178,7 @@ def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
         yield wrong("secret", f"there is no secret {deployment.secret}", deployment.deploy("secret"))
         return
     enabled = {line.strip() for line in listed}
-    mounts = {name: _mounted(found) for name, found in services.items() if found is not None}
+    mounts = {name: _mounted(found) for name, found in services.items() if found is not None and name != LINKS}
     accepted = set(mounts.get("execute", {}).values())
     problems = []
     for function, versions in mounts.items():

@@ -1,0 +1,146 @@
+"""The public function beside a private API: what people open by a link, and nothing else of the deployment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_resources import NUMBER, get_env
+from tests.deployables.test_infra_access import NoQueue
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import Category
+from cloudsched.web.functions import serve_links
+
+if TYPE_CHECKING:
+    from tests.deployables.fake_resources import State
+
+LINKS = f"https://cloudsched-links-{NUMBER}.us-central1.run.app"
+ACCOUNT = f"serviceAccount:cloudsched-links@{PROJECT}.iam.gserviceaccount.com"
+PUBLIC = ("service/cloudsched-links", "allUsers", "roles/run.invoker", "")
+EVENTS = "x" * 16
+CONFIG = {
+    "PUBLIC_LINKS": "yes",
+    "SECRETS": "(CLOUDSCHED_SMTP_URL=mail-server:1 CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1)",
+}
+
+
+def get_revision(cloud: Cloud, function: str) -> State:
+    """Return a function's latest revision."""
+    status = cloud.state[f"service/cloudsched-{function}"]["status"]
+    found: State = status["revisions"][status["latestReadyRevisionName"]]
+    return found
+
+
+@pytest.fixture(name="linked", scope="module")
+def deploy_links(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    """A project with the function for links, a mail server and a mail provider that reports."""
+    cloud = Cloud(tmp_path_factory.mktemp("linked"), None, **CONFIG)
+    for name, value in (("mail-server", "smtps://mailer:s3cret@mail.example:465"), ("mail-events", EVENTS)):
+        cloud.state[f"secret/{name}"] = {"name": name, "annotations": {}, "versions": {"1": value}}
+    cloud.ok("deploy.sh")
+    return cloud
+
+
+@pytest.fixture
+def cloud(tmp_path_factory: pytest.TempPathFactory, linked: Cloud) -> Cloud:
+    """Such a project that the test may change."""
+    return Cloud(tmp_path_factory.mktemp("changed"), linked.state, **CONFIG)
+
+
+def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
+    """Everybody may call it; it has the database and the password of reports: no queue, no dispatch secret, no mail."""
+    told = get_revision(linked, "links")
+    assert told["entry-point"] == "links"
+    assert told["ingress-settings"] == "all"
+    assert told["max-instances"] == "3"
+    assert f"serviceAccount:{told['service-account']}" == ACCOUNT
+    assert told["set-secrets"] == "CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1"
+    assert {(where, role) for where, member, role, _ in linked.bindings() if member == ACCOUNT} == {
+        (f"project/{PROJECT}", "roles/datastore.user"),
+        ("secret/mail-events", "roles/secretmanager.secretAccessor"),
+    }
+    assert {row for row in linked.bindings() if row[1] == "allUsers"} == {PUBLIC}, "the api stays private"
+    assert "CLOUDSCHED_TRUST_CLOUD_RUN" not in get_env(told)
+    assert linked.ok("deploy.sh", "--check").out == ""
+
+
+def test_links_lead_to_it(linked: Cloud) -> None:
+    """Every function writes its address into mails and feeds."""
+    for function in ("api", "execute", "sweep", "links"):
+        assert get_env(get_revision(linked, function))["CLOUDSCHED_PUBLIC_URL"] == LINKS
+
+
+def test_with_its_settings_it_serves_links_reports_and_nothing_else(linked: Cloud) -> None:
+    """Without the dispatch secret: an unsubscribe link, a feed and a report work; the API is 404."""
+    environment = get_env(get_revision(linked, "links"))
+    environment |= {"CLOUDSCHED_MAIL_EVENTS_SECRET": EVENTS, "K_SERVICE": "cloudsched-links"}
+    store = SqliteStore()
+    app = App(Settings.from_environment(environment), store=store, dispatcher=NoQueue())
+    client = LocalClient(Request.application(lambda request: serve_links(app, request)))
+    try:
+        people = app.container.people
+        spec = PersonSpec.model_validate({"email": {"address": "ada@example.com", "verified": True}})
+        people.put("ada", spec, may_verify=True)
+        link = app.container.unsubscribe_links.make("", "ada", Category.REPORT)
+        assert client.get(link).status_code == client.post(link).status_code == 200
+        assert client.get("/v1/feeds/nothing.ics").status_code == 404
+        assert client.post("/v1/links/verify/made-up").status_code == 404
+        bearer = {"Authorization": f"Bearer {EVENTS}"}
+        assert client.post("/v1/mail-events", json={"events": []}).status_code == 401
+        assert client.post("/v1/mail-events", json={"events": []}, headers=bearer).status_code == 200
+        assert client.get("/v1/tasks", headers=bearer).status_code == 404
+    finally:
+        store.close()
+
+
+def test_it_is_upgraded_and_rolled_back_with_the_others(cloud: Cloud) -> None:
+    """A rotation leaves it alone; an upgrade and a rollback move its requests; a teardown leaves nothing of it."""
+    first = cloud.serving("links")
+    cloud.ok("rotate-secret.sh")
+    assert cloud.serving("links") == first
+    cloud.configure(**CONFIG, MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    assert cloud.serving("links").keys().isdisjoint(first)
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.ok("rollback.sh")
+    assert cloud.serving("links") == first
+    cloud.configure(SECRETS=CONFIG["SECRETS"])  # a teardown removes it even if it is not wanted any more
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    assert not [key for key in cloud.state if "cloudsched-links" in key and not key.startswith("iam/")]
+    assert not [row for row in cloud.bindings() if row[1] == ACCOUNT]
+
+
+def test_it_can_be_added_later_and_closed_again(cloud_without: Cloud) -> None:
+    """deploy.sh adds it, upgrade.sh tells the others, and a rollback to before leaves it; "no" closes it."""
+    cloud = cloud_without
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    before = cloud.serving("api")
+    cloud.configure(MEMORY="1Gi", PUBLIC_LINKS="yes")
+    refused = cloud.run("upgrade.sh")
+    assert (refused.code, "Run infra/deploy.sh" in refused.err, cloud.changes) == (1, True, 0)
+    assert "function cloudsched-api" in cloud.ok("deploy.sh").out
+    assert PUBLIC in cloud.bindings()
+    added = cloud.serving("links")
+    cloud.ok("rollback.sh")
+    assert (cloud.serving("links"), cloud.serving("api") == before) == (added, False)
+    cloud.ok("upgrade.sh")
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.configure(MEMORY="1Gi")
+    assert "make function cloudsched-links private" in cloud.run("deploy.sh", "--check").out
+    cloud.ok("deploy.sh")
+    assert PUBLIC not in cloud.bindings()
+
+
+@pytest.fixture(name="cloud_without")
+def copy_deployment(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -> Cloud:
+    """A deployed project without such a function, as it is by default."""
+    assert "function/cloudsched-links" not in deployed.state
+    return Cloud(tmp_path_factory.mktemp("without"), deployed.state)

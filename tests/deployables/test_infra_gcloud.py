@@ -92,7 +92,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     Schedules(cloud).declare()
     run("upgrade.sh")
     run("deploy.sh")
-    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public | {"API_ACCESS": "private"})
+    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public | {"API_ACCESS": "private", "PUBLIC_LINKS": "yes"})
     run("deploy.sh")
     run("rotate-secret.sh")
     run("rotate-secret.sh", "--compromised")

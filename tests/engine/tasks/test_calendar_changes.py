@@ -95,6 +95,30 @@ def test_nothing_is_left_out_of_a_task_that_has_ended(sim: Simulation, edit: dic
     assert not {day for day, _ in list_records(sim)} & {*holidays}
 
 
+@pytest.mark.parametrize("ends", [("pause",), ("cancel",), ("pause", "cancel"), ("pause", "resume", "cancel")])
+def test_what_was_left_out_since_the_last_run_is_recorded_when_a_task_stops(
+    sim: Simulation, ends: tuple[str, ...]
+) -> None:
+    """Each holiday up to the pause or the cancel once, with its name; those that pass during the pause not at all."""
+    today = sim.now.date()
+    put(sim, *(today + timedelta(days) for days in range(2, 9)))
+    make_task(sim)
+    sim.advance(timedelta(days=4, hours=12) - (sim.now - sim.now.replace(hour=0, minute=0)))
+    assert {status for _, status in list_records(sim)} == {ExecutionStatus.SUCCEEDED}
+    for action in ends:
+        getattr(sim.app, action)("t")
+    sim.advance(timedelta(days=3, hours=1))
+    if ends == ("pause",):
+        sim.app.resume("t")
+    sim.advance(timedelta(days=4))
+    skipped = [each for each in sim.executions("t") if each.status is ExecutionStatus.SKIPPED]
+    expected = {today + timedelta(days) for days in range(2, 5)}
+    if ends == ("pause",):
+        expected.add(today + timedelta(days=8))
+    assert sorted(each.scheduled_for.date() for each in skipped) == sorted(expected)
+    assert {each.message for each in skipped} == {"Left out: Feast (fr)."}
+
+
 def test_all_that_was_left_out_before_a_task_ended_is_recorded(sim: Simulation) -> None:
     """Its calendar changes after its end: what the old days left out is recorded, also if one commit has no room."""
     today = sim.now.date()

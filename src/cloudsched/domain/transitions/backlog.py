@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
+from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.errors import NotAllowed
@@ -39,6 +40,8 @@ MAX_PENDING_RANGES = 30
 MAX_PENDING_SCHEDULES = 5
 """How many decided ranges a task may hold, and how many of them with a schedule of their own: it is one document."""
 
+_MAX_IN_CLAIM = 20
+"""How many that calendars left out are recorded in the commit of a claim; the sweep records the rest."""
 _TICK = timedelta(microseconds=1)
 _DISTANT_PAST = datetime(1, 1, 1, tzinfo=UTC)
 _S = ExecutionStatus
@@ -128,7 +131,7 @@ def stop_plan(task: Task, now: datetime) -> Task:
     """Return an ACTIVE task with its due occurrences decided, and those that must still run saved in its backlog."""
     decision = decide_backlog(task, now)
     stopped = {"next_execution_time": None, "backlog": decision.kept}
-    return apply_decision(task, decision.decided).model_copy(update=stopped)
+    return apply_decision(note_left_out(task, now), decision.decided).model_copy(update=stopped)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
@@ -142,7 +145,7 @@ def resume_plan(task: Task, now: datetime) -> Task:
 
 def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> Task:
     """Return the task without its plan: what was still to run gets this status."""
-    ended = apply_decision(task, decide_backlog(task, now).end(status, message))
+    ended = apply_decision(note_left_out(task, now), decide_backlog(task, now).end(status, message))
     return ended.model_copy(update={"next_execution_time": None, "backlog": (), "plan_from": None})
 
 
@@ -213,6 +216,14 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
         if occurrence is not None and occurrence <= pending.until:
             rest.append(pending.model_copy(update={"next_at": occurrence}))
     return task.model_copy(update={"pending_records": tuple(rest)}), tuple(records)
+
+
+def take_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task, and the first records of what its calendars have left out up to now."""
+    noted = note_left_out(task, now)
+    if len(noted.pending_records) == len(task.pending_records):
+        return noted, ()
+    return take_records(noted, now, MAX_RECORDS_PER_COMMIT - _MAX_IN_CLAIM)
 
 
 def require_room(task: Task, action: str) -> None:

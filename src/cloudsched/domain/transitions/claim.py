@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT
+from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT, take_left_out
 from cloudsched.domain.transitions.finish import on_lease_expired
-from cloudsched.domain.transitions.left_out import take_left_out
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,

@@ -21,7 +21,10 @@ FOR_USERS = {
     "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",
 }
 """What users call although nothing of ours does, and why."""
-FOR_LIBRARIES = {"model_parametrized_name": "pydantic: the name of a generic model"}
+FOR_LIBRARIES = {
+    "model_parametrized_name": "pydantic: the name of a generic model",
+    "verify_token": "mcp: how a server checks a bearer token",
+}
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_DECORATORS = {

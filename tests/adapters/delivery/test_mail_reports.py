@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.adapters.delivery.mail_reports import PROVIDERS, read_report
+from cloudsched.adapters.delivery.mail_reports import read_report
 from cloudsched.domain.documents.mail_event import MailEvent
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.request_bodies import MailEventsQuery
 
+PROVIDERS = MailEventsQuery.model_json_schema()["properties"]["provider"]["enum"]
+"""Those that the API names."""
 MAIL = {
     "timestamp": "2018-10-08T14:05:45 +0000",
     "messageId": "000001378603177f-7a5433e7-8edb-42ae-af10-f0181f34d6ee-000000",
@@ -103,46 +105,46 @@ SENDGRID = {"email": "example@test.com", "timestamp": 1669651200, "smtp-id": "<m
 RECIPIENT, ALICE, TEST, JOHN = "recipient1@example.com", "alice@example.com", "example@test.com", "john@example.com"
 
 
-@pytest.mark.parametrize(
-    ("provider", "content", "expected"),
-    [
-        ("ses", SES_BOUNCE, ("BOUNCED", RECIPIENT, True)),
-        ("ses", by_sns(SES_BOUNCE), ("BOUNCED", RECIPIENT, True)),
-        (
-            "ses",
-            {**SES_BOUNCE, "bounce": {**SES_BOUNCE["bounce"], "bounceType": "Transient"}},  # type: ignore[dict-item]
-            ("BOUNCED", RECIPIENT, False),
-        ),
-        ("ses", by_sns(SES_COMPLAINT), ("COMPLAINED", RECIPIENT, True)),
-        ("ses", by_sns(SES_DELIVERY), ("DELIVERED", RECIPIENT, True)),
-        ("ses", by_sns({"eventType": "Open", "mail": MAIL, "open": {}}), None),
-        ("sendgrid", [{**SENDGRID, "event": "bounce", "type": "bounce", "reason": "500"}], ("BOUNCED", TEST, True)),
-        ("sendgrid", [{**SENDGRID, "event": "bounce", "type": "blocked", "reason": "4"}], ("BOUNCED", TEST, False)),
-        ("sendgrid", [{**SENDGRID, "event": "dropped", "reason": "Bounced Address"}], ("BOUNCED", TEST, True)),
-        ("sendgrid", [{**SENDGRID, "event": "dropped", "reason": "Invalid SMTPAPI"}], ("BOUNCED", TEST, False)),
-        ("sendgrid", [{**SENDGRID, "event": "spamreport"}], ("COMPLAINED", TEST, True)),
-        ("sendgrid", [{**SENDGRID, "event": "delivered", "response": "250 OK"}], ("DELIVERED", TEST, True)),
-        ("sendgrid", [{**SENDGRID, "event": "deferred", "response": "400 try again"}], None),
-        ("sendgrid", [{**SENDGRID, "event": "open"}], None),
-        ("mailgun", by_mailgun("failed", severity="permanent", reason="suppress-bounce"), ("BOUNCED", ALICE, True)),
-        ("mailgun", by_mailgun("failed", severity="permanent", reason="old"), ("BOUNCED", ALICE, False)),
-        ("mailgun", by_mailgun("failed", severity="temporary", reason="generic"), None),
-        ("mailgun", by_mailgun("complained"), ("COMPLAINED", ALICE, True)),
-        ("mailgun", by_mailgun("delivered"), ("DELIVERED", ALICE, True)),
-        ("mailgun", by_mailgun("opened"), None),
-        ("postmark", by_postmark("Bounce", Type="HardBounce", Email=JOHN, Details="Test"), ("BOUNCED", JOHN, True)),
-        ("postmark", by_postmark("Bounce", Type="SoftBounce", Email=JOHN), ("BOUNCED", JOHN, False)),
-        ("postmark", by_postmark("SpamComplaint", Type="SpamComplaint", Email=JOHN), ("COMPLAINED", JOHN, True)),
-        ("postmark", by_postmark("Delivery", Recipient=JOHN, Details="Test"), ("DELIVERED", JOHN, True)),
-        ("postmark", by_postmark("Open", Recipient=JOHN), None),
-        ("postmark", {**by_postmark("Delivery", Recipient=JOHN), "Metadata": {}}, None),
-        (
-            "plain",
-            {"events": [{"type": "BOUNCED", "messageId": "m1", "address": JOHN, "isPermanent": False}]},
-            ("BOUNCED", JOHN, False),
-        ),
-    ],
-)
+DOCUMENTED: list[tuple[str, object, tuple[str, str, bool] | None]] = [
+    ("ses", SES_BOUNCE, ("BOUNCED", RECIPIENT, True)),
+    ("ses", by_sns(SES_BOUNCE), ("BOUNCED", RECIPIENT, True)),
+    (
+        "ses",
+        {**SES_BOUNCE, "bounce": {**SES_BOUNCE["bounce"], "bounceType": "Transient"}},  # type: ignore[dict-item]
+        ("BOUNCED", RECIPIENT, False),
+    ),
+    ("ses", by_sns(SES_COMPLAINT), ("COMPLAINED", RECIPIENT, True)),
+    ("ses", by_sns(SES_DELIVERY), ("DELIVERED", RECIPIENT, True)),
+    ("ses", by_sns({"eventType": "Open", "mail": MAIL, "open": {}}), None),
+    ("sendgrid", [{**SENDGRID, "event": "bounce", "type": "bounce", "reason": "500"}], ("BOUNCED", TEST, True)),
+    ("sendgrid", [{**SENDGRID, "event": "bounce", "type": "blocked", "reason": "4"}], ("BOUNCED", TEST, False)),
+    ("sendgrid", [{**SENDGRID, "event": "dropped", "reason": "Bounced Address"}], ("BOUNCED", TEST, True)),
+    ("sendgrid", [{**SENDGRID, "event": "dropped", "reason": "Invalid SMTPAPI"}], ("BOUNCED", TEST, False)),
+    ("sendgrid", [{**SENDGRID, "event": "spamreport"}], ("COMPLAINED", TEST, True)),
+    ("sendgrid", [{**SENDGRID, "event": "delivered", "response": "250 OK"}], ("DELIVERED", TEST, True)),
+    ("sendgrid", [{**SENDGRID, "event": "deferred", "response": "400 try again"}], None),
+    ("sendgrid", [{**SENDGRID, "event": "open"}], None),
+    ("mailgun", by_mailgun("failed", severity="permanent", reason="suppress-bounce"), ("BOUNCED", ALICE, True)),
+    ("mailgun", by_mailgun("failed", severity="permanent", reason="old"), ("BOUNCED", ALICE, False)),
+    ("mailgun", by_mailgun("failed", severity="temporary", reason="generic"), None),
+    ("mailgun", by_mailgun("complained"), ("COMPLAINED", ALICE, True)),
+    ("mailgun", by_mailgun("delivered"), ("DELIVERED", ALICE, True)),
+    ("mailgun", by_mailgun("opened"), None),
+    ("postmark", by_postmark("Bounce", Type="HardBounce", Email=JOHN, Details="Test"), ("BOUNCED", JOHN, True)),
+    ("postmark", by_postmark("Bounce", Type="SoftBounce", Email=JOHN), ("BOUNCED", JOHN, False)),
+    ("postmark", by_postmark("SpamComplaint", Type="SpamComplaint", Email=JOHN), ("COMPLAINED", JOHN, True)),
+    ("postmark", by_postmark("Delivery", Recipient=JOHN, Details="Test"), ("DELIVERED", JOHN, True)),
+    ("postmark", by_postmark("Open", Recipient=JOHN), None),
+    ("postmark", {**by_postmark("Delivery", Recipient=JOHN), "Metadata": {}}, None),
+    (
+        "plain",
+        {"events": [{"type": "BOUNCED", "messageId": "m1", "address": JOHN, "isPermanent": False}]},
+        ("BOUNCED", JOHN, False),
+    ),
+]
+
+
+@pytest.mark.parametrize(("provider", "content", "expected"), DOCUMENTED)
 def test_a_documented_report_is_understood(
     provider: str, content: object, expected: tuple[str, str, bool] | None
 ) -> None:
@@ -184,10 +186,10 @@ def test_anything_else_is_refused(content: object, provider: str) -> None:
     assert all(isinstance(each, MailEvent) for each in report.events)
 
 
-def test_the_api_names_the_providers_that_are_read() -> None:
-    """The two lists are one."""
-    schema = MailEventsQuery.model_json_schema()["properties"]["provider"]
-    assert tuple(schema["enum"]) == PROVIDERS
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_each_provider_that_the_api_names_is_read(provider: str) -> None:
+    """Its documented reports are among those above."""
+    assert any(provider in each for each in DOCUMENTED)
 
 
 def test_too_many_events_are_refused() -> None:

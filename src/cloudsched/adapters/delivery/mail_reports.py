@@ -44,7 +44,7 @@ def read_report(provider: str, content: object) -> Report:
     """Return what a provider's request says.
 
     Args:
-        provider: One of `PROVIDERS`.
+        provider: ``plain``, which is the form of `MailEvents`, ``ses``, ``sendgrid``, ``mailgun`` or ``postmark``.
         content: The request's JSON.
 
     Raises:
@@ -144,8 +144,6 @@ _READERS: Final[Mapping[str, Callable[[object], Iterator[MailEvent | None]]]] = 
     "mailgun": _read_mailgun,
     "postmark": _read_postmark,
 }
-PROVIDERS: Final = tuple(_READERS)
-"""``plain`` is the form of `MailEvents`."""
 
 
 def _event(

@@ -8,6 +8,7 @@ const every = Number(body.dataset.every) * 1000;
 const main = document.getElementById("main");
 let failures = 0;
 let timer = 0;
+let looking = Promise.resolve();
 let seen = Date.now();
 let cursor = null;
 let held = null; // a page of which something waits until pointer, focus or selection are gone
@@ -20,7 +21,7 @@ export function start() {
   if (!every) return; // a form: what somebody types stays as it is
   calm = document.getElementById("live")?.textContent ?? "";
   schedule(every);
-  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : look()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : lookNow()));
 }
 
 export function setBusy(isBusy) {
@@ -30,7 +31,11 @@ export function setBusy(isBusy) {
 
 function schedule(delay) {
   clearTimeout(timer);
-  if (!document.hidden) timer = setTimeout(look, delay);
+  if (!document.hidden) timer = setTimeout(lookNow, delay);
+}
+
+function lookNow() {
+  looking = look();
 }
 
 async function look() {
@@ -83,6 +88,8 @@ export async function submit(form, button) {
   const label = button?.textContent;
   if (button) button.textContent = `${label}…`;
   setBusy(true);
+  await looking; // it may ask for the very task that this deletes
+  clearTimeout(timer);
   try {
     const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(data) });
     const text = await response.text();
@@ -98,6 +105,7 @@ export async function submit(form, button) {
   } catch {
     say("The request did not arrive. Nothing was changed here.");
   }
+  if (every) schedule(every);
   setBusy(false);
   if (button?.isConnected && button.textContent === `${label}…`) button.textContent = label;
 }

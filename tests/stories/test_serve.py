@@ -108,7 +108,7 @@ def test_nothing_acknowledged_is_lost_when_it_is_killed_under_load(folder: Path)
 def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
     """After a kill a task that waits has the same revision and edit time, and runs on its second."""
     with serve(folder) as (service, url):
-        assert create(url, "soon", due_in=4) == 201
+        assert create(url, "soon", due_in=8) == 201
         before = request(url, "GET", "/v1/tasks/soon").body
         service.kill()
     with serve(folder) as (_, url):

@@ -111,9 +111,15 @@ class ChildTasks:
         for each in execution.steps:
             if each.number in failed and each.child is not None:
                 with suppress(CallFailed):
-                    call_outcome(self._engine.store, each.name, each.child)
-                    found.append(each.number)
+                    has_ended, _ = call_outcome(self._engine.store, each.name, each.child)
+                    if has_ended or not self._is_cancelled(each.child):
+                        found.append(each.number)
         return found
+
+    def _is_cancelled(self, call: str) -> bool:
+        """Whether a call was cancelled, though its attempt may still run: it will end without a result."""
+        stored = self._engine.store.load(call)
+        return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
     def notify_parent(self, task: Task) -> None:
         """Notify a task's parent that the task has ended; do nothing if it has no parent or has not ended.

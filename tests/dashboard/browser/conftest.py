@@ -111,7 +111,8 @@ class Visitor:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
         self.complaints: list[str] = []
-        """Errors in the console and in scripts. A test that provokes one clears them."""
+        """Errors in the console and in scripts."""
+        self._expected: list[str] = []
 
     def open(self, path: str = "", role: Role = Role.ADMIN, *, clock: bool = False, **options: Any) -> Page:
         """Open a page in a browser of its own.
@@ -138,10 +139,15 @@ class Visitor:
             page.wait_for_load_state("networkidle")
         return page
 
-    def close(self) -> None:
-        """Close everything that was opened."""
+    def expect_complaint(self, words: str) -> None:
+        """Say which complaint the test provokes. The browser may report it at any moment until the page is closed."""
+        self._expected.append(words)
+
+    def close(self) -> list[str]:
+        """Close everything that was opened; return the complaints that no test expected."""
         for context in self._contexts:
             context.close()
+        return [text for text in self.complaints if not any(words in text for words in self._expected)]
 
 
 @pytest.fixture
@@ -149,5 +155,4 @@ def visitor(site: Site, chromium: Browser) -> Iterator[Visitor]:
     """Who looks at pages. When the test is over, no console may have complained."""
     visitor = Visitor(site, chromium)
     yield visitor
-    visitor.close()
-    assert visitor.complaints == []
+    assert visitor.close() == []

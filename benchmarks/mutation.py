@@ -15,6 +15,7 @@ operators.
 from __future__ import annotations
 
 import argparse
+import compileall
 import difflib
 import json
 import os
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from benchmarks.mutation_operators import apply_mutation, count_mutations, list_mutations
@@ -138,12 +140,14 @@ class Bench:
         self._jobs = jobs
         shutil.rmtree(self._source, ignore_errors=True)
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(self._source, quiet=2)
 
     def run(self, mutant: Mutant) -> None:
         """Break the file, run the tests near it, or all if it has survived those, and note what happened."""
         original = (ROOT / mutant.path).read_text("utf-8")
         target = self._source / Path(mutant.path).relative_to("src")
         target.write_text(apply_mutation(original, mutant.index).source, "utf-8")
+        Path(cache_from_source(str(target))).unlink(missing_ok=True)
         begun = time.monotonic()
         try:
             if mutant.result == SURVIVED_NEAR:
@@ -162,7 +166,8 @@ class Bench:
         parallel = ["-n", str(self._jobs)] if self._jobs > 1 else []
         command = [sys.executable, "-m", "pytest", *options, *parallel, *tests]
         # The environment's path comes before that of the editable installation; child processes inherit it.
-        # Byte code of one mutant would serve the next: Python compares only the seconds and the size of a file.
+        # Byte code of one mutant would serve the next, since Python compares only the seconds and the size of a file:
+        # none is written but that of the sound files, before the first mutant.
         env = {**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(  # noqa: S603 - our own tests
             command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0

@@ -5,7 +5,7 @@
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
 #   ./emulator.sh check            check formatting, lint, types, architecture and the API's description
-#   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/install.md)
+#   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #

@@ -8,8 +8,8 @@
 A sample is drawn from all mutants of `engine/` and `domain/`, the same for the same seed and the same code. First each
 mutant meets the tests near its file, then those that survived meet all tests of the core. The state is one JSON file,
 written after each mutant, so a run that is killed goes on. The mutants live in a copy of `src`, so the working tree
-stays as it is. Neither `mutmut` nor `cosmic-ray` fits (docs/decisions.md says why); `mutation_operators.py` holds the
-operators.
+stays as it is. Neither `mutmut` nor `cosmic-ray` fits (docs/explanation/decisions.md says why);
+`mutation_operators.py` holds the operators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions to deploy, each with its own URL (see docs/deployment.md)."""
+"""The functions to deploy, each with its own URL (see docs/how-to/deployment.md)."""
 
 from __future__ import annotations
 

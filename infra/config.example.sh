@@ -1,4 +1,4 @@
-# Copy this file to infra/config.sh and edit it. It is the scripts' only input; docs/deployment.md explains each value.
+# Copy this file to infra/config.sh and edit it. It is the scripts' only input; docs/how-to/deployment.md explains each value.
 # Only PROJECT is required. Any setting that you leave out keeps the value shown here.
 # shellcheck shell=bash disable=SC2034
 
@@ -15,7 +15,7 @@ API_ACCESS="private"             # private: Cloud Run admits only the accounts b
 PUBLIC_LINKS="no"                # yes: a public function for what people open by a link (from mails, and calendar feeds) and
                                  # for your mail provider's reports. Beside a private API, links need it
 FIREBASE_PROJECT=""              # the Firebase project whose users may call the API; firestore.rules knows only PROJECT's
-SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/security.md
+SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/reference/security.md
 API_KEYS_SECRET=""               # a secret that you create, with the lines that `cloudsched keys new` prints
 API_ADDRESSES=""                 # additional URLs of the API that tokens may name as audience, such as your own domain
 CORS_ORIGINS=""                  # the web origins whose pages may call the API: "https://app.example https://…"
@@ -47,9 +47,9 @@ EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must cover the sum 
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response
 SWEEP_SCHEDULE="* * * * *"
 SWEEP_TIMEOUT=540                # seconds; 10,000 overdue tasks take about five minutes. With CLOUDSCHED_FALLBACK
-                                 # (docs/configuration.md) the sweep runs handlers: allow for them, up to 1800
+                                 # (docs/reference/configuration.md) the sweep runs handlers: allow for them, up to 1800
 
-# Additional environment variables; see docs/configuration.md ---------------------------------------------------------
+# Additional environment variables; see docs/reference/configuration.md ---------------------------------------------------------
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
 SECRETS=()                       # variables that are secrets which you create: ("CLOUDSCHED_SMTP_URL=mail-server:1"), with
                                  # the version; CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS or

@@ -89,7 +89,7 @@ validate_settings() {
       die "SETTINGS contains '$setting'; each entry must be NAME=value, without a ~."
     [[ ! "$setting" =~ $derived ]] ||
       die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
-docs/deployment.md."
+docs/how-to/deployment.md."
     [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)= ]] ||
       die "SETTINGS contains ${setting%%=*}, which has a password in it. Name a secret that has it in SECRETS."
     [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||

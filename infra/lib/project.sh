@@ -104,7 +104,7 @@ grant_role() {
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
 
-# The least privileges that work; docs/deployment.md gives the reason for each.
+# The least privileges that work; docs/how-to/deployment.md gives the reason for each.
 grant_project_roles() {
   log_step "Roles on the project"
   local account
@@ -145,7 +145,7 @@ grant_resource_roles() {
   done
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
-    [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/deployment.md."
+    [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/how-to/deployment.md."
   for account in api executor; do
     grant_role "bucket $BUCKET" "serviceAccount:$(get_account_email "$account")" roles/storage.objectUser -- \
       gcloud storage buckets -- "gs://$BUCKET"

@@ -9,8 +9,8 @@ import pytest
 from tests.architecture.test_imports import BELOW, SOURCE
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
-GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
+GUARANTEES = (ROOT / "docs" / "explanation" / "guarantees.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 NODES = set(re.findall(r'^    (\w+)\["', PAGE, re.MULTILINE))
 ARROWS = set(re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.MULTILINE))

@@ -12,7 +12,7 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.web.api.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -38,8 +38,8 @@ def test_every_group_of_commands_is_said_whole() -> None:
 
 
 def test_every_route_is_in_the_table() -> None:
-    """The table of docs/api.md names each path of the API, and the verbs of those that end in one."""
-    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    """The table of docs/reference/api.md names each path of the API, and the verbs of those that end in one."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
     table = "\n".join(
         line for line in page.splitlines() if line.startswith(("| `POST", "| `GET", "| `PATCH", "| `DELETE"))
     )

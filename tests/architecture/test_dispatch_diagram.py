@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.architecture.test_imports import SOURCE
 
-PAGE = (Path(__file__).parents[2] / "docs/architecture.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/explanation/architecture.md").read_text("utf-8")
 DIAGRAM = PAGE.partition("## The way of a dispatch")[2]
 BOXES = {
     box: (file, name) for box, file, name in re.findall(r'^    (\w+)\["([\w/.]+): ([\w.]+)"\]$', DIAGRAM, re.MULTILINE)
@@ -62,7 +62,7 @@ def test_there_is_a_diagram() -> None:
 @pytest.mark.parametrize("box", BOXES)
 def test_each_box_is_a_function(box: str) -> None:
     file, name = BOXES[box]
-    assert name in read_functions(file), f"{name} is not in {file} any more; correct docs/architecture.md"
+    assert name in read_functions(file), f"{name} is not in {file} any more; correct docs/explanation/architecture.md"
 
 
 @pytest.mark.parametrize(("source", "target"), ARROWS)

@@ -9,8 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOMAIN = ROOT / "src" / "cloudsched" / "domain"
-PAGES = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+LINK = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")([^)\s#\"]+)")
+SOURCES = [
+    *(
+        path
+        for folder in ("src", "functions", "infra", "benchmarks", "tests", ".ci")
+        for path in (ROOT / folder).rglob("*")
+    ),
+    ROOT / "emulator.sh",
+]
 CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+CODE_SPAN = re.compile(r"`[^`\n]*`")
 
 
 def list_test_names() -> set[str]:
@@ -29,9 +39,26 @@ def test_every_test_that_a_document_names_exists(page: Path) -> None:
     assert named <= list_test_names()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
+    """A page that moves takes the links to it along. Links to other servers are not followed."""
+    targets = set(LINK.findall(CODE_SPAN.sub("", CODE_BLOCK.sub("", page.read_text("utf-8")))))
+    assert [each for each in targets if ":" not in each and not (page.parent / each).exists()] == []
+
+
+def test_every_page_that_the_code_names_exists() -> None:
+    """Docstrings, errors and scripts that send a reader to ``docs/…`` send them to a page that is there."""
+    texts = {path: path.read_text("utf-8", "replace") for path in SOURCES if path.is_file() and path.suffix != ".pyc"}
+    named = {(path, page) for path, text in texts.items() for page in re.findall(r"\bdocs/[\w/-]+\.md\b", text)}
+    assert named
+    assert sorted(f"{path}: {page}" for path, page in named if not (ROOT / page).is_file()) == []
+
+
 def test_every_module_of_the_recurrence_page_exists() -> None:
     """The table of modules names all modules of the package, and no other."""
-    table = (ROOT / "docs" / "recurrence.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
+    table = (
+        (ROOT / "docs" / "reference" / "recurrence.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
+    )
     named = {
         name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     }
@@ -40,7 +67,12 @@ def test_every_module_of_the_recurrence_page_exists() -> None:
 
 def test_every_module_that_decides_a_policy_exists() -> None:
     """The table of policies names the module that decides each of them."""
-    table = (ROOT / "docs" / "lifecycle.md").read_text().partition("| field | values ")[2].partition("\n\n")[0]
+    table = (
+        (ROOT / "docs" / "explanation" / "lifecycle.md")
+        .read_text()
+        .partition("| field | values ")[2]
+        .partition("\n\n")[0]
+    )
     rows = [re.findall(r"`([\w/]+\.py)`", row.rsplit("|", 2)[-2]) for row in table.splitlines()[2:]]
     assert all(rows)
     for path in (path for row in rows for path in row):

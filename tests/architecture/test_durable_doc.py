@@ -1,4 +1,4 @@
-"""The Python of docs/durable.md runs as it stands there."""
+"""The Python of docs/explanation/durable.md runs as it stands there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from cloudsched import App, Context, EventSender, Schedule
 from cloudsched.testing import START, Simulation
 
-PAGE = (Path(__file__).parents[2] / "docs" / "durable.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "durable.md").read_text("utf-8")
 CLOSE, SENDER, VERSION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", PAGE)[1:]
 

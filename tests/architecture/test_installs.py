@@ -214,7 +214,7 @@ def test_a_plain_install_has_none_of_the_local_tools() -> None:
 
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "install.md").read_text("utf-8").splitlines()
+    for line in (ROOT / "docs" / "reference" / "install.md").read_text("utf-8").splitlines()
     if line.startswith("| `cloudsched")
 ]
 HELD_BACK = {"six"}
@@ -224,7 +224,7 @@ TABLE = {row[0].strip("`"): (int(row[2]), float(row[3])) for row in ROWS}
 
 @pytest.mark.parametrize("extras", [(), ("worker",), ("dev",), ("mcp",), ("sandbox",), ("telemetry",)], ids=str)
 def test_the_stated_size_of_an_install_is_true(extras: tuple[str, ...]) -> None:
-    """Count and megabytes in docs/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
+    """Those of docs/reference/install.md, up to what new releases change; `./emulator.sh wheel` counts exactly."""
     count, megabytes = TABLE["cloudsched" + (f"[{','.join(extras)}]" if extras else "")]
     found = packages(declared(*extras)) - HELD_BACK
     total = (sum(map(size, found)) + own_size()) / 1e6

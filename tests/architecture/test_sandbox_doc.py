@@ -1,4 +1,4 @@
-"""The example of docs/sandbox.md runs as it stands there, and its table of limits is that of the settings."""
+"""The example of docs/how-to/sandbox.md runs as it stands there, and its table of limits is that of the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "sandbox.md").read_text("utf-8")
+PAGE = (DOCS / "how-to" / "sandbox.md").read_text("utf-8")
 
 
 def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_nested_scripts_do_as_they_say(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_the_limits_are_those_of_the_settings() -> None:
     """Each variable is in both tables, with its default."""
-    table = (DOCS / "configuration.md").read_text("utf-8")
+    table = (DOCS / "reference" / "configuration.md").read_text("utf-8")
     for name, value in Sandbox().to_variables().items():
         assert re.search(rf"`{name}` \| .* \| `{value}` \|", table), name
         assert re.search(rf"\| {value} ?[A-Za-z]* \| `{name}` \|", PAGE), name

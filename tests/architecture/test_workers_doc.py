@@ -1,4 +1,4 @@
-"""The test that docs/workers.md shows runs as it stands there; its walk-through is tried in tests/stories."""
+"""The test that docs/how-to/workers.md shows runs as it stands there; its walk-through is tried in tests/stories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "workers.md").read_text("utf-8")
 
 
 def test_the_test_of_the_page_is_green(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_networks_that_may_be_reached_are_kept() -> None:
 
 
 def test_the_local_stack_does_not_start_with_a_misspelt_key(sim: Simulation) -> None:
-    """As docs/security.md says of the API."""
+    """As docs/reference/security.md says of the API."""
     base = Settings(access=Access(api_keys=("bad",)))
     with pytest.raises(Misconfigured, match="CLOUDSCHED_API_KEYS"), run_stack(sim.app, base=base, store="sqlite"):
         pass
@@ -113,7 +113,7 @@ def test_scripts_need_the_filter_unless_a_machine_outside_the_cloud_accepts_less
 
 def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
-    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
     assert sorted(rows) == sorted(_render_table(Settings, Access, Sandbox, DraftSettings, ModelSettings))
 

@@ -164,7 +164,7 @@ def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issue
 
 
 def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer: Issuer) -> None:
-    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/security.md has it, and the deployed API understands it."""
+    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/reference/security.md has it, and so does the deployed API."""
     gpu, anywhere = "gpu@elsewhere.iam.gserviceaccount.com", "any@elsewhere.iam.gserviceaccount.com"
     cloud = Cloud(tmp_path, None, SERVICE_ACCOUNTS=f"({gpu}=worker@gpu+render {anywhere}=worker)")
     cloud.state.update({f"account/{email}": {"email": email} for email in (gpu, anywhere)})

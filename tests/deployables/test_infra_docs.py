@@ -1,4 +1,4 @@
-"""The numbers and names in docs/operations.md and docs/deployment.md match the code and the configuration."""
+"""The numbers and names in the pages on deployment and operations match the code and the configuration."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 import pytest
 from tests.deployables.fake_project import ROOT
 
-OPERATIONS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
-DEPLOYMENT = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
-GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs/how-to/operations.md").read_text(encoding="utf-8")
+DEPLOYMENT = (ROOT / "docs/how-to/deployment.md").read_text(encoding="utf-8")
+GUARANTEES = (ROOT / "docs/explanation/guarantees.md").read_text(encoding="utf-8")
 MILLION = 1_000_000
 
 
@@ -26,13 +26,13 @@ def parse_number(text: str) -> float:
 
 
 SIZES = re.compile(r"counted at (\d+) bytes each .*? the logs at ([\d,]+)\s+bytes", re.DOTALL)
-"""The bytes of a record and of an occurrence's log entries, as docs/operations.md states them."""
+"""The bytes of a record and of an occurrence's log entries, as docs/how-to/operations.md states them."""
 
 
 def test_costs_follow_from_the_counted_operations() -> None:
     """The cost of a million executions is the operations counted in guarantees.md times the prices."""
     counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
-    assert counted, "docs/guarantees.md no longer counts a successful occurrence"
+    assert counted, "docs/explanation/guarantees.md no longer counts a successful occurrence"
     reads, writes, created = (int(count) * MILLION for count in counted.groups())
     prices = {
         name: parse_number(usd) / parse_number(of)
@@ -84,7 +84,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
         assert (collection, *equal, *order) in served, query
 
 
-@pytest.mark.parametrize("page", ["deployment.md", "operations.md"])
+@pytest.mark.parametrize("page", ["how-to/deployment.md", "how-to/operations.md"])
 def test_scripts_that_are_named_exist(page: str) -> None:
     """Every script and option named on the pages exists."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -104,7 +104,9 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
 
 def list_documented_commands() -> list[list[str]]:
     """Return the gcloud commands that the operator's pages tell readers to type."""
-    pages = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("deployment.md", "operations.md"))
+    pages = "\n".join(
+        (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8") for page in ("deployment.md", "operations.md")
+    )
     typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
     assert len(typed) >= 3
     return [shlex.split(command.replace("\\\n", " "))[1:] for command in typed]

@@ -1,4 +1,4 @@
-"""The code of docs/recipes.md and docs/moving.md, as modules of the names that its first lines give."""
+"""The code of docs/how-to/recipes.md and docs/how-to/moving.md, as modules of the names that its first lines give."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 
 def read_code(page: str, section: str) -> dict[str, str]:
     """Return the code of a section, by the names of its modules."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / page).read_text("utf-8")
     found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     assert found, section
     return dict(_BLOCK.findall(found.group(1)))
@@ -46,7 +46,7 @@ def load_code(monkeypatch: pytest.MonkeyPatch) -> Load:
     def load(page: str, section: str, name: str) -> ModuleType:
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
-        code = compile(read_code(page, section)[name], f"docs/{page}, {section}, {name}.py", "exec")
+        code = compile(read_code(page, section)[name], f"docs/how-to/{page}, {section}, {name}.py", "exec")
         exec(code, vars(module))  # noqa: S102 - our own page
         return module
 

@@ -1,4 +1,4 @@
-"""The services of ``docs/mounting.md``, as they stand there: a page of their own, and the scheduler below a path."""
+"""The services of ``docs/how-to/mounting.md``, as they stand there: each has a page of its own, and the scheduler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched import App
 
 Service = Callable[..., Any]
-PAGE = (ROOT / "docs" / "mounting.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "mounting.md").read_text("utf-8")
 BLOCKS: dict[str, str] = dict(re.findall(r"^## (\S+)\n[^#]*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 """The example of each framework."""
 WSGI_FRAMEWORKS = ("Django", "Flask")
@@ -35,7 +35,7 @@ def make_service(framework: str, app: App, folder: Path) -> Service:
     if framework == "functions_framework.aio":
         return _make_function(BLOCKS[framework], folder)
     module = sys.modules["service"] = ModuleType("service")  # where frameworks look annotations up
-    exec(compile(BLOCKS[framework], f"docs/mounting.md, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
+    exec(compile(BLOCKS[framework], f"docs/how-to/mounting.md, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
     service: Service = module.service
     return service
 

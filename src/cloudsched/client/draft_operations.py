@@ -37,7 +37,7 @@ class DraftOperations:
             text: What they said.
             timezone: Their IANA time zone.
             conversation: What was said before, each with `role` and `content`.
-            context: What your app knows; see ``docs/drafts.md``.
+            context: What your app knows; see ``docs/how-to/drafts.md``.
             now: The instant from which "tomorrow" counts; now if None.
             owner: Whose task it is; the caller's if None.
         """

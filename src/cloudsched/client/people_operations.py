@@ -31,7 +31,7 @@ class PeopleOperations:
 
     @operation
     def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
-        """Set a person's contacts and preferences, in place of what there was (docs/people.md).
+        """Set a person's contacts and preferences, in place of what there was (docs/how-to/people.md).
 
         Args:
             owner: Whose they are.

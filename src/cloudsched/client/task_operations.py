@@ -211,7 +211,7 @@ class TaskOperations:
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
-        """Return how far the deliveries of an execution have come, by channel; see ``docs/delivery.md``."""
+        """Return how far the deliveries of an execution have come, by channel; see ``docs/how-to/delivery.md``."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
         return response.read_list("deliveries", reader(DeliveryReport))
@@ -226,7 +226,7 @@ class TaskOperations:
     def create_feed(
         self, owner: str | None = None, categories: Iterable[str] = (), labels: Iterable[str] = ()
     ) -> Flow[FeedView]:
-        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/calendars.md).
+        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/how-to/calendars.md).
 
         Args:
             owner: Whose tasks it shows; the caller's if None.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Access:
     """Who may use the API, from where, and how much.
 
-    The documentation of each field stands beside it, and in ``docs/configuration.md``. ``docs/security.md`` explains
-    them.
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
+    ``docs/reference/security.md`` explains them.
     """
 
     firebase_project: str | None = setting(
@@ -37,7 +37,8 @@ class Access:
     )
     firebase_email: bool = setting(
         "CLOUDSCHED_FIREBASE_EMAIL",
-        "`on`: the address that Firebase has verified for a user counts as [verified](people.md), and is the default",
+        "`on`: the address that Firebase has verified for a user counts as [verified](../how-to/people.md), and is the "
+        "default",
         SWITCH,
         default=False,
     )

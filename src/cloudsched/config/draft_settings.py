@@ -1,4 +1,4 @@
-"""What may be drafted: a part of `Settings`; see ``docs/drafts.md``."""
+"""What may be drafted: a part of `Settings`; see ``docs/how-to/drafts.md``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DAY_SECONDS = 86_400
 class DraftSettings:
     """How soon and how often what is drafted may run.
 
-    The documentation of each field stands beside it, and in ``docs/configuration.md``.
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
     """
 
     least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
-        "the shortest time between a [draft](drafts.md) of a single run and that run: people have to read and confirm "
-        "it",
+        "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
+        "and confirm it",
         seconds_between(0, 365 * _DAY_SECONDS),
         default=timedelta(seconds=30),
     )

@@ -1,4 +1,4 @@
-"""The language model, where there is one: a part of `Settings`; see ``docs/drafts.md``."""
+"""The language model, where there is one: a part of `Settings`; see ``docs/how-to/drafts.md``."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _parse_prices(text: str) -> str:
 class ModelSettings:
     """Which language model is asked, and how.
 
-    The documentation of each field stands beside it, and in ``docs/configuration.md``.
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
     """
 
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
-        "the [language model](drafts.md#a-language-model) that helps where the grammar does not understand: "
+        "the [language model](../how-to/drafts.md#a-language-model) that helps where the grammar does not understand: "
         "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
         "server that speaks OpenAI's API; without one, the grammar works alone",
         Kind(_parse_name, str),

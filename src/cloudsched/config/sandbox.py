@@ -1,6 +1,6 @@
 """The limits of one script: a part of `Settings`.
 
-A script is a user's code in place of a handler; see ``docs/sandbox.md``. One that exceeds a limit fails.
+A script is a user's code in place of a handler; see ``docs/how-to/sandbox.md``. One that exceeds a limit fails.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _FILTER = Kind(_parse_filter, lambda value: "required" if value else "best-effor
 class Sandbox:
     """The limits of one execution of a script. Sizes are in bytes.
 
-    The documentation of each field stands beside it, and in ``docs/configuration.md``.
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
     """
 
     memory: int = setting(
         "CLOUDSCHED_SANDBOX_MEMORY_MIB",
-        "how many MiB of memory one script may use ([sandbox.md](sandbox.md) explains this and the following settings)",
+        "how many MiB of memory one script may use ([sandbox.md](../how-to/sandbox.md) explains this and the following "
+        "settings)",
         whole_number(4096, unit=_MIB),
         default=64 * _MIB,
     )

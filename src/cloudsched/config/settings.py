@@ -1,6 +1,7 @@
 """The settings: one frozen object, read once from the environment and passed down.
 
-This is the only module that reads the environment. Every variable is listed in the table of ``docs/configuration.md``.
+This is the only module that reads the environment. ``docs/reference/configuration.md`` lists every
+variable in a table.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 class Settings:
     """How one app reaches its store, its queue and its users.
 
-    The documentation of each field stands beside it, and in ``docs/configuration.md``. `store` None is Firestore in the
-    cloud and where its emulator is named, and else no store at all, so that nothing reaches production by accident; see
-    `require_store`.
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``. `store` None is
+    Firestore in the cloud and where its emulator is named, and else no store at all, so that nothing reaches production
+    by accident; see `require_store`.
 
     Attributes:
         access: Who may use the API, and how much.
@@ -99,7 +100,7 @@ class Settings:
     public_url: str = setting(
         "CLOUDSCHED_PUBLIC_URL",
         "the address under which people and their programs reach the API, with the path that it is mounted under: what "
-        "links and [feeds](calendars.md) begin with; without one, the address of the request",
+        "links and [feeds](../how-to/calendars.md) begin with; without one, the address of the request",
         ADDRESS,
         default="",
     )
@@ -151,7 +152,7 @@ class Settings:
     )
     smtp_url: str | None = setting(
         "CLOUDSCHED_SMTP_URL",
-        "the mail server that sends [results](delivery.md): `smtps://user:password@host:465`, or "
+        "the mail server that sends [results](../how-to/delivery.md): `smtps://user:password@host:465`, or "
         "`smtp://user:password@host:587` for STARTTLS",
         default=None,
         is_secret=True,
@@ -168,7 +169,7 @@ class Settings:
     )
     mail_events_secret: str | None = setting(
         "CLOUDSCHED_MAIL_EVENTS_SECRET",
-        "the password with which your mail provider reports [bounces](delivery.md) and the like; at least 16 "
+        "the password with which your mail provider reports [bounces](../how-to/delivery.md) and the like; at least 16 "
         "characters; without one, nothing is taken",
         SECRET_TEXT,
         default=None,
@@ -176,7 +177,7 @@ class Settings:
     )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",
-        "the Firebase project whose apps get [pushes](delivery.md); without one, there are none",
+        "the Firebase project whose apps get [pushes](../how-to/delivery.md); without one, there are none",
         default=None,
     )
     fcm_url: str = setting(
@@ -187,7 +188,7 @@ class Settings:
     )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
-        "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
+        "your own channels for `OPERATOR`, as [Apprise](../how-to/delivery.md) writes them, separated by spaces; needs "
         "`cloudsched[apprise]`",
         WORDS,
         default=(),
@@ -195,8 +196,8 @@ class Settings:
     )
     preferred_channels: bool | None = setting(
         "CLOUDSCHED_PREFERRED_CHANNELS",
-        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](people.md), at the "
-        "cost of one more read",
+        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](../how-to/people.md), "
+        "at the cost of one more read",
         ANSWER,
         default=None,
         shown_default="`on` where mail or pushes are set up",
@@ -222,7 +223,7 @@ class Settings:
     )
     default_calendar: str | None = setting(
         "CLOUDSCHED_DEFAULT_CALENDAR",
-        "the id of the [calendar](calendars.md) that plain words mean by holidays and business days",
+        "the id of the [calendar](../how-to/calendars.md) that plain words mean by holidays and business days",
         CALENDAR_ID,
         default=None,
     )
@@ -262,7 +263,7 @@ class Settings:
         "CLOUDSCHED_LOG_LEVEL",
         "the lowest severity of the lines that a deployed function writes: `DEBUG`, `INFO`, `WARNING`, "
         "`ERROR` or `CRITICAL`. `WARNING` leaves out the lines of an occurrence that succeeds, and [some "
-        "alerts need those](operations.md#costs); OpenTelemetry metrics stay complete",
+        "alerts need those](../how-to/operations.md#costs); OpenTelemetry metrics stay complete",
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )

@@ -1,7 +1,7 @@
 """One setting: the variable it is read from, its type, its default, and what it means.
 
 The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations are the
-one table from which variables are read and written again; a test holds ``docs/configuration.md`` against it.
+one table from which variables are read and written again; a test holds ``docs/reference/configuration.md`` against it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Setting:
 
     variable: str
     about: str
-    """What it means, in Markdown, as ``docs/configuration.md`` says it."""
+    """What it means, in Markdown, as ``docs/reference/configuration.md`` says it."""
     kind: Kind[Any]
     shown_default: str | None
     """The default as the documentation shows it; None shows the variable's text."""

@@ -85,7 +85,7 @@ def run_service(
     if settings.is_deployed:
         raise Misconfigured(
             "K_SERVICE is set: this is Cloud Run, whose instances come and go and have no disk. Deploy functions "
-            "instead (docs/deployment.md)."
+            "instead (docs/how-to/deployment.md)."
         )
     with ExitStack() as parts:
         folder = parts.enter_context(lock_data_folder(data))

@@ -42,7 +42,7 @@ class DraftCalls(ReplaceableParts):
             timezone: Their IANA time zone.
             owner: Whose task it is.
             conversation: What was said before, each with `role` and `content`.
-            context: What the app knows: see ``docs/drafts.md``.
+            context: What the app knows: see ``docs/how-to/drafts.md``.
             now: The instant from which "tomorrow" counts; now if None.
             authority: SERVERS proposes handlers that users may not name, too.
 

@@ -1,4 +1,4 @@
-"""The parts that make drafts of tasks from what people say; see ``docs/drafts.md``."""
+"""The parts that make drafts of tasks from what people say; see ``docs/how-to/drafts.md``."""
 
 from __future__ import annotations
 

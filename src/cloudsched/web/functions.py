@@ -42,7 +42,7 @@ def serve_api(app: App, request: Request, *, is_mounted: bool = False) -> Respon
 def serve_links(app: App, request: Request) -> Response:
     """Serve what people open by a link: confirming an address, unsubscribing, feeds. All else is 404.
 
-    It is for a public function beside a private API; see ``docs/people.md``.
+    It is for a public function beside a private API; see ``docs/how-to/people.md``.
     """
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the same
 

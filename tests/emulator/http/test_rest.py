@@ -199,7 +199,7 @@ def test_a_firebase_function_without_a_url_is_called_by_name(
 
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 def test_gcloud_manages_queues_and_tasks(emulator: CloudTasksEmulator, tmp_path: Path) -> None:
-    """A queue and a task from creation to deletion; docs/emulator.md says how to run every command of every track."""
+    """A queue and a task from creation to deletion; docs/reference/emulator.md says how to run all other commands."""
     settings = {
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS": f"http://{emulator.address}/",
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "1",

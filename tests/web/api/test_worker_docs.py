@@ -1,4 +1,4 @@
-"""The worker of ``docs/api.md``, which needs no Python, is run as it stands there."""
+"""The worker of ``docs/reference/api.md``, which needs no Python, is run as it stands there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "api.md").read_text()
 (SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TOOLS = ("bash", "curl", "jq")
 app = App(Settings())

@@ -56,7 +56,9 @@ def read_report(provider: str, content: object) -> Report:
     try:
         found = tuple(each for each in _READERS[provider](content) if each is not None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput("(body)", f"is no report of {provider}", "See docs/delivery.md for its settings.") from error
+        raise InvalidInput(
+            "(body)", f"is no report of {provider}", "See docs/how-to/delivery.md for its settings."
+        ) from error
     if len(found) > MAX_EVENTS:
         raise InvalidInput("(body)", f"has {len(found)} events", f"At most {MAX_EVENTS} are taken.")
     return Report(found)

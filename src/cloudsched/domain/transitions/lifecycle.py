@@ -1,7 +1,7 @@
 """Which status changes a task allows, and what pause, resume, cancel, delete, trigger, retry and backfill do.
 
-`ALLOWED` is the only definition of the status changes; the diagram in ``docs/lifecycle.md`` is tested against it. Every
-function here is a pure decision: it takes a task and the current time and returns what to commit.
+`ALLOWED` is the only definition of the status changes; the diagram in ``docs/explanation/lifecycle.md`` is tested
+against it. Every function here is a pure decision: it takes a task and the current time and returns what to commit.
 """
 
 from __future__ import annotations

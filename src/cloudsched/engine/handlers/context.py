@@ -75,7 +75,7 @@ class Context(Calls):
 
     A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
     from the beginning, and what it has already done is answered from its journal. It must therefore make the same
-    requests in the same order each time; see ``docs/durable.md``.
+    requests in the same order each time; see ``docs/explanation/durable.md``.
 
     Attributes:
         task: The task as it was when the attempt started.

@@ -100,18 +100,18 @@ class Registry:
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
                 failure is stored: so it is called at least once, and again if the process dies in between. A process
-                without the handler cannot call it; see ``docs/workers.md``.
-            tool: Whether scripts, which users write, may call it; see ``docs/sandbox.md``.
+                without the handler cannot call it; see ``docs/how-to/workers.md``.
+            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``.
             task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
                 edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
                 None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
             access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
                 is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
-                tasks. See ``docs/security.md``.
+                tasks. See ``docs/reference/security.md``.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
-                Users are proposed only what `access` opens to them. See ``docs/drafts.md``.
+                Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.

@@ -50,7 +50,7 @@ def authenticator_for(settings: Settings) -> Authenticator:
     if not settings.access.is_configured and not settings.access.open:
         raise Misconfigured(
             "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS or "
-            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/security.md)."
+            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/reference/security.md)."
         )
     return _cached_authenticator(settings.access)
 
@@ -144,7 +144,9 @@ def require_sweeper(settings: Settings, request: Request, *, is_private: bool = 
     if settings.access.sweeper is not None:
         require_account(settings, request, settings.access.sweeper)
     elif not (settings.is_deployed and is_private) and not is_open_to(settings, request):
-        raise Unauthenticated("Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/security.md).")
+        raise Unauthenticated(
+            "Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/reference/security.md)."
+        )
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:

@@ -217,11 +217,31 @@ def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
 
 def test_the_week_shows_past_and_future(ui: str) -> None:
     """Of the demo's week: what failed and ran, and on Sunday what is due, an hour later by the clock change."""
-    text = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "tz": "Europe/Paris"}, timeout=30).text
+    week = {"week": "2027-03-22", "tz": "Europe/Paris"}
+    text = requests.get(f"{ui}/calendar", params=week, timeout=30).text
     assert "Weekday report, Fri\N{NO-BREAK SPACE}26" in text
     assert "23 hours" in text
     assert "03:30 Sync catalogue" in text
     only = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "owner": "shop"}, timeout=30).text
     assert "Weekday report" not in only
-    failed = requests.get(f"{ui}/calendar", params={"week": "2027-03-22", "status": "FAILED"}, timeout=30).text
-    assert "What is to come is not shown with this filter." in failed
+    failed = requests.get(f"{ui}/calendar", params={**week, "status": "FAILED"}, timeout=30).text
+    assert "only what has the status failed is shown" in failed
+    assert "Weekday report, Fri" not in failed  # which ran
+    assert "Weekday report, Mon" not in failed  # likewise
+    assert "03:30 Sync catalogue" in failed  # which is due
+
+
+def test_a_label_hides_only_the_future_of_other_tasks(ui: str) -> None:
+    """What tasks with this label did, and what they are going to do; with a handler as well, both must match."""
+    week = {"week": "2027-03-29", "tz": "Europe/Paris", "label": "team=sales"}
+    sales = requests.get(f"{ui}/calendar", params=week, timeout=30).text
+    assert "09:00 Weekday report" in sales
+    assert "Sync catalogue" not in sales
+    past = {**week, "week": "2027-03-22"}
+    assert "Weekday report, Fri" in requests.get(f"{ui}/calendar", params=past, timeout=30).text
+    assert (
+        "Weekday report, Fri" in requests.get(f"{ui}/calendar", params={**past, "handler": "report"}, timeout=30).text
+    )
+    other = requests.get(f"{ui}/calendar", params={**past, "handler": "broken"}, timeout=30)
+    assert other.status_code == 200
+    assert "Weekday report" not in other.text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.dashboard.life_chart import Lived, draw_life
-from cloudsched.dashboard.strip_chart import count_bins, draw_strip
+from cloudsched.dashboard.strip_chart import Bar, count_bins, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.way_chart import draw_way
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
@@ -34,10 +35,45 @@ def test_a_strip_counts_each_once(minutes: list[int], bins: int) -> None:
 def test_now_divides_what_is_filled_from_what_is_outlined(past: list[int], future: list[int]) -> None:
     """No filled bar begins right of the now line, no outlined one ends left of it."""
     ran, due = [at(-abs(each) - 1) for each in past], [at(abs(each)) for each in future]
-    svg = draw_strip(ran, [], due, NOW, timedelta(hours=12), PARIS)
+    reach = timedelta(hours=12)
+    svg = draw_strip(count_due(make_bars(ran, [], at(-720), at(720), bins=48), due), NOW, reach, PARIS)
     for css, x, width in re.findall(r'class="(f-past|o)" x="([\d.]+)%" width="([\d.]+)%"', svg):
         assert float(x) < 50 if css == "f-past" else float(x) + float(width) > 50
     assert svg.count('class="nowl" x1="50%"') == 1
+
+
+@given(MINUTES)
+def test_all_that_is_due_stands_in_one_bar(minutes: list[int]) -> None:
+    """Whatever is due while the strip lasts is counted once, by bars of any width."""
+    due = [at(each) for each in minutes]
+    hours = [Bar(at(60 * hour - 12), at(60 * hour + 48)) for hour in range(-12, 13)]
+    for bars in (hours, make_bars([], [], at(-732), at(768), bins=17)):
+        counted = sum(bar.due for bar in count_due(bars, due))
+        assert counted == sum(bars[0].start <= each < bars[-1].end for each in due)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_a_bar_that_crosses_now_ends_and_begins_there(good: int, bad: int, due: int) -> None:
+    """What was is filled up to the line, what is due is outlined after it."""
+    svg = draw_strip([Bar(at(-20), at(40), good, bad, due)], NOW, timedelta(hours=12), PARIS)
+    bars = re.findall(r'class="(f-past|f-fail|o)" x="([\d.]+)%" width="([\d.]+)%"', svg)
+    assert {css for css, *_ in bars} == {css for css, count in (("f-past", good), ("f-fail", bad), ("o", due)) if count}
+    for css, x, width in bars:
+        assert float(x) + float(width) <= 50.02 if css != "o" else float(x) >= 50
+
+
+@given(st.lists(st.tuples(st.integers(-900, 100), st.integers(0, 10_000)), max_size=40))
+def test_each_start_has_a_stem_as_tall_as_it_was_late(starts: list[tuple[int, int]]) -> None:
+    """Those in the span, and no other; the latest has its length and time written at it, inside the chart."""
+    given = [(at(minutes), timedelta(seconds=late)) for minutes, late in starts]
+    svg = draw_lateness(given, NOW, timedelta(hours=12), PARIS)
+    shown = [late for minutes, late in starts if -720 <= minutes <= 0]
+    heights = [float(each) for each in re.findall(r'class="f-past"[^>]* height="([\d.]+)"', svg)]
+    assert len(heights) == len(shown)
+    assert all(2 <= each <= 30 for each in heights)
+    for (late, tall), (other, height) in pairwise(zip(shown, heights, strict=True)):
+        assert (late <= other) == (tall <= height) or abs(tall - height) < 0.02
+    assert svg.count("<text") == (1 if any(shown) else 0)
 
 
 @given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), max_size=12), st.integers(1, 9000))

@@ -78,7 +78,7 @@ FORM = {
 
 
 def new(ui: str, **changes: str) -> requests.Response:
-    return post(f"{ui}/tasks/new", {**FORM, "key": uuid.uuid4().hex, "verb": "create", **changes})
+    return post(f"{ui}/new", {**FORM, "key": uuid.uuid4().hex, "verb": "create", **changes})
 
 
 def list_tasks(stack: Stack, title: str) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def list_tasks(stack: Stack, title: str) -> list[dict[str, Any]]:
 
 def test_other_sites_create_and_edit_nothing(stack: Stack, ui: str, task: str) -> None:
     """A form of another site, one without an origin, and a rebound name are refused before anything is read."""
-    for url in (f"{ui}/tasks/new", f"{ui}/tasks/{task}/edit"):
+    for url in (f"{ui}/new", f"{ui}/tasks/{task}/edit"):
         form = {**FORM, "title": "Evil", "verb": "create" if url.endswith("new") else "save"}
         assert post(url, form, Origin="https://evil.example").status_code == 403
         assert post(url, form, Sec_Fetch_Site="cross-site").status_code == 403
@@ -99,23 +99,23 @@ def test_other_sites_create_and_edit_nothing(stack: Stack, ui: str, task: str) -
 
 def test_handlers_are_offered_with_what_they_do(ui: str) -> None:
     """Without a handler the page lists them; each leads to its form."""
-    text = get(f"{ui}/tasks/new").text
+    text = get(f"{ui}/new").text
     assert 'href="?handler=backup"' in text
     assert "Copy a bucket." in text
 
 
 def test_the_form_is_made_from_the_schema(ui: str) -> None:
     """A field for each part, with its rule and its description; a handler without a schema gets JSON."""
-    text = get(f"{ui}/tasks/new", handler="backup").text
+    text = get(f"{ui}/new", handler="backup").text
     for part in ("payload.bucket", "Where it goes. Text, at least 3 characters.", "one a line", ">quick</option>"):
         assert part in text, part
-    assert re.search(r'<textarea[^>]* name="payload"', get(f"{ui}/tasks/new", handler="report").text)
-    assert get(f"{ui}/tasks/new", handler=ATTACK).status_code == 200
+    assert re.search(r'<textarea[^>]* name="payload"', get(f"{ui}/new", handler="report").text)
+    assert get(f"{ui}/new", handler=ATTACK).status_code == 200
 
 
 def test_checking_stores_nothing_and_reads_the_schedule_back(stack: Stack, ui: str) -> None:
     """The words, the next ten instants in both zones, and the clock change between them."""
-    page = post(f"{ui}/tasks/new", {**FORM, "title": "Only checked", "verb": "check"})
+    page = post(f"{ui}/new", {**FORM, "title": "Only checked", "verb": "check"})
     text = page.text.replace("\N{NO-BREAK SPACE}", " ")
     assert page.status_code == 200
     for part in (
@@ -128,7 +128,7 @@ def test_checking_stores_nothing_and_reads_the_schedule_back(stack: Stack, ui: s
     assert text.count(" UTC</td>") == 10
     assert "The API finds nothing wrong." in text
     assert list_tasks(stack, "Only checked") == []
-    wrong = post(f"{ui}/tasks/new", {**FORM, "payload.bucket": "eu", "verb": "check"})
+    wrong = post(f"{ui}/new", {**FORM, "payload.bucket": "eu", "verb": "check"})
     assert wrong.status_code == 200  # an answer to the question, which browsers need not report as an error
     assert 'aria-invalid="true"' in wrong.text
 
@@ -162,7 +162,7 @@ def test_sending_twice_makes_one_task(stack: Stack, ui: str) -> None:
     again = read_form(other.text)
     assert again["key"] != key
     assert again["title"] == "Once more"
-    assert post(f"{ui}/tasks/new", {**again, "verb": "create"}).status_code == 200
+    assert post(f"{ui}/new", {**again, "verb": "create"}).status_code == 200
     assert len(list_tasks(stack, "Once more")) == 1
 
 
@@ -210,7 +210,7 @@ def test_words_with_several_meanings_are_asked_back(stack: Stack, ui: str) -> No
     assert page.status_code == 400
     assert "These words have several meanings." in page.text
     choice = html.unescape(re.findall(r'name="choose" value="([^"]+)"', page.text)[0])
-    chosen = post(f"{ui}/tasks/new", {**read_form(page.text), "choose": choice})
+    chosen = post(f"{ui}/new", {**read_form(page.text), "choose": choice})
     assert chosen.status_code == 200
     assert read_form(chosen.text)["schedule"] == choice
     assert list_tasks(stack, "Ambiguous") == []
@@ -280,8 +280,8 @@ def test_a_tampered_form_is_no_traceback(ui: str, task: str, base: str) -> None:
     """Whatever the hidden fields say, the page is the form again or the saved task."""
     form = {**read_form(get(f"{ui}/tasks/{task}/edit").text), "base": base, "verb": "save"}
     assert post(f"{ui}/tasks/{task}/edit", form).status_code in {200, 412}
-    assert post(f"{ui}/tasks/new", {"verb": "create"}).status_code == 400
-    assert post(f"{ui}/tasks/new", {"verb": "create", "key": "\x00 é", "handler": "nobody"}).status_code == 400
+    assert post(f"{ui}/new", {"verb": "create"}).status_code == 400
+    assert post(f"{ui}/new", {"verb": "create", "key": "\x00 é", "handler": "nobody"}).status_code == 400
 
 
 def test_a_task_deleted_meanwhile_is_said(stack: Stack, ui: str, task: str) -> None:

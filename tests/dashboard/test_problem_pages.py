@@ -15,7 +15,7 @@ from cloudsched.dashboard.application import Dashboard
 if TYPE_CHECKING:
     from werkzeug.test import TestResponse
 
-ADDRESSES = ("/", "/tasks", "/tasks/t1", "/tasks/t1/executions/e1", "/tasks/new", "/tasks/t1/edit", "/tasks/t1/run",
+ADDRESSES = ("/", "/tasks", "/tasks/t1", "/tasks/t1/executions/e1", "/new", "/tasks/t1/edit", "/tasks/t1/run",
              "/bulk?action=pause&status=ACTIVE", "/calendar", "/queues", "/locks", "/outbox?owner=ada")  # fmt: skip
 CALLER = {"role": "admin", "mayChange": True, "now": datetime(2027, 3, 27, tzinfo=UTC).isoformat(), "seesAll": True}
 
@@ -89,7 +89,7 @@ def test_an_answer_that_is_damaged_is_a_plain_page(answer: object) -> None:
 def test_a_form_that_did_not_arrive_can_be_sent_again(failure: Exception) -> None:
     """What was typed stands in the page, as text and nothing else, behind one button."""
     typed = {"title": 'Q3 "close" </textarea><script>', "handler": "work", "verb": "create", "key": "k1"}
-    page = ask(BrokenApi(failure), "/tasks/new", typed)
+    page = ask(BrokenApi(failure), "/new", typed)
     assert page.status_code in {401, 503}
     assert "Send it again" in page.text
     assert "Q3 &#34;close&#34; &lt;/textarea&gt;&lt;script&gt;" in page.text

@@ -84,7 +84,7 @@ def forms(task: Task) -> list[tuple[str, dict[str, str]]]:
     at = f"/tasks/{task.id}"
     return [
         *((f"{at}/verbs/{verb}", {"event": "go", "payload": "1"}) for verb in VERBS),
-        ("/tasks/new", NEW),
+        ("/new", NEW),
         (f"{at}/edit", {"title": "Forged", "timezone": "UTC", "verb": "save"}),
         (f"{at}/run", {"payload": "{}", "verb": "run"}),
         ("/bulk", {"action": "pause", "handler": "work", "count": "1"}),
@@ -99,7 +99,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
     for path in ("/", "/tasks", "/tasks?handler=work", f"/tasks/{task.id}", "/outbox?owner=ada", "/queues", "/locks"):
         page = pages.get(who, path)
         assert page.status_code == 200, path
-        assert not re.search(r'method="post"|/edit"|/run"|tasks/new|id="bulk"|type="checkbox" form', page.text), path
+        assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path
     assert "You may look, and not act." in pages.get(who, f"/tasks/{task.id}").text
 
 
@@ -110,14 +110,14 @@ def test_what_is_not_offered_is_refused_if_it_is_sent_anyway(
     """For every form there is; nothing has changed afterwards, and a stranger learns nothing of the task."""
     task = create(title="Secret plan")
     for path, form in forms(task):
-        if who == "bob" and path in {"/tasks/new", "/bulk"}:  # his own tasks are his to create
+        if who == "bob" and path in {"/new", "/bulk"}:  # his own tasks are his to create
             continue
         answer = pages.post(who, path, form)
         assert answer.status_code in {403, 404}, (path, answer.status_code)
         if who in {"bob", "worker"}:
             assert "Secret plan" not in answer.text
-    for path in ("/tasks/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
-        if not (who == "bob" and path in {"/tasks/new", "/bulk?action=pause&handler=work"}):
+    for path in ("/new", f"/tasks/{task.id}/edit", f"/tasks/{task.id}/run", "/bulk?action=pause&handler=work"):
+        if not (who == "bob" and path in {"/new", "/bulk?action=pause&handler=work"}):
             assert pages.get(who, path).status_code in {403, 404}, path
     found = pages.sim.app.get(task.id)
     assert (found.revision, found.status, found.title) == (task.revision, task.status, task.title)
@@ -146,7 +146,7 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert sent[0].location == sent[1].location
     run = pages.sim.app.get(sent[0].location.split("/")[-1].partition("?")[0])
     assert (run.payload, run.owner, run.handler) == ({"n": 2}, "ada", "work")
-    new = pages.post(who, "/tasks/new", {**NEW, "title": "Own"})
+    new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
     made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])
     assert made.owner == ("ada" if who == "ada" else "system")
@@ -155,9 +155,9 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
 
 def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
     """A user's form has no field for the owner, and a forged one is refused."""
-    assert 'name="owner"' in pages.get("admin", "/tasks/new?handler=work").text
-    assert 'name="owner"' not in pages.get("ada", "/tasks/new?handler=work").text
-    assert pages.post("ada", "/tasks/new", {**NEW, "owner": "bob"}).status_code == 403
+    assert 'name="owner"' in pages.get("admin", "/new?handler=work").text
+    assert 'name="owner"' not in pages.get("ada", "/new?handler=work").text
+    assert pages.post("ada", "/new", {**NEW, "owner": "bob"}).status_code == 403
     assert not pages.sim.app.tasks().items
 
 

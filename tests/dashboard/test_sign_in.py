@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
+USER = create_key("ada", Role.USER, "ada")
 
 
 @pytest.fixture(scope="module")
 def keyed() -> Iterator[str]:
-    """The address of the page of a stack with two keys."""
-    base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]))))
+    """The address of the page of a stack with three keys."""
+    base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]), str(USER[1]))))
     with run_stack(make_app(), base=base, store="sqlite") as stack:
         task = {
             "id": "t",
@@ -75,9 +76,12 @@ def test_a_key_opens_the_page_that_was_asked_for(keyed: str) -> None:
 
 
 def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
-    """A viewer neither pauses a task nor moves the clock; an admin may; signing out ends it on the server, too."""
+    """A viewer neither pauses a task nor moves the clock, a user not the clock; signing out ends it on the server."""
     origin = {"Origin": "/".join(keyed.split("/")[:3])}
     guest, _ = sign_in(keyed, VIEWER[0])
+    user, _ = sign_in(keyed, USER[0])
+    assert user.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 403
+    assert "+1 h" not in user.get(f"{keyed}time", timeout=30).text
     boss, _ = sign_in(keyed, ADMIN[0])
     assert guest.post(f"{keyed}tasks/t/verbs/pause", headers=origin, timeout=30).status_code == 403
     assert guest.post(f"{keyed}time", data={"verb": "hour"}, headers=origin, timeout=30).status_code == 403
@@ -87,6 +91,37 @@ def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
     cookies = dict(boss.cookies)
     assert boss.post(f"{keyed}sign-out", headers=origin, timeout=30).status_code == 200
     assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=30).status_code == 401
+
+
+def test_who_has_signed_in_can_sign_out_on_every_page(keyed: str) -> None:
+    """A button in the foot, which says the role; it is a form of this page, and works without script."""
+    session, _ = sign_in(keyed, VIEWER[0])
+    for path in ("", "tasks/t", "tasks/nope", "calendar"):
+        page = session.get(keyed + path, timeout=30)
+        [form] = re.findall(r'<form[^>]* action="([^"]*sign-out)"', page.text)
+        assert requests.compat.urljoin(page.url, form) == f"{keyed}sign-out"
+    assert "with the role viewer" in session.get(f"{keyed}tasks/t", timeout=30).text
+    origin = {"Origin": "/".join(keyed.split("/")[:3])}
+    assert "signed out" in session.post(f"{keyed}sign-out", headers=origin, timeout=30).text
+    assert session.get(f"{keyed}tasks", timeout=30).status_code == 401
+
+
+def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
+    """Whoever has no key neither sees nor moves it, a viewer and a user only see it, an admin moves it."""
+    url = keyed.replace("/ui/", "/dev/clock")
+    before = requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=30).json()["now"]
+    move = {"advance": "PT1H"}
+    nobodies: list[dict[str, str]] = [{}, {"X-Api-Key": ""}, {"X-Api-Key": "csk_x"}, {"Authorization": "Bearer a.b.c"}]
+    nobodies += [{"X-Api-Key": ADMIN[0][:-1] + ("A" if ADMIN[0][-1] != "A" else "B")}, {"Authorization": "Basic eDp5"}]
+    for headers in nobodies:
+        assert requests.get(url, headers=headers, timeout=30).status_code == 401, headers
+        assert requests.post(url, json=move, headers=headers, timeout=30).status_code == 401, headers
+    for key in (VIEWER[0], USER[0]):
+        assert requests.get(url, headers={"X-Api-Key": key}, timeout=30).status_code == 200
+        assert requests.post(url, json=move, headers={"X-Api-Key": key}, timeout=30).status_code == 403
+    assert requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=30).json()["now"] < before[:-10] + "59:59Z"
+    for headers in ({"X-Api-Key": ADMIN[0]}, {"Authorization": f"Bearer {ADMIN[0]}"}):
+        assert requests.post(url, json=move, headers=headers, timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,12 +17,13 @@ from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.changes import find_cursor
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
-from cloudsched.dashboard.routes import DONE, MAP, TABS, VIEWS, View
+from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, VIEWS, View
+from cloudsched.dashboard.shell import Place, make_shell
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.submission import Done
-from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant
+from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
-from cloudsched.errors import CloudschedError, Forbidden
+from cloudsched.errors import CloudschedError, Forbidden, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,35 +31,15 @@ if TYPE_CHECKING:
 
     from cloudsched.client.client import Client
     from cloudsched.dashboard.local_clock import LocalClock
+    from cloudsched.dashboard.shell import Shell
 
 log = logging.getLogger(__name__)
 
 _HERE: Final = Path(__file__).parent
 _ZONE_COOKIE: Final = "cloudsched-zone"
-LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
-"""How often a page asks for news, in seconds."""
-
-
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
 _FINAL: Final = frozenset({400, 403, 404, 409, 412})
 """The statuses after which sending the same form again would not help."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Shell:
-    """What surrounds every view."""
-
-    views: list[dict[str, Any]]
-    now: Moment | None
-    clock: str
-    mode: str
-    has_time: bool
-    every: int
-    live: str
-    zone: str
-    place: str
-    said: str
-    said_tone: str
 
 
 class Dashboard:
@@ -70,6 +50,7 @@ class Dashboard:
         place: What the foot says about where this is.
         clock: The local stack's clock; None beside a deployment.
         hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
+        has_sign_in: Whether people have signed in here, and so can sign out.
     """
 
     def __init__(
@@ -79,11 +60,13 @@ class Dashboard:
         place: str,
         clock: LocalClock | None = None,
         hosts: frozenset[str] | None = LOCAL_HOSTS,
+        has_sign_in: bool = False,
     ) -> None:
         self._api = Api(client)
         self._place = place
         self._clock = clock
         self._hosts = hosts
+        self._has_sign_in = has_sign_in
         self._templates = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -128,6 +111,8 @@ class Dashboard:
                 return self._act(request, **arguments)
             return self._show(request, VIEWS[endpoint], arguments)
         except CloudschedError as error:
+            if isinstance(error, NotFound) and endpoint == "task" and arguments == NEW_FORM:
+                return _redirect(f"{_root(request)}new?{request.query_string.decode('latin-1')}".removesuffix("?"))
             return self._show_problem(request, *describe_problem(error), again=_read_texts(request))
         except Exception:
             log.exception("a view failed", extra={"action": "view_failed"})
@@ -186,7 +171,9 @@ class Dashboard:
     ) -> Response:
         said = refusal or DONE.get(request.args.get("done", ""), "")
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
-        shell = self._make_shell(visit, view.tab, said, "fail" if refusal else "", chosen, is_form=view.is_form)
+        tone = "fail" if refusal else ""
+        place = self._find_place()
+        shell = make_shell(visit, place, tab=view.tab, zone=chosen, said=said, tone=tone, is_form=view.is_form)
         return self._render(request, view.template, shell, view.title(page), page, status)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
@@ -204,8 +191,8 @@ class Dashboard:
     def _move_clock(self, request: Request) -> Response:
         assert self._clock is not None  # noqa: S101 - the caller has looked
         try:
-            if not self._look(request).may_change:
-                raise Forbidden("This caller may look, and not move the clock.")
+            if not self._look(request).may_move_clock:
+                raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
             time_view.move(self._clock, request.form)
         except CloudschedError as error:
             status, what, then = describe_problem(error)
@@ -230,28 +217,8 @@ class Dashboard:
             has_chosen_zone=chosen is not None,
         )
 
-    def _make_shell(self, visit: Visit, tab: str, said: str, tone: str, zone: str, *, is_form: bool = False) -> _Shell:
-        every = 0 if is_form else LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
-        tabs = TABS if self._clock is None else {**TABS, "Time": ("time", "i")}
-        views = [
-            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
-        ]
-        shown = find_zone(zone) or visit.zone
-        clock = "" if self._clock is None else f"local clock {self._clock.mode}"
-        now = make_moment(visit.now, visit.now, shown)
-        return _Shell(
-            views,
-            now,
-            clock,
-            "" if self._clock is None else self._clock.mode,
-            "Time" in tabs,
-            every,
-            f"Live, every {every} s",
-            zone,
-            self._place,
-            said,
-            tone,
-        )
+    def _find_place(self) -> Place:
+        return Place(self._place, None if self._clock is None else self._clock.mode, self._has_sign_in)
 
     def _show_problem(
         self, request: Request, status: int, what: str, then: str = "", again: Mapping[str, str] | None = None
@@ -259,14 +226,12 @@ class Dashboard:
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
         now = datetime.now(UTC)
         visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
-        shell = self._make_shell(visit, "", "", "", zone.key)
+        shell = make_shell(visit, self._find_place(), tab="", zone=zone.key)
         page = {"what": what, "then": then, "tone": "fail", "again": {} if status in _FINAL else again or {}}
         titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
         return self._render(request, "problem.html", shell, titles.get(status, "Not possible"), page, status)
 
-    def _render(
-        self, request: Request, template: str, shell: _Shell, title: str, page: object, status: int
-    ) -> Response:
+    def _render(self, request: Request, template: str, shell: Shell, title: str, page: object, status: int) -> Response:
         text = self._templates.get_template(template).render(
             page=page, shell=shell, title=title, root=_root(request), address=_address(request)
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.calendar_chart import HOUR_BINS, QUARTER_BINS, Mark, count_bins, draw_day, draw_hours
 from cloudsched.dashboard.calendar_entries import BUSY, find_busy, read_entries
 from cloudsched.dashboard.calendar_table import make_table
+from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.times import BLANK, find_clock_changes
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.wall_clock import DAY, WallDay, find_start, make_day, write_hours
@@ -85,9 +86,9 @@ def fetch(api: Api, visit: Visit) -> Json:
     due: list[Json] = []
     more_ran, more_due, complete_until = False, False, None
     if start <= visit.now:
-        ran, more_ran, _ = _fetch_all(api, "/v1/executions", "executions", {**near, **wanted})
-    if end > visit.now - DAY and not wanted["status"] and not wanted["label"]:
-        also = {name: wanted[name] for name in ("owner", "handler")}
+        ran, more_ran = _fetch_ran(api, near, wanted)
+    if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
+        also = {name: wanted[name] for name in ("owner", "handler", "label")}
         due, more_due, complete_until = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also})
     counts = None if wanted["handler"] or wanted["label"] else api.find("/v1/overview", owner=wanted["owner"])
     return {
@@ -98,6 +99,19 @@ def fetch(api: Api, visit: Visit) -> Json:
         "completeUntil": complete_until,
         "paused": (counts or {}).get("tasks", {}).get("PAUSED", 0),
     }
+
+
+def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str]) -> tuple[list[Json], bool]:
+    """Return what ran. What timed out has failed, too; and no index has both handler and label, so one is left here."""
+    handler = wanted["handler"] if wanted["label"] else ""
+    asked = {**near, **wanted, "handler": "" if handler else wanted["handler"]}
+    found: list[Json] = []
+    has_more = False
+    for status in sorted(BAD) if wanted["status"].upper() == "FAILED" else [wanted["status"].upper()]:
+        records, more, _ = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status})
+        found += [each for each in records if not handler or each["handler"] == handler]
+        has_more |= more
+    return found, has_more
 
 
 def _fetch_all(api: Api, path: str, name: str, query: dict[str, str]) -> tuple[list[Json], bool, str | None]:
@@ -275,8 +289,8 @@ def _write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     if answer["moreDue"] or until:
         last = answer["due"][-1]["utc"] if answer["moreDue"] and answer["due"] else until
         yield f"From {visit.sure(last).text} on, only the first {BOUND:,} that are due are counted."
-    if visit.query.get("status") or visit.query.get("label"):
-        yield "What is to come is not shown with this filter."
+    if status := visit.query.get("status"):
+        yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
     if answer["paused"]:
         one = answer["paused"] == 1
         yield f"{answer['paused']:,} paused {'task is' if one else 'tasks are'} not shown."

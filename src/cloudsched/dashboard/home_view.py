@@ -1,4 +1,4 @@
-"""Home: is anything wrong, what needs somebody, what runs, what is due next, and who waits."""
+"""Home: is anything wrong, what needs somebody, what runs, what is due next, who waits, and is all well."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.dashboard.attention import Need, build_needs, fetch_needs, find_last_failure
+from cloudsched.dashboard.health import HealthRow, build_health
 from cloudsched.dashboard.queues_view import QueueRow, build_queue
-from cloudsched.dashboard.status import BAD, OPEN
-from cloudsched.dashboard.strip_chart import draw_strip
+from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.strip_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
@@ -21,7 +26,8 @@ if TYPE_CHECKING:
 
 REACH: Final = timedelta(hours=12)
 """How far the strip goes, each way."""
-_EXECUTIONS, _DUE, _LISTED = 200, 200, 8
+_HOUR: Final = timedelta(hours=1)
+_EXECUTIONS, _DUE, _LISTED, _BARS = 100, 500, 8, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,82 +48,147 @@ class HomePage:
     sentence: str
     strip: Markup
     strip_text: str
-    failed: list[ExecutionRow]
+    lateness: Markup
+    lateness_text: str
+    needs: list[Need]
+    well: Status
+    calm: str
+    """What is said if nothing needs anybody."""
     running: list[ExecutionRow]
+    more_running: int
     due: list[DueRow]
+    more_due: int
     queues: list[QueueRow]
-    health: str
+    health: list[HealthRow]
     may_change: bool
     role: str
     zones: list[ZoneChoice]
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What ended in the last hours."""
+
+    good: int
+    bad: int
+    bars: Sequence[Bar]
+    starts: Sequence[tuple[datetime, timedelta]]
+    """When occurrences of schedules were due, and how much later they started."""
+
+
 def fetch(api: Api, visit: Visit) -> Json:
-    """Ask the API what ran and failed lately, what is due, and who waits in queues."""
+    """Ask the API what ran and failed lately, what is due, who waits in queues, and whether all is well."""
     since, until = (visit.now - REACH).isoformat(), (visit.now + REACH).isoformat()
+    open_ones = [
+        each
+        for status in sorted(OPEN)
+        for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
+    ]
     return {
-        "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS)["executions"],
-        "open": [
-            each
-            for status in sorted(OPEN)
-            for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
-        ],
-        "due": api.get("/v1/occurrences", until=until, pageSize=_DUE)["occurrences"],
+        "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
+        "open": open_ones,
+        "due": api.get("/v1/occurrences", until=until, pageSize=_DUE),
         "queues": api.get("/v1/queues")["queues"],
-        "health": api.find("/readyz") or {"status": "does not answer"},
+        "needs": fetch_needs(api, [each for each in open_ones if each["status"] == "SUSPENDED"]),
+        "counts": api.find("/v1/overview") or {},
+        "health": api.find("/readyz") or {},
     }
 
 
 def build(answer: Json, visit: Visit) -> HomePage:
     """Return the view model of the API's answers."""
-    executions = answer["executions"]
-    failed = [each for each in executions if each["status"] in BAD]
-    running = answer["open"]
-    late = [
-        parse_instant(each["startedAt"]) - parse_instant(each["scheduledFor"])
-        for each in executions
-        if each.get("startedAt")
-    ]
-    latest = max(late, default=timedelta(0))
-    ran = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] not in BAD]
-    due = [parse_instant(each["utc"]) for each in answer["due"]]
-    queues = [build_queue(each, visit) for each in answer["queues"]]
-    unheard = sum(not each.workers and each.waiting > 0 for each in queues)
+    past = _read_past(answer, visit)
+    due = [parse_instant(each["utc"]) for each in answer["due"]["occurrences"]]
+    needs = build_needs(answer["needs"], answer["queues"], visit)
+    running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
+    counted = sum(answer["counts"].get("open", {}).values()) or len(running)
+    more = "at least " if answer["due"].get("nextPageToken") else ""
+    half = _find_median([late for _, late in past.starts])
+    latest = max((late for _, late in past.starts), default=timedelta(0))
     return HomePage(
-        sentence=_write_sentence(len(failed), unheard, len(running), len(due)),
-        strip=draw_strip(
-            ran, [parse_instant(each["scheduledFor"]) for each in failed], due, visit.now, REACH, visit.zone
-        ),
+        sentence=_write_sentence(needs, past, counted, rows),
+        strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
         strip_text=(
-            f"{len(ran):,} ran and {len(failed):,} failed in the last 12 h, at most {write_duration(latest)} late; "
-            f"{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h."
+            f"{past.good:,} ended well and {past.bad:,} failed in the last 12 h; "
+            f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h"
         ),
-        failed=[build_execution(each, visit) for each in failed[:_LISTED]],
+        lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
+        lateness_text=(
+            f"Of {len(past.starts):,} starts, half were at most {write_duration(half)} late, "
+            f"the latest {write_duration(latest)}."
+            if past.starts
+            else "No schedule's occurrence has started in the last 12 h."
+        ),
+        needs=needs,
+        well=show_status("SUCCEEDED"),
+        calm=_write_calm(find_last_failure(answer["needs"], visit)),
         running=[build_execution(each, visit) for each in running[:_LISTED]],
-        due=_group_due(answer["due"], visit),
-        queues=queues,
-        health=f"The store answers: {answer['health']['status']}.",
+        more_running=max(0, counted - _LISTED),
+        due=rows[:_LISTED],
+        more_due=max(0, len(due) - sum(1 + row.more for row in rows[:_LISTED])),
+        queues=[build_queue(each, visit) for each in answer["queues"]],
+        health=build_health(answer["health"], answer["counts"], visit),
         may_change=visit.may_change,
         role=visit.role,
         zones=zone_choices(visit),
     )
 
 
-def _write_sentence(failed: int, unheard: int, running: int, due: int) -> str:
-    wrong = []
-    if failed:
-        wrong.append(f"{failed:,} execution{'' if failed == 1 else 's'} failed in the last 12 h")
-    if unheard:
-        wrong.append(f"nobody listens at {unheard:,} queue{'' if unheard == 1 else 's'}")
-    first = f"{', and '.join(wrong).capitalize()}." if wrong else "Nothing needs you."
-    return f"{first} {running:,} open, {due:,} due in the next 12 h."
+def _read_past(answer: Json, visit: Visit) -> _Past:
+    """Return what ended, one by one if the API has answered all of it, otherwise as it has counted by hour."""
+    executions = [each for each in answer["executions"]["executions"] if each["status"] not in OPEN]
+    hours = answer["counts"].get("hours")
+    if answer["executions"].get("nextPageToken") and hours:
+        counted = [(parse_instant(each["start"]), each["others"], each["failed"]) for each in hours]
+        return _Past(
+            good=sum(others for _, others, _ in counted),
+            bad=sum(failed for *_, failed in counted),
+            bars=[Bar(start, start + _HOUR, others, failed) for start, others, failed in counted]
+            + [Bar(counted[-1][0] + _HOUR * each, counted[-1][0] + _HOUR * (each + 1)) for each in range(1, 14)],
+            starts=[
+                (parse_instant(each["scheduledFor"]), timedelta(seconds=each["lateness"]))
+                for each in answer["counts"]["starts"]
+                if parse_instant(each["scheduledFor"]) >= visit.now - REACH
+            ],
+        )
+    good = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] not in BAD]
+    bad = [parse_instant(each["scheduledFor"]) for each in executions if each["status"] in BAD]
+    return _Past(
+        good=len(good),
+        bad=len(bad),
+        bars=make_bars(good, bad, visit.now - REACH, visit.now + REACH, bins=_BARS),
+        starts=[
+            (at, max(timedelta(0), parse_instant(each["startedAt"]) - at))
+            for each in executions
+            if each.get("startedAt") and each.get("trigger", "SCHEDULE") == "SCHEDULE"
+            for at in [parse_instant(each["scheduledFor"])]
+        ],
+    )
 
 
-def _group_due(occurrences: list[Json], visit: Visit) -> list[DueRow]:
+def _find_median(durations: Iterable[timedelta]) -> timedelta:
+    ordered = sorted(durations)
+    return ordered[(len(ordered) - 1) // 2] if ordered else timedelta(0)
+
+
+def _write_sentence(needs: Sequence[Need], past: _Past, running: int, due: Sequence[DueRow]) -> str:
+    wrong = (
+        f"{len(needs):,} {'thing needs' if len(needs) == 1 else 'things need'} you" if needs else "Nothing needs you"
+    )
+    failed = f", {past.bad:,} failed in the last 12 h" if past.bad else ""
+    coming = f" Next: {due[0].title}, {due[0].at.relative}." if due else ""
+    return f"{wrong}{failed}. {running:,} open.{coming}"
+
+
+def _write_calm(last: Moment | None) -> str:
+    return "Nothing needs you." if last is None else f"Nothing needs you. The last failure was {last.relative}."
+
+
+def _group_due(occurrences: Iterable[Json], visit: Visit) -> list[DueRow]:
     times: dict[str, list[Json]] = {}
     for each in occurrences:
         times.setdefault(each["taskId"], []).append(each)
     return [
         DueRow(visit.sure(group[0]["utc"]), task_id, group[0]["title"], len(group) - 1)
-        for task_id, group in list(times.items())[:_LISTED]
+        for task_id, group in times.items()
     ]

@@ -113,11 +113,13 @@ TABS: Final = {
     "Outbox": ("outbox", "o"),
 }
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
+NEW_FORM: Final = {"task_id": "new"}
+"""The arguments of `tasks/new`: the task `new` if there is one, otherwise the form for a new one, which is at `new`."""
 MAP: Final = Map(
     [
         Rule("/", endpoint="home"),
         *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "calendar", "queues", "locks", "outbox", "time")),
-        Rule("/tasks/new", endpoint="new"),
+        Rule("/new", endpoint="new"),
         Rule("/bulk", endpoint="bulk"),
         Rule("/tasks/<task_id>", endpoint="task"),
         Rule("/tasks/<task_id>/edit", endpoint="edit"),

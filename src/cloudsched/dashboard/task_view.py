@@ -34,6 +34,8 @@ class ExecutionRow:
     """An execution in a list."""
 
     task_id: str
+    title: str
+    """Its task's, as it was then."""
     id: str
     at: Moment
     status: Status
@@ -41,6 +43,9 @@ class ExecutionRow:
     took: str
     late: str
     trigger: str
+    until: Moment | None = None
+    """When its next attempt starts, or its lease ends."""
+    until_word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +179,7 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
     late = None if started is None or due is None else started - due
     return ExecutionRow(
         task_id=record["taskId"],
+        title=record.get("title") or record["taskId"],
         id=record["id"],
         at=visit.sure(record["scheduledFor"]),
         status=show_status(record["status"]),
@@ -181,6 +187,8 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
         took=NONE if took is None else write_duration(max(took, timedelta(0))),
         late=NONE if late is None else write_duration(max(late, timedelta(0))),
         trigger=str(record.get("trigger", "SCHEDULE")).lower(),
+        until=visit.moment(record.get("nextAttemptAt") or record.get("leaseUntil")),
+        until_word="next attempt" if record.get("nextAttemptAt") else "lease ends",
     )
 
 

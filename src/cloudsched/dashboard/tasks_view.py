@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.status import TASK_STATUSES, Status, show_status
+from cloudsched.dashboard.task_options import CATEGORIES
 from cloudsched.dashboard.visit import ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ BULK_ACTIONS: Final = {
 SEARCHED: Final = 500
 """How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
+CATEGORY: Final = "category"
+"""A filter that no index has: it is looked for like words."""
 _ORDERS: Final = {
     "": "Needs attention first",
     "nextExecutionTime": "Due soonest",
@@ -71,6 +74,8 @@ class TasksPage:
     sentence: str
     rows: list[Row]
     filters: dict[str, str]
+    category: str
+    categories: tuple[str, ...]
     query_text: str
     tokens: list[Token]
     statuses: tuple[str, ...]
@@ -110,6 +115,8 @@ def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
             filters[name] = value
         else:
             words.append(word)
+    if visit.query.get(CATEGORY):
+        words.append(f"{CATEGORY}:{visit.query[CATEGORY]}")
     return filters, words
 
 
@@ -122,11 +129,13 @@ def build(answer: Json, visit: Visit) -> TasksPage:
     more = answer.get("nextPageToken")
     rows = [_build_row(task, answer["words"].get(task["id"], ""), visit) for task in tasks]
     tokens = [Token(f"{name}: {value}", _without(visit, name)) for name, value in filters.items()]
-    tokens += [Token(word, _without(visit, None)) for word in words]
+    tokens += [Token(word, _without(visit, CATEGORY if _is_category(word) else None)) for word in words]
     return TasksPage(
         sentence=_write_sentence(rows, more=bool(more), words=words, visit=visit),
         rows=rows,
         filters=filters,
+        category=visit.query.get(CATEGORY, "").upper(),
+        categories=CATEGORIES,
         query_text=visit.query.get("q", ""),
         tokens=tokens,
         statuses=TASK_STATUSES,
@@ -188,12 +197,11 @@ def allowed_verbs(task: Json) -> tuple[str, ...]:
 
 
 def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Visit) -> str:
-    if not rows and not words and not any(visit.query.get(name) for name in (*FILTERS, "q", "page")):
+    if not rows and not words and not any(visit.query.get(name) for name in (*FILTERS, CATEGORY, "q", "page")):
         return "No tasks yet. Create the first one, or run “cloudsched demo” to see a year of them."
     if not rows:
-        wanted = visit.query.get("q") or ", ".join(
-            f"{name}:{visit.query[name]}" for name in FILTERS if visit.query.get(name)
-        )
+        named = [f"{name}:{visit.query[name]}" for name in (*FILTERS, CATEGORY) if visit.query.get(name)]
+        wanted = " ".join(filter(None, [visit.query.get("q"), *named]))
         return f"Nothing matches {wanted}."
     bad = sum(row.is_bad for row in rows)
     count = f"{len(rows):,} task{'' if len(rows) == 1 else 's'}{' on this page' if more else ''}"
@@ -214,6 +222,8 @@ def _matches(task: Json, words: Iterable[str]) -> bool:
 
 
 def _has_word(task: Json, text: str, word: str) -> bool:
+    if _is_category(word):
+        return str(task.get(CATEGORY, "OTHERS")) == word.partition(":")[2].upper()
     path, equals, value = word.partition("=")
     if equals and path.startswith("payload."):
         found: Any = task.get("payload", {})
@@ -227,13 +237,17 @@ def _without(visit: Visit, name: str | None) -> str:
     """Return the address without a filter, wherever it was given; None stands for the words of the search."""
     kept = []
     for word in _split(visit.query.get("q", "")):
-        prefix = word.partition(":")[0] if ":" in word and word.partition(":")[0] in FILTERS else None
+        prefix = word.partition(":")[0] if ":" in word and word.partition(":")[0] in (*FILTERS, CATEGORY) else None
         if prefix != name:
             kept.append(word)
     changes: dict[str, str | None] = {"q": " ".join(kept) or None, "page": None}
     if name is not None:
         changes[name] = None
     return visit.with_query(**changes)
+
+
+def _is_category(word: str) -> bool:
+    return word.startswith(f"{CATEGORY}:")
 
 
 def _split(text: str) -> list[str]:

@@ -37,6 +37,15 @@ class DueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class QuietRow:
+    """A task of which all that ran succeeded, summed up."""
+
+    task_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TimePage:
     """The view model."""
 
@@ -53,9 +62,10 @@ class TimePage:
     more_due: bool
     changes: list[str]
     ran: list[ExecutionRow]
-    quiet: list[str]
+    quiet: list[QuietRow]
     zones: list[ZoneChoice]
     may_change: bool
+    """Whether the caller may move the clock."""
     role: str
 
 
@@ -76,6 +86,7 @@ def build(answer: Json, visit: Visit) -> TimePage:
     due = [_build_due(each, visit) for each in answer["occurrences"]["occurrences"][:_LISTED]]
     instants = [parse_instant(each["utc"]) for each in answer["occurrences"]["occurrences"]]
     quiet = Counter(each["taskId"] for each in executions if each["status"] == "SUCCEEDED")
+    titles = {each["taskId"]: each.get("title") or each["taskId"] for each in reversed(executions)}
     return TimePage(
         now=visit.sure(visit.now),
         now_epoch=int(visit.now.timestamp()),
@@ -96,9 +107,9 @@ def build(answer: Json, visit: Visit) -> TimePage:
             for change in find_clock_changes(visit.now, visit.now + ahead, visit.zone)
         ],
         ran=[build_execution(each, visit) for each in executions if each["status"] != "SUCCEEDED"][:20],
-        quiet=[f"{task}, {count:,} succeeded" for task, count in quiet.most_common(20)],
+        quiet=[QuietRow(task, titles[task], f"{count:,} succeeded") for task, count in quiet.most_common(20)],
         zones=zone_choices(visit),
-        may_change=visit.may_change,
+        may_change=visit.may_move_clock,
         role=visit.role,
     )
 

@@ -35,6 +35,11 @@ class Visit:
     has_chosen_zone: bool = False
     """Whether the address names the zone."""
 
+    @property
+    def may_move_clock(self) -> bool:
+        """Whether the caller may move the local stack's clock, which is the same for everybody."""
+        return self.is_local and self.may_change and self.role == "admin"
+
     def moment(self, at: str | datetime | None) -> Moment | None:
         """Return an instant as it is shown; None if there is none."""
         if not at:

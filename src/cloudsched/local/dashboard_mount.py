@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.client.client import Client
+from cloudsched.dashboard.api import Api
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal
 from cloudsched.dashboard.sign_in import SignIn
-from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
+from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,6 +85,8 @@ class DashboardMount:
         self._application = application
         self._dashboard: WSGIApplication | None = None
         self._clock: StackClock | None = None
+        self._keyed_url = ""
+        """Where the API checks keys; empty if it needs none."""
         self._parts = ExitStack()
 
     def connect(self, url: str, clock: MovableClock, tasks_address: str, *, is_open: bool) -> None:
@@ -98,11 +101,13 @@ class DashboardMount:
         self._clock = stack_clock = StackClock(clock, tasks_address)
 
         def make_page(client: Client) -> Dashboard:
-            return Dashboard(client, place=f"local stack at {url.partition('://')[2]}", clock=stack_clock)
+            place = f"local stack at {url.partition('://')[2]}"
+            return Dashboard(client, place=place, clock=stack_clock, has_sign_in=not is_open)
 
         if is_open:
             self._dashboard = make_page(self._parts.enter_context(Client(url)))
             return
+        self._keyed_url = url
         sign_in = SignIn(lambda key: _open_client(url, key), make_page, LOCAL_HOSTS)
         self._parts.callback(sign_in.close)
         self._dashboard = sign_in
@@ -118,25 +123,48 @@ class DashboardMount:
             inner = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + MOUNT, "PATH_INFO": path[len(MOUNT) :]}
             return self._dashboard(inner, start_response)
         if self._clock is not None and path == CLOCK_PATH:
-            return _serve_clock(self._clock, Request(environ))(environ, start_response)
+            return self._serve_clock(self._clock, Request(environ))(environ, start_response)
         return self._application(environ, start_response)
+
+    def _serve_clock(self, clock: StackClock, request: Request) -> Response:
+        """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does; in browsers, only pages of here may.
+
+        Where the stack has keys, whoever may call its API sees the clock, and only an admin moves it.
+        """
+        has_origin = "Origin" in request.headers or "Sec-Fetch-Site" in request.headers
+        refusal = find_refusal(request, LOCAL_HOSTS) if has_origin or request.method == "GET" else None
+        if refusal is not None:
+            return Response(refusal, status=403, mimetype="text/plain")
+        if request.method not in {"GET", "POST"}:
+            return Response(status=405, headers={"Allow": "GET, POST"})
+        try:
+            if self._keyed_url:
+                _check_caller(self._keyed_url, request)
+            status, content = clock.exchange(request.method, _read_body(request))
+        except Unauthenticated as error:
+            return Response(str(error), status=401, mimetype="text/plain", headers={"WWW-Authenticate": "Bearer"})
+        except Forbidden as error:
+            return Response(str(error), status=403, mimetype="text/plain")
+        except CloudschedError as error:
+            return Response(str(error), status=503, mimetype="text/plain")
+        return Response(json.dumps(content), status=status, mimetype="application/json")
+
+
+def _check_caller(url: str, request: Request) -> None:
+    """Raise Unauthenticated if the request names nobody, and Forbidden if it moves the clock and is no admin's."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    key = request.headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
+    if not key or not key.isascii() or not key.isprintable():
+        raise Unauthenticated("This stack has keys: send an admin's as X-Api-Key, or a token as Authorization: Bearer.")
+    with _open_client(url, key) as client:
+        role = Api(client).get("/v1/caller")["role"]
+    if request.method == "POST" and role != "admin":
+        raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
+
+
+def _read_body(request: Request) -> str | None:
+    return request.get_data(as_text=True) if request.method == "POST" else None
 
 
 def _open_client(url: str, key: str) -> Client:
     return Client(url, key=key) if key.startswith("csk_") else Client(url, token=key)
-
-
-def _serve_clock(clock: StackClock, request: Request) -> Response:
-    """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does; in browsers, only pages of here may."""
-    has_origin = "Origin" in request.headers or "Sec-Fetch-Site" in request.headers
-    refusal = find_refusal(request, LOCAL_HOSTS) if has_origin or request.method == "GET" else None
-    if refusal is not None:
-        return Response(refusal, status=403, mimetype="text/plain")
-    if request.method not in {"GET", "POST"}:
-        return Response(status=405, headers={"Allow": "GET, POST"})
-    body = request.get_data(as_text=True) if request.method == "POST" else None
-    try:
-        status, content = clock.exchange(request.method, body)
-    except CloudschedError as error:
-        return Response(str(error), status=503, mimetype="text/plain")
-    return Response(json.dumps(content), status=status, mimetype="application/json")

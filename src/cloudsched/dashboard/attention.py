@@ -1,0 +1,163 @@
+"""What needs somebody: what failed, waits that give up soon, work that nobody takes, and what failures have paused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.task_view import build_execution
+from cloudsched.dashboard.tasks_view import needs_attention
+from cloudsched.dashboard.times import parse_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cloudsched.dashboard.api import Api, Json
+    from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Visit
+
+_LISTED, _LOOKED_AT = 8, 20
+SOON: Final = timedelta(days=7)
+"""A wait that gives up within this time needs somebody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What resolves it: a form with one button."""
+
+    path: str
+    label: str
+    fields: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that needs somebody."""
+
+    key: str
+    status: Status
+    title: str
+    href: str
+    what: str
+    """What goes on after the title."""
+    at: Moment | None
+    detail: str
+    verb: Verb | None = None
+
+
+def fetch_needs(api: Api, waiting: Sequence[Json]) -> Json:
+    """Ask the API for what failed last with its tasks, for what is paused, and for what holds up some open executions.
+
+    Args:
+        api: The API.
+        waiting: Suspended executions: of a few, the reason is asked for.
+    """
+    failed = [each for status in sorted(BAD) for each in _list(api, "/v1/executions", "executions", status=status)]
+    failed.sort(key=lambda each: str(each["scheduledFor"]), reverse=True)
+    ids = list(dict.fromkeys(each["taskId"] for each in failed))[:_LISTED]
+    return {
+        "failed": failed,
+        "tasks": {task_id: api.find(task_path(task_id)) for task_id in ids},
+        "paused": _list(api, "/v1/tasks", "tasks", status="PAUSED"),
+        "waits": [
+            {**finding, "taskId": each["taskId"], "title": each.get("title") or each["taskId"]}
+            for each in waiting[:_LISTED]
+            for finding in (api.find(f"{task_path(each['taskId'])}/explain") or {"findings": []})["findings"]
+            if finding["reason"] == "WAITING_FOR_EVENT" and finding.get("executionId") == each["id"]
+        ],
+    }
+
+
+def _list(api: Api, path: str, name: str, **query: str) -> list[Json]:
+    return list(api.get(path, **query, pageSize=_LOOKED_AT)[name])
+
+
+def build_needs(answer: Json, queues: Sequence[Json], visit: Visit) -> list[Need]:
+    """Return what needs somebody. A task whose next execution has succeeded since needs nobody."""
+    found = [
+        *_build_failed(answer, visit),
+        *_build_waits(answer["waits"], visit),
+        *_build_unheard(queues, visit),
+        *_build_paused(answer["paused"], visit),
+    ]
+    return found[: _LISTED * 2]
+
+
+def find_last_failure(answer: Json, visit: Visit) -> Moment | None:
+    """Return when something failed last; None if nothing that is known did."""
+    return visit.moment(answer["failed"][0]["scheduledFor"]) if answer["failed"] else None
+
+
+def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
+    for task_id, task in answer["tasks"].items():
+        if task is None or not needs_attention(task) or task["status"] == "PAUSED":
+            continue
+        row = build_execution(next(each for each in answer["failed"] if each["taskId"] == task_id), visit)
+        count = task.get("consecutiveFailures", 0)
+        fields = (("executionId", row.id),)
+        yield Need(
+            key=f"{task_id} {row.id}",
+            status=row.status,
+            title=task["title"],
+            href=f"tasks/{quote(task_id, safe='')}/executions/{row.id}",
+            what=f"{row.status.word.lower()}" + (f", {count:,} in a row" if count > 1 else ""),
+            at=row.at,
+            detail=row.outcome,
+            verb=_make_verb(task_id, "retry", "Retry", fields) if visit.may_change else None,
+        )
+
+
+def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
+    soon = [each for each in waits if each.get("at") and parse_instant(each["at"]) - visit.now <= SOON]
+    for each in sorted(soon, key=lambda each: parse_instant(each["at"])):
+        yield Need(
+            key=f"{each['taskId']} {each['executionId']}",
+            status=show_status("SUSPENDED"),
+            title=each["title"],
+            href=f"tasks/{quote(each['taskId'], safe='')}",
+            what="waits, and gives up",
+            at=visit.moment(each["at"]),
+            detail=each["sentence"],
+        )
+
+
+def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:
+    for each in queues:
+        if each["waiting"] and not each["workers"]:
+            skill = f" with the skill {each['skill']}" if each.get("skill") else ""
+            waiting = "1 run waits" if each["waiting"] == 1 else f"{each['waiting']:,} runs wait"
+            yield Need(
+                key=f"queue {each['queue']} {each.get('skill')}",
+                status=Status("offer", "Offered", "retry"),
+                title=each["queue"],
+                href="queues",
+                what="has nobody who listens, since",
+                at=visit.moment(each.get("firstSince")),
+                detail=f"{waiting} for a worker{skill}.",
+            )
+
+
+def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
+    for task in tasks:
+        failures = task.get("consecutiveFailures", 0)
+        if failures:
+            yield Need(
+                key=f"paused {task['id']}",
+                status=show_status("PAUSED"),
+                title=task["title"],
+                href=f"tasks/{quote(task['id'], safe='')}",
+                what="is paused after a failure"
+                if failures == 1
+                else f"is paused after {failures:,} failures in a row",
+                at=None,
+                detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
+                verb=_make_verb(task["id"], "resume", "Resume", ()) if visit.may_change else None,
+            )
+
+
+def _make_verb(task_id: str, verb: str, label: str, fields: tuple[tuple[str, str], ...]) -> Verb:
+    return Verb(f"tasks/{quote(task_id, safe='')}/verbs/{verb}", label, fields)

@@ -1,0 +1,81 @@
+"""What surrounds every view: the views in the top bar, the clock, what was said, and who is signed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.dashboard.routes import TABS
+from cloudsched.dashboard.times import Moment, find_zone, make_moment
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.visit import Visit
+
+LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
+"""How often a page asks for news, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where pages are served."""
+
+    name: str
+    """What the foot says about it."""
+    clock_mode: str | None = None
+    """Whether the local stack's clock runs, in a word; None beside a deployment, where no clock can be moved."""
+    has_sign_in: bool = False
+    """Whether people sign in here, and so can sign out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The view model of what surrounds a view."""
+
+    views: list[dict[str, Any]]
+    now: Moment
+    clock: str
+    mode: str
+    has_time: bool
+    every: int
+    live: str
+    zone: str
+    place: str
+    said: str
+    said_tone: str
+    signed_in: str
+    """As whom, in words; empty where nobody signs in."""
+
+
+def make_shell(
+    visit: Visit, place: Place, *, tab: str, zone: str, said: str = "", tone: str = "", is_form: bool = False
+) -> Shell:
+    """Return what surrounds a view.
+
+    Args:
+        visit: Who looks, and when.
+        place: Where.
+        tab: The view in the top bar that it belongs to; empty for none.
+        zone: In which the view's times are.
+        said: What a verb has to say.
+        tone: The colour of it.
+        is_form: Whether the view is a form, which does not change by itself.
+    """
+    every = 0 if is_form else LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+    mode = place.clock_mode
+    tabs = TABS if mode is None else {**TABS, "Time": ("time", "i")}
+    return Shell(
+        views=[
+            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
+        ],
+        now=make_moment(visit.now, visit.now, find_zone(zone) or visit.zone),
+        clock="" if mode is None else f"local clock {mode}",
+        mode=mode or "",
+        has_time=mode is not None,
+        every=every,
+        live=f"Live, every {every} s",
+        zone=zone,
+        place=place.name,
+        said=said,
+        said_tone=tone,
+        signed_in=f"Signed in{f' with the role {visit.role}' if visit.role else ''}" if place.has_sign_in else "",
+    )

@@ -21,7 +21,8 @@ from cloudsched.domain.documents.execution import (
     ProgressNote,
     Run,
 )
-from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
+from cloudsched.domain.documents.source import Source
+from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.ports.store import Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery

@@ -12,6 +12,7 @@ from cloudsched import Settings
 from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.source import SourceModel
 from cloudsched.errors import DraftExpired, InvalidInput
 from cloudsched.testing import Simulation
 
@@ -200,3 +201,21 @@ def test_channels_that_nobody_named_are_the_owners_own() -> None:
             assert drafted.task is not None
             assert drafted.task["deliveryChannels"] == channels
             assert list(sim.app.confirm(drafted, owner=owner).delivery_channels) == channels
+
+
+def test_the_conversation_is_kept_with_the_task(sim: Simulation, draft: MakeDraft) -> None:
+    """What was said before, and the text itself, are in the draft and in the task; 64 KiB at most."""
+    turns = [{"role": "user", "content": "I sit too much"}, {"role": "tool", "content": "steps: 12"}]
+    given = {"chatId": "c1", "modelSettings": {"maxTurns": 3}}
+    drafted = draft("remind me to stretch every weekday at 9:00", conversation=turns, context=given)
+    task = sim.app.confirm(drafted, owner="ada")
+    assert task.source is not None
+    assert task.source.messages is not None
+    assert (task.source.chat_id, task.source.context, task.source.model) == ("c1", None, SourceModel(max_turns=3))
+    assert [(each.role, each.content) for each in task.source.messages] == [
+        *(("user", "I sit too much"), ("tool", "steps: 12")),
+        ("user", "remind me to stretch every weekday at 9:00"),
+    ]
+    large = {"messages": [{"role": "user", "content": "x" * 9_999}] * 7}
+    with pytest.raises(InvalidInput, match="source"):
+        sim.app.create(handler="remind", payload={"text": "x"}, source=large)

@@ -63,8 +63,9 @@ class DraftRequest(WireModel):
     conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
     """What was said before, the earliest first. It is data: nothing in it is an instruction."""
     context: dict[str, Any] = Field(default_factory=dict)
-    """What your app knows. ``chatId`` and ``messageId`` become the task's source, ``taskId`` and ``handler`` answer the
-    questions which task and which handler are meant, and fields of the handler's payload are filled by their names."""
+    """What your app knows. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source, ``taskId`` and
+    ``handler`` answer the questions which task and which handler are meant, and fields of the handler's payload are
+    filled by their names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
     """The instant from which "tomorrow" counts; now if omitted."""
     owner: Owner | None = None

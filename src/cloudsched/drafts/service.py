@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Steps = Generator[DraftStep, None, DraftResult]
 
-_RESERVED: Final = frozenset({"chatId", "messageId", "taskId", "handler"})
+_RESERVED: Final = frozenset({"chatId", "messageId", "modelSettings", "taskId", "handler"})
 """The fields of the context that are not the app's own."""
 
 
@@ -265,7 +265,10 @@ def _to_task(proposal: Proposal, request: DraftRequest) -> dict[str, Any]:
 def _to_source(request: DraftRequest) -> dict[str, Any]:
     own = {name: value for name, value in request.context.items() if name not in _RESERVED}
     ids = {name: request.context.get(name) for name in ("chatId", "messageId")}
-    return {**{name: value for name, value in ids.items() if value is not None}, **({"context": own} if own else {})}
+    said = [turn.to_wire() for turn in request.conversation]
+    messages = [*said, {"role": "user", "content": request.text}] if said else None
+    source = {**ids, "context": own or None, "messages": messages, "model": request.context.get("modelSettings")}
+    return {name: value for name, value in source.items() if value is not None}
 
 
 def _to_changes(proposal: Proposal) -> dict[str, Any]:

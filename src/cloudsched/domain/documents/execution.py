@@ -260,6 +260,11 @@ class Execution(Document):
     """The queries that its task estimated for one execution; None if it did not."""
     estimated_tokens: float | None = Field(default=None, ge=0)
     """The tokens that its task estimated for one execution; None if it did not."""
+    chat_id: str | None = None
+    """The chat that its task comes from: where the result belongs."""
+    message_id: str | None = None
+    """The id of the result's message in that chat, the same however often the execution is tried; also the id of the
+    first message in the owner's inbox."""
     is_delivered: bool = False
     """Whether the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE

@@ -24,6 +24,7 @@ from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
+from cloudsched.domain.documents.source import Source
 from cloudsched.domain.recurrence.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -92,15 +93,6 @@ class DeliveryChannel(StrEnum):
     """The owner's own endpoint."""
     OPERATOR = "OPERATOR"
     """The operator's channels, such as a room for alerts. Users may not name it."""
-
-
-class Source(WireModel):
-    """Where the request for a task came from."""
-
-    chat_id: Text | None = None
-    message_id: Text | None = None
-    context: dict[str, Any] | None = None
-    """A snapshot of the request's context, stored unchanged."""
 
 
 class TaskSpec(WireModel):

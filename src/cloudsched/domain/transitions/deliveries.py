@@ -27,6 +27,7 @@ from cloudsched.domain.documents.task import DeliveryChannel, Parent
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.records import derive_message_id, find_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,7 @@ def plan_callback(
     """
     reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
     kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
-    data: dict[str, Any] = {"taskId": task.id, "executionId": record.id, "content": None, "status": record.status}
+    data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
     data["error"] = {"type": kind, "message": reason}
     payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
     payload["kind"] = _kind_of(record.status)
@@ -168,7 +169,7 @@ def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict
     content = report.outcome.content if isinstance(report.outcome, Done) else None
     first, *others = report.notices or (None,)
     title = task.delivery_title or task.title
-    data: dict[str, Any] = {"taskId": task.id, "executionId": execution_id, "content": content}
+    data: dict[str, Any] = {**_to_ids(task, execution_id), "content": content}
     if json_size(content) > MAX_DATA:
         data["content"] = None
         data["isContentOmitted"] = True
@@ -177,6 +178,13 @@ def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict
     else:
         title, text = first.title, "\n\n".join([first.body, *(_format_notice(each) for each in others)])
     return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
+
+
+def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
+    """Return what a result belongs to: also the chat that its task comes from, and its message's id there."""
+    ids = {"taskId": task.id, "executionId": execution_id}
+    chat = find_chat(task)
+    return ids if chat is None else {**ids, "chatId": chat, "messageId": derive_message_id(task.id, execution_id)}
 
 
 def _build_callback_payload(

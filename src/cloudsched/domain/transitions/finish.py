@@ -49,7 +49,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.domain.transitions.records import execution_record, last_run_fields
+from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
 from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) 
         notices.append(InboxMessage(task.delivery_title or task.title, body))
     return tuple(
         Message(
-            id=f"{task.id}-{run.execution_id}-{number}",
+            id=derive_message_id(task.id, run.execution_id, number),
             owner=task.owner,
             task_id=task.id,
             execution_id=run.execution_id,

@@ -49,5 +49,21 @@ def execution_record(
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
+        **_chat_fields(task, run.execution_id),
         **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **more},
     )
+
+
+def derive_message_id(task_id: str, execution_id: str, number: int = 1) -> str:
+    """Return the id of a message that an execution makes, the same in every attempt."""
+    return f"{task_id}-{execution_id}-{number}"
+
+
+def find_chat(task: Task) -> str | None:
+    """Return the chat that a task comes from, if it comes from one."""
+    return task.source.chat_id if task.source is not None else None
+
+
+def _chat_fields(task: Task, execution_id: str) -> dict[str, str]:
+    chat = find_chat(task)
+    return {} if chat is None else {"chat_id": chat, "message_id": derive_message_id(task.id, execution_id)}

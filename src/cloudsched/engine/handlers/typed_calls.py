@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
-    from cloudsched.domain.documents.task import Category, DeliveryChannel, Source, Task
+    from cloudsched.domain.documents.source import Source
+    from cloudsched.domain.documents.task import Category, DeliveryChannel, Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
 

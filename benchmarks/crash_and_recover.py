@@ -40,8 +40,7 @@ from rich.table import Table
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
-from cloudsched.adapters.google.cloud_tasks import queue_id
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.adapters.google.queue_names import list_queue_ids
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.model.faults import Faults
 
@@ -215,7 +214,7 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         port = _find_free_port()
         settings = Settings(project="demo-chaos", secret="benchmarks have no secrets")
         location = f"projects/{settings.project}/locations/{settings.location}"
-        queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
+        queues = [f"{location}/queues/{each}" for each in list_queue_ids(settings.queue)]
         faults = Faults(
             duplicate=0.05, out_of_order=0.2, drop_answer=0.05, shuffle_within=timedelta(seconds=0.5), seed=seed
         )

@@ -33,6 +33,9 @@ QUEUE_EMAIL="10/10"    # deliveries by e-mail: what your mail provider allows
 QUEUE_MOBILE="10/10"
 QUEUE_WEBHOOK="10/10"
 QUEUE_OPERATOR="5/5"   # to your own channels
+QUEUE_HOPS="100/5"     # dispatches to tasks more than 30 days ahead; they run nothing, and take milliseconds
+QUEUES_PER_PRIORITY=1  # how many queues each priority has, with the limits above each: more than 500 dispatches a second
+                       # of a priority take more than one; see docs/how-to/operations.md, "More queues"
 
 # Functions -----------------------------------------------------------------------------------------------------------
 RUNTIME="python312"

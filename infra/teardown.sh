@@ -67,8 +67,15 @@ for function in "${SENDERS_FIRST[@]}"; do
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
 done
 include_feeds_in_logs
+names=()
 for priority in "${QUEUES[@]}"; do
-  queue="$(get_queue_name "$priority")"
+  names+=("$(get_queue_name "$priority")")
+done
+for entry in "${!LEDGER[@]}"; do # QUEUES_PER_PRIORITY may have been greater
+  queue="${entry#created.queue.}"
+  [[ "$queue" == "$entry" || " ${names[*]} " == *" $queue "* ]] || names+=("$queue")
+done
+for queue in "${names[@]}"; do
   remove "queue $queue, with its waiting dispatches" "queue.$queue" \
     gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud tasks queues delete "$queue" --location="$REGION" --project="$PROJECT" --quiet

@@ -82,7 +82,7 @@ admin, user, reader, worker or worker@QUEUE+QUEUE."
 # Reject variables that are secret or that the scripts derive from other values.
 validate_settings() {
   local setting derived
-  derived="CLOUDSCHED_(FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER|CORS_ORIGINS|BUCKET)"
+  derived="CLOUDSCHED_(FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER|CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY)"
   derived="^($derived|CLOUDSCHED_MAX_[A-Z_]*|FIREBASE_AUTH_EMULATOR_HOST|K_SERVICE)="
   for setting in "${SETTINGS[@]}"; do
     [[ "$setting" =~ ^[A-Z][A-Z0-9_]*=[^~]*$ ]] ||
@@ -109,6 +109,8 @@ the same for CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_MAIL_EVENTS_SECRET, with the 
 
 # Reject limits that Cloud Tasks refuses, or that the executor could not keep up with.
 validate_queues() {
+  require_match QUEUES_PER_PRIORITY '[1-9][0-9]?|1[0-9][0-9]|200' "it must be a whole number from 1 to 200"
+  add_queues
   local priority limits sum=0 capacity=$((EXECUTE_CONCURRENCY * EXECUTE_MAX_INSTANCES))
   for priority in "${QUEUES[@]}"; do
     limits="$(get_queue_limits "$priority")"
@@ -127,15 +129,29 @@ $capacity. Cloud Run would answer 429, and Cloud Tasks would slow the queues dow
 
 PRIORITIES=(critical high normal low)
 CHANNELS=(email mobile webhook operator) # of deliveries; each has the rate that its provider allows
-QUEUES=("${PRIORITIES[@]}" "${CHANNELS[@]}")
+QUEUES=("${PRIORITIES[@]}" "${CHANNELS[@]}" hops)
 CHANNEL_LIMITS="5/5" # of channels that the configuration does not mention
 # `links` is added to these if PUBLIC_LINKS is "yes".
 FUNCTIONS=(execute sweep api) # in deployment order: the function that receives dispatches before those that send them
 SENDERS_FIRST=(api sweep execute) # the other way round, to go back or to remove them
 STORE_ACCOUNTS=(api executor) # the accounts that use the database
 
+# Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set QUEUE_SETTINGS to the variable
+# by which the functions know them.
+add_queues() {
+  local priority number
+  QUEUE_SETTINGS=()
+  ((QUEUES_PER_PRIORITY == 1)) || QUEUE_SETTINGS=("CLOUDSCHED_QUEUES_PER_PRIORITY=$QUEUES_PER_PRIORITY")
+  for priority in "${PRIORITIES[@]}"; do
+    for ((number = 2; number <= QUEUES_PER_PRIORITY; number++)); do
+      QUEUES+=("$priority-q$number")
+    done
+  done
+}
+
 get_queue_limits() {
-  local name="QUEUE_${1^^}"
+  local kind="${1%-q*}"
+  local name="QUEUE_${kind^^}"
   if [[ " ${CHANNELS[*]} " == *" $1 "* ]]; then
     printf '%s' "${!name:-$CHANNEL_LIMITS}"
   else
@@ -143,10 +159,10 @@ get_queue_limits() {
   fi
 }
 
-# Print the name of a priority's or a channel's queue; must match the Cloud Tasks adapter.
+# Print the name of a queue; must match the Cloud Tasks adapter.
 get_queue_name() {
-  if [[ "$1" == normal ]]; then
-    printf '%s' "$NAME"
+  if [[ "$1" == normal || "$1" == normal-q* ]]; then
+    printf '%s%s' "$NAME" "${1#normal}"
   else
     printf '%s-%s' "$NAME" "$1"
   fi

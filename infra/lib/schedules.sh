@@ -19,6 +19,7 @@ run_apply() {
     export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
     CLOUDSCHED_INVOKER="$(get_account_email invoker)"
     CLOUDSCHED_EXECUTOR_URL="$(get_service_url execute)"
+    ((${#QUEUE_SETTINGS[@]} == 0)) || export "${QUEUE_SETTINGS[@]}"
     ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
     "${PYTHON:-python3}" -m cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py" "$@"
   )

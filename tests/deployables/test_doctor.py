@@ -64,6 +64,17 @@ def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> No
     assert cloud.changes == 0
 
 
+def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """With more queues a priority than one, each has to be there; the doctor learns from the API how many there are."""
+    cloud.configure(QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="400")
+    cloud.ok("deploy.sh")
+    cloud.ok("upgrade.sh")
+    assert doctor() == (0, [])
+    cloud.state.pop("queue/cloudsched-low-q2")
+    _, bad = doctor()
+    assert "cloudsched-low-q2 does not exist" in [each["what"] for each in bad if each["area"] == "queues"]
+
+
 def test_links_that_nobody_can_open_are_found(doctor: Callable[[], Any], cloud: Cloud) -> None:
     """A deployment with the function for links is well as the scripts make it, but not if Cloud Run refuses people."""
     cloud.configure(PUBLIC_LINKS="yes")
@@ -216,7 +227,8 @@ def test_the_doctor_knows_what_the_scripts_make() -> None:
     listed = project.partition("SERVICES=(")[2].partition("\n)")[0].splitlines()
     assert [line.split()[0].removesuffix(".googleapis.com") for line in listed if line.strip()] == [*SERVICES]
     configuration = (ROOT / "infra" / "lib" / "configuration.sh").read_text("utf-8")
+    assert "hops)" in configuration
     words = "".join(
         configuration.partition(name)[2].partition(")")[0] + " " for name in ("\nPRIORITIES=(", "\nCHANNELS=(")
     )
-    assert words.split() == [*QUEUES]
+    assert [*words.split(), "hops"] == [*QUEUES]

@@ -12,7 +12,7 @@ import pytest
 from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
-from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
+from cloudsched.adapters.google.queue_names import channel_queue_id, list_queue_ids, queue_id
 from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import DeliveryChannel
@@ -24,7 +24,7 @@ API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
     for role in ("api", "executor", "invoker", "builder", "smoke")
 )
-QUEUES = {queue_id("cloudsched", priority) for priority in Priority} | {
+QUEUES = {*list_queue_ids("cloudsched")} | {
     channel_queue_id("cloudsched", channel) for channel in (*DeliveryChannel, COMPLETION) if channel != "WEB"
 }
 """The names that the code uses to send to them."""
@@ -241,6 +241,27 @@ def test_changed_settings_require_an_upgrade(cloud: Cloud) -> None:
     assert not any("functions deploy" in " ".join(call) for call in cloud.calls)
 
 
+def test_each_priority_gets_as_many_queues_as_are_set(cloud: Cloud) -> None:
+    """Each has its priority's limits and roles, the functions know of them, and a teardown removes also former ones."""
+    cloud.configure(QUEUES_PER_PRIORITY="3", EXECUTE_MAX_INSTANCES="400")
+    cloud.ok("deploy.sh")
+    cloud.ok("upgrade.sh")
+    for priority in Priority:
+        first, *others = (
+            cloud.state[f"queue/{queue_id('cloudsched', priority, number)}"]["rateLimits"] for number in (1, 2, 3)
+        )
+        assert others == [first, first]
+    bound = {resource for resource, *_ in cloud.bindings()}
+    assert {f"queue/{each}" for each in list_queue_ids("cloudsched", 3)} <= bound
+    for function in ("api", "execute", "sweep"):
+        status = cloud.state[f"service/cloudsched-{function}"]["status"]
+        told = status["revisions"][status["latestReadyRevisionName"]]
+        assert get_env(told)["CLOUDSCHED_QUEUES_PER_PRIORITY"] == "3"
+    cloud.configure(QUEUES_PER_PRIORITY="1", EXECUTE_MAX_INSTANCES="400")
+    cloud.ok("teardown.sh", "--yes")
+    assert not [key for key in cloud.state if key.startswith("queue/")]
+
+
 def test_a_failed_query_does_not_mean_that_a_resource_is_missing(tmp_path: Path) -> None:
     """A query that fails for lack of permission ends the run: it does not mean that the resource is missing."""
     cloud = Cloud(tmp_path)
@@ -256,6 +277,10 @@ def test_a_failed_query_does_not_mean_that_a_resource_is_missing(tmp_path: Path)
         ({"PROJECT": ""}, "set it to your project's ID"),
         ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 dispatches per second"),
         ({"EXECUTE_MAX_INSTANCES": "95"}, "allows only 950"),
+        ({"QUEUES_PER_PRIORITY": "0"}, "a whole number from 1 to 200"),
+        ({"QUEUES_PER_PRIORITY": "201"}, "a whole number from 1 to 200"),
+        ({"QUEUES_PER_PRIORITY": "2"}, "send up to 1960 concurrent dispatches"),
+        ({"SETTINGS": "('CLOUDSCHED_QUEUES_PER_PRIORITY=2')"}, "is derived from other values"),
         ({"EXECUTE_TIMEOUT": "3600"}, "accepts 15 to 1800"),
         ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS contains a secret"),
         ({"NAME": "Sched_1"}, "lowercase letters"),

@@ -15,7 +15,7 @@ from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 from tests.deployables.fake_schedules import Schedules
 
-from cloudsched.adapters.google.cloud_tasks import channel_queue_id, queue_id
+from cloudsched.adapters.google.queue_names import channel_queue_id, hop_queue_id, queue_id
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 
@@ -27,6 +27,7 @@ LOCATION = f"projects/{PROJECT}/locations/us-central1"
 QUEUES = [
     *(queue_id("cloudsched", priority) for priority in Priority),
     *(channel_queue_id("cloudsched", channel) for channel in ("EMAIL", "MOBILE", "WEBHOOK", "OPERATOR")),
+    hop_queue_id("cloudsched"),
 ]
 WORDS = r"(?:[a-z][a-z-]+ )"
 

@@ -30,6 +30,7 @@ from cloudsched.config.variables import (
     choice_of,
     read_settings,
     setting,
+    whole_number,
     write_settings,
 )
 from cloudsched.errors import Misconfigured
@@ -53,6 +54,9 @@ _NO_PROJECT = (
     "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for Google's "
     "Firestore emulator, FIRESTORE_EMULATOR_HOST."
 )
+
+MAX_QUEUES_PER_PRIORITY = 200
+"""Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas); there are four priorities."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
@@ -89,6 +93,14 @@ class Settings:
         "CLOUDSCHED_QUEUE",
         "the queue's id",
         default="cloudsched",
+    )
+    queues_per_priority: int = setting(
+        "CLOUDSCHED_QUEUES_PER_PRIORITY",
+        "over how many queues the dispatches of each priority are spread, up to 200; Cloud Tasks delivers 500 a second "
+        "from each. `infra/deploy.sh` sets it from `QUEUES_PER_PRIORITY`, and makes the "
+        "[queues](../how-to/operations.md#more-queues)",
+        whole_number(MAX_QUEUES_PER_PRIORITY),
+        default=1,
     )
     executor_url: str = setting(
         "CLOUDSCHED_EXECUTOR_URL",

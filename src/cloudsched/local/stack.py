@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request
 
-from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.adapters.google.queue_names import list_queue_ids
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
@@ -164,7 +163,8 @@ def _with_pages(application: WSGIApplication, tasks_address: Sequence[str], outb
 @contextmanager
 def _run_cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
     location = f"projects/{settings.project}/locations/{settings.location}"
-    queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
+    ids = list_queue_ids(settings.queue, settings.queues_per_priority)
+    queues = [f"{location}/queues/{each}" for each in ids]
     emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues)
     try:
         emulator.start()

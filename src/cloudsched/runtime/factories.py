@@ -89,6 +89,7 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
         project=settings.project,
         location=settings.location,
         queue=settings.queue,
+        queues_per_priority=settings.queues_per_priority,
         url=settings.executor_url + EXECUTE_PATH,
         emulator=settings.tasks_emulator,
         invoker=settings.invoker,

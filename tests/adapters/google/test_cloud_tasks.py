@@ -151,6 +151,61 @@ def test_each_priority_has_its_queue_and_falls_back_to_the_normal_one(
         assert fake[0].requests[1].task.name == f"{QUEUES}/q/tasks/n"
 
 
+MISSING = pytest.mark.parametrize("code", [C.NOT_FOUND, C.PERMISSION_DENIED], ids=str)
+"""How Cloud Tasks answers for a queue that does not exist, the latter to a caller with a role on other queues only."""
+
+
+@MISSING
+def test_hops_have_their_queue_or_else_that_of_their_priority(
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deployment without that queue works as before, and asks for it once in some minutes only."""
+    now = [1_000.0]
+    monkeypatch.setattr(cloudtasks_adapter, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    hop = QueueMessage("n", AT, b"", "t", Priority.HIGH, is_hop=True)
+    fake[0].failures = [(code, "for a test")]
+    parents = []
+    for seconds in (0.0, 1.0, cloudtasks_adapter.MISSING_SECONDS):
+        now[0] += seconds
+        fake[0].requests.clear()
+        dispatcher.create(hop)
+        parents.append([request.parent.rpartition("/")[2] for request in fake[0].requests])
+    assert parents == [["q-hops", "q-high"], ["q-high"], ["q-hops"]]
+
+
+@MISSING
+def test_a_priority_is_spread_over_its_queues(fake: tuple[Fake, str], code: grpc.StatusCode) -> None:
+    """Those of its queues that do not exist yet, or not any more, are replaced by its first one."""
+    opened = CloudTasksDispatcher(
+        project="p",
+        location="l",
+        queue="q",
+        url="https://run.app/x",
+        queues_per_priority=3,
+        emulator=fake[1],
+        deadline=timedelta(seconds=2 * PATIENCE),
+        attempt_timeout=timedelta(seconds=PATIENCE),
+    )
+    messages = [QueueMessage(f"n{number}", AT, b"", "t", Priority.LOW) for number in range(30)]
+    for message in messages:
+        opened.create(message)
+    places = {request.task.name.rpartition("/")[2]: request.parent for request in fake[0].requests}
+    assert set(places.values()) == {f"{QUEUES}/q-low", f"{QUEUES}/q-low-q2", f"{QUEUES}/q-low-q3"}
+    spread = next(each for each in messages if places[each.name].endswith("q3"))
+    fake[0].requests.clear()
+    fake[0].failures = [(code, "for a test")]
+    opened.create(spread)
+    opened.close()
+    assert [request.parent for request in fake[0].requests] == [f"{QUEUES}/q-low-q3", f"{QUEUES}/q-low"]
+
+
+def test_a_caller_without_any_role_is_told_so(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
+    """What is refused everywhere is an error that names the code, not a missing queue."""
+    fake[0].failures = [(C.PERMISSION_DENIED, "for a test")] * 2
+    with pytest.raises(QueueUnavailable, match="PERMISSION_DENIED"):
+        dispatcher.create(QueueMessage("n", AT, b"", "t", Priority.HIGH))
+
+
 def test_a_name_that_is_taken_is_no_error(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
     fake[0].failures = [(C.ALREADY_EXISTS, "Requested entity already exists")]
     dispatcher.create(ENVELOPE)

@@ -19,6 +19,7 @@ from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.domain.transitions.planning import (
+    HOP_MARGIN,
     HORIZON,
     Dispatch,
     WakeUp,
@@ -108,6 +109,8 @@ def test_a_chain_of_hops_arrives_exactly_at_the_instant(distance: timedelta) -> 
         dispatch = dispatch_for(task, wake, now, hop=hop)
         assert hop or dispatch == dispatch_for(task, wake, now), "the first of a chain counts from zero"
         assert now <= dispatch.at <= now + timedelta(days=30)
+        assert dispatch.is_hop == (dispatch.at < wake.due_at)
+        assert not dispatch.is_hop or wake.due_at - dispatch.at >= HOP_MARGIN, "a late hop must not delay the task"
         names.add(dispatch.name)
         assert len(names) == hop + 1
         now = dispatch.at

@@ -1,13 +1,13 @@
 """The `Dispatcher` over Google Cloud Tasks or a local Cloud Tasks: one API call per dispatch.
 
-Each priority has its own queue, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
-``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. So has each channel for deliveries, such as
-``cloudsched-email``, whose rate is what the provider allows. If such a queue does not exist, the NORMAL one takes its
-dispatches, so one queue is enough to start with.
+`queue_names` says which queue takes which dispatch. One queue is enough to start with: it takes the dispatches of those
+that do not exist.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -18,7 +18,7 @@ from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
 
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.adapters.google.queue_names import choose_queues
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.queue import QueueMessage
+
+log = logging.getLogger(__name__)
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
@@ -44,24 +46,16 @@ _RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
 twice; our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
 
+_MISSING_CODES = frozenset({grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED})
+"""How Cloud Tasks answers for a queue that does not exist: the latter to callers that have a role on the other queues
+only, as the scripts grant it."""
+MISSING_SECONDS = 300.0
+"""How long a queue that did not exist is not asked for again."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
 _CreateTask: Message = cloudtasks.CreateTaskRequest.pb()
-
-
-def queue_id(queue: str, priority: Priority) -> str:
-    """Return the id of a priority's queue; `queue` is the id of the NORMAL one."""
-    return queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
-
-
-_SHARED_QUEUES = {"COMPLETION": "WEBHOOK"}
-"""The channels that have the queue of another one."""
-
-
-def channel_queue_id(queue: str, channel: str) -> str:
-    """Return the id of the queue of a channel's deliveries; `queue` is the id of the NORMAL one."""
-    return f"{queue}-{_SHARED_QUEUES.get(channel, channel).lower()}"
 
 
 class CloudTasksDispatcher:
@@ -74,6 +68,7 @@ class CloudTasksDispatcher:
         location: str,
         queue: str,
         url: str,
+        queues_per_priority: int = 1,
         emulator: str | None = None,
         invoker: str | None = None,
         audience: str | None = None,
@@ -86,8 +81,9 @@ class CloudTasksDispatcher:
         Args:
             project: The Google Cloud project of the queues.
             location: Their region.
-            queue: The id of the NORMAL priority's queue; see `queue_id` for the others.
+            queue: The id of the NORMAL priority's queue; see `queue_names` for the others.
             url: The URL at which the executor receives dispatches.
+            queues_per_priority: Over how many queues the dispatches of each priority are spread.
             emulator: ``host:port`` of a local Cloud Tasks; None for the service itself.
             invoker: The service account whose OIDC token authenticates the queue to the executor; None sends no token.
             audience: The audience of that token; the whole `url` if None.
@@ -99,8 +95,10 @@ class CloudTasksDispatcher:
             Misconfigured: There are no credentials.
         """
         self._location = f"projects/{project}/locations/{location}"
-        self._queues = {each: f"{self._location}/queues/{queue_id(queue, each)}" for each in Priority}
         self._queue = queue
+        self._queues_per_priority = queues_per_priority
+        self._missing: dict[str, float] = {}
+        """The queues that did not exist, and until when that is taken for granted, by the monotonic clock."""
         self._deadline = deadline.total_seconds()
         self._attempt_seconds = attempt_timeout.total_seconds()
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
@@ -113,17 +111,21 @@ class CloudTasksDispatcher:
         Raises:
             QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
         """
-        queue = self._queues[message.priority]
-        if message.channel is not None:
-            queue = f"{self._location}/queues/{channel_queue_id(self._queue, message.channel)}"
         backoff = Backoff(self._deadline)
-        code = self._call(self._create_task, self._build_request(queue, message), queue, backoff)
-        normal = self._queues[Priority.NORMAL]
-        if code is grpc.StatusCode.NOT_FOUND and queue != normal:
-            code = self._call(self._create_task, self._build_request(normal, message), normal, backoff)
-        if code is grpc.StatusCode.NOT_FOUND:
-            hint = f"create it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
-            raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
+        *others, normal = choose_queues(self._queue, message, self._queues_per_priority)
+        for name in others:
+            if time.monotonic() < self._missing.get(name, 0.0):
+                continue
+            queue = f"{self._location}/queues/{name}"
+            code = self._call(queue, message, backoff, _MISSING_CODES)
+            if code not in _MISSING_CODES:
+                return
+            self._missing[name] = time.monotonic() + MISSING_SECONDS
+            log.warning("queue missing", extra={"action": "queue_missing", "queue": name, "code": code.name})
+        queue = f"{self._location}/queues/{normal}"
+        if self._call(queue, message, backoff, frozenset({grpc.StatusCode.NOT_FOUND})) is grpc.StatusCode.NOT_FOUND:
+            hint = f"create it with `gcloud tasks queues create {normal}`, and wait a minute"
+            raise QueueUnavailable(f"The queue {queue}", f"it does not exist; {hint}")
 
     def close(self) -> None:
         """Close the channel."""
@@ -142,14 +144,15 @@ class CloudTasksDispatcher:
         return request
 
     def _call(
-        self, call: Callable[[Message, float], None], request: Message, queue: str, backoff: Backoff
+        self, queue: str, message: QueueMessage, backoff: Backoff, expected: frozenset[grpc.StatusCode]
     ) -> grpc.StatusCode:
-        """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which callers handle, and raise for any other code."""
+        """Create a dispatch in a queue; return OK, ALREADY_EXISTS or an expected code, and raise for any other one."""
+        request = self._build_request(queue, message)
         try:
-            retry(lambda left: call(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, backoff)
+            retry(lambda left: self._create_task(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, backoff)
         except grpc.RpcError as error:
             code = error.code()
-            if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:
+            if code is grpc.StatusCode.ALREADY_EXISTS or code in expected:
                 return code
             raise QueueUnavailable(f"The queue {queue}", f"{code.name}: {error.details()}") from error
         except ValueError as error:  # raised by gRPC if the channel is closed

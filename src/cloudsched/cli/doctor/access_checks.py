@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudsched.cli.doctor.deployment import LINKS, QUEUES
+from cloudsched.cli.doctor.deployment import LINKS
 from cloudsched.cli.doctor.resource_checks import environment, leads_links_to
 from cloudsched.cli.doctor.verdict import ok, unknown, wrong
 from cloudsched.errors import Unavailable
@@ -62,7 +62,7 @@ def list_resources(deployment: Deployment, *, has_links: bool) -> list[Resource]
             is_closed=True,
         ),
     ]
-    for kind in QUEUES:
+    for kind in deployment.list_queues():
         name = deployment.queue(kind)
         place = (name, f"--location={deployment.region}")
         needed = both("roles/cloudtasks.enqueuer")

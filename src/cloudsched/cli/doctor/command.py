@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,7 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
         except CloudschedError as error:
             _show_all(show, "functions", iter([_explain_refusal("functions", error)]))
             return services
+    deployment = replace(deployment, queues_per_priority=resource_checks.count_queues(services["api"]))
     capacity = resource_checks.capacity_of(services["execute"])
     _show_all(show, "functions", resource_checks.check_functions(deployment, services))
     _show_all(show, "queues", resource_checks.check_queues(deployment, capacity))

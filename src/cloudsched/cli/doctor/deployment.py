@@ -25,7 +25,8 @@ SERVICES = (
     "secretmanager",
 )
 """The APIs that a deployment needs, without ``.googleapis.com``."""
-QUEUES = ("critical", "high", "normal", "low", "email", "mobile", "webhook", "operator")
+PRIORITIES = ("critical", "high", "normal", "low")
+QUEUES = (*PRIORITIES, "email", "mobile", "webhook", "operator", "hops")
 FUNCTIONS = ("execute", "sweep", "api")
 LINKS = "links"
 """The public function beside a private API, which a deployment may have."""
@@ -41,6 +42,7 @@ class Deployment:
         name: The prefix of its resources' names.
         database: The Firestore database.
         files: The folder with the index files; None if there is no clone here.
+        queues_per_priority: Over how many queues its api spreads the dispatches of each priority.
     """
 
     gcloud: Gcloud
@@ -48,6 +50,7 @@ class Deployment:
     name: str
     database: str
     files: Path | None
+    queues_per_priority: int = 1
 
     @property
     def secret(self) -> str:
@@ -59,8 +62,15 @@ class Deployment:
         return f"{self.name}-{kind}@{self.gcloud.project}.iam.gserviceaccount.com"
 
     def queue(self, kind: str) -> str:
-        """Return the name of the queue of a priority or a channel."""
-        return self.name if kind == "normal" else f"{self.name}-{kind}"
+        """Return the name of a queue: of a priority, such as ``high`` or ``high-q2``, of a channel, or of hops."""
+        priority, _, number = kind.partition("-")
+        first = self.name if priority == "normal" else f"{self.name}-{priority}"
+        return f"{first}-{number}" if number else first
+
+    def list_queues(self) -> list[str]:
+        """Return the kinds of its queues."""
+        numbers = range(2, self.queues_per_priority + 1)
+        return [*QUEUES, *(f"{each}-q{number}" for each in PRIORITIES for number in numbers)]
 
     def deploy(self, step: str = "") -> str:
         """Return the command that brings a step in line with the configuration."""

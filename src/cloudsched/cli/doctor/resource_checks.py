@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, QUEUES, SERVICES
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES
 from cloudsched.cli.doctor.verdict import ok, unknown, wrong
+from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 MAX_RATE = 500
 """Dispatches a second of one Cloud Tasks queue."""
+RAMP_START, RAMP_GROWTH, RAMP_MINUTES = 500, 1.5, 5
+"""How Firestore and Cloud Tasks ask for load to grow: 500 operations a second, and half more every five minutes
+(firebase.google.com/docs/firestore/best-practices, cloud.google.com/tasks/docs/manage-cloud-task-scaling)."""
 MIN_ATTEMPTS = 100
 """How often a queue delivers at least before it gives up."""
 SWEEP_LIMIT = timedelta(minutes=3)
@@ -116,8 +121,8 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
         deployment: The deployment.
         capacity: How many dispatches the executor takes at once; None if that is unknown.
     """
-    together = 0
-    for kind in QUEUES:
+    together, rates = 0, 0.0
+    for kind in deployment.list_queues():
         name = deployment.queue(kind)
         found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
         if found is None:
@@ -135,10 +140,15 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
             yield wrong("queues", f"{name} dispatches nothing", deployment.deploy("queues"))
         else:
             rate = float(limits["maxDispatchesPerSecond"])
+            rates += rate
             yield ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
     if capacity is not None and together > capacity:
         what = f"they send up to {together} dispatches at once, and the executor takes {capacity}"
         yield wrong("queues", what, "raise EXECUTE_MAX_INSTANCES in infra/config.sh, then infra/upgrade.sh")
+    if rates > RAMP_START:
+        minutes = math.ceil(math.log(rates / RAMP_START, RAMP_GROWTH)) * RAMP_MINUTES
+        what = f"together up to {rates:,.0f} a second; from cold, begin at {RAMP_START:,} and add half of it every "
+        yield ok("queues", f"{what}{RAMP_MINUTES} minutes, so that Google's services keep up: {minutes} minutes")
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -210,6 +220,13 @@ def environment(service: dict[str, Any]) -> list[dict[str, Any]]:
     containers = service.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
     found: list[dict[str, Any]] = containers[0].get("env") or []
     return found
+
+
+def count_queues(service: dict[str, Any] | None) -> int:
+    """Return over how many queues a service spreads the dispatches of each priority."""
+    found = {each["name"]: each.get("value", "") for each in environment(service or {})}
+    text = found.get("CLOUDSCHED_QUEUES_PER_PRIORITY", "")
+    return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
 
 
 def capacity_of(service: dict[str, Any] | None) -> int | None:

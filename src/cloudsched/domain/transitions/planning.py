@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
 (cloud.google.com/tasks/docs/quotas); the minute allows for a slow clock on this side."""
+HOP_MARGIN = timedelta(hours=1)
+"""How long before a wake-up the last hop to it comes at the latest."""
 
 _TICK = timedelta(microseconds=1)
 
@@ -226,6 +228,11 @@ class Dispatch:
         }
 
     @property
+    def is_hop(self) -> bool:
+        """Whether it comes before its time, to be followed by another one."""
+        return self.at < self.due_at
+
+    @property
     def body(self) -> bytes:
         """The message as bytes, as the queue carries it."""
         return _json(self.to_wire())
@@ -292,8 +299,11 @@ def dispatch_for(
 ) -> Dispatch:
     """Return the dispatch for a wake-up, or a hop at the horizon if it lies beyond.
 
+    A hop comes at least `HOP_MARGIN` before the wake-up: one that waits in a long queue for less does not delay it.
     If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is due by this one then.
     """
+    horizon = now + HORIZON
+    at = max(now, wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon))
     run = task.find_run(wakeup.execution_id)
     was_held_back = wakeup.due_at <= now and run is None
     return Dispatch(
@@ -304,7 +314,7 @@ def dispatch_for(
         attempt=wakeup.attempt,
         due_at=wakeup.due_at,
         after=(task.last_execution_id or "") if was_held_back else "",
-        at=max(now, min(wakeup.due_at, now + HORIZON)) + clock_lag,
+        at=at + clock_lag,
         hop=hop,
         repair=repair,
         suspension_count=run.suspension_count if run else 0,

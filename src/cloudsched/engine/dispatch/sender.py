@@ -68,7 +68,9 @@ class DispatchSender:
             QueueUnavailable: The dispatch could not be created.
         """
         body = dataclasses.replace(dispatch, trace=trace_for(dispatch.execution_id)).body
-        message = QueueMessage(dispatch.name, dispatch.at, body, self._keys.sign(body), priority, channel)
+        message = QueueMessage(
+            dispatch.name, dispatch.at, body, self._keys.sign(body), priority, channel, dispatch.is_hop
+        )
         self._dispatcher.create(message)
         log.debug(
             "dispatched",

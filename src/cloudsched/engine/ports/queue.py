@@ -26,6 +26,8 @@ class QueueMessage:
     """Selects the queue."""
     channel: str | None = None
     """The channel of a delivery, which has a queue of its own: its rate is what the channel's provider allows."""
+    is_hop: bool = False
+    """Whether it runs nothing, but comes before its time and creates another one. Hops must not hold up what is due."""
 
 
 class Dispatcher(Protocol):

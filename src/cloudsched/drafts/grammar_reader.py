@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.recurrence.parse import is_notation
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.drafts.references import Wish
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.engine.handlers.handler import Handler
+
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Situation:
         return self.load_tasks()
 
     def read(self, text: str, current: Schedule | None = None) -> Reading:
-        """Return what words of the grammar mean, or a notation such as cron."""
-        if current is None and is_notation(text):
+        """Return what words of the grammar mean, or a notation such as cron; a date alone is words, and has no time."""
+        if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
                 return Reading("schedule", Schedule.parse(text, timezone=self.request.timezone, now=self.now))
             except InvalidSchedule as error:

@@ -145,6 +145,41 @@ def test_the_model_may_change_only_tasks_that_it_was_shown(sim: Simulation, serv
     assert draft(sim, text).task_id != other
 
 
+@pytest.mark.parametrize(
+    ("answer", "changes", "description"),
+    [
+        ({"channels": ["EMAIL"], "title": "Sales"}, {"deliveryChannels": ["EMAIL"]}, "every Monday at 09:00"),
+        ({"fields": [{"name": "topic", "value": "tax"}]}, {"payload": {"topic": "tax"}}, "every Monday at 09:00"),
+        ({"description": "Ventes"}, {"description": "Ventes"}, "every Monday at 09:00"),
+        ({"title": "Ventes"}, {"title": "Ventes"}, "every Monday at 09:00"),
+        (
+            {"schedule": "make it 10:15", "channels": ["EMAIL"], "title": "Sales"},
+            {"deliveryChannels": ["EMAIL"]},
+            "every Monday at 10:15",
+        ),
+    ],
+)
+def test_the_model_may_change_what_the_grammar_may(
+    sim: Simulation, server: ModelServer, answer: dict[str, Any], changes: dict[str, Any], description: str
+) -> None:
+    """Schedule, delivery, payload and description; a title only if it is all that changes."""
+    mine = sim.app.confirm(draft(sim, "write the sales report every Monday at 9:00"), owner="ada").id
+    server.say({"decision": "update", "taskId": mine, **answer})
+    drafted = draft(sim, "Modifie mon rapport: 10:15")
+    assert {name: value for name, value in (drafted.changes or {}).items() if name != "schedule"} == changes
+    assert drafted.description == f"{description}, Europe/Paris"
+    assert sim.app.confirm(drafted, owner="ada").id == mine
+
+
+def test_a_field_that_the_model_invents_is_refused(sim: Simulation, server: ModelServer) -> None:
+    """It is named; there is nothing to confirm."""
+    mine = sim.app.confirm(draft(sim, "write the sales report every Monday at 9:00"), owner="ada").id
+    server.say({"decision": "update", "taskId": mine, "fields": [{"name": "owner", "value": "eve"}]})
+    drafted = draft(sim, "Modifie mon rapport")
+    assert [(each.field, each.code) for each in drafted.missing] == [("owner", "no-such-field")]
+    assert drafted.draft_token is None
+
+
 @pytest.mark.parametrize(("role", "words"), INJECTIONS, ids=range(len(INJECTIONS)))
 def test_injected_instructions_change_nothing_that_is_not_shown(
     sim: Simulation, server: ModelServer, role: str, words: str

@@ -2,144 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
-from cloudsched.domain.recurrence.parse import is_notation
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.handlers import choose_handler
 from cloudsched.drafts.payload import Filled, complete_payload, take_fields
 from cloudsched.drafts.phrases import find_category, is_reminder, strip_request, take_delivery
-from cloudsched.drafts.proposal import Proposal
-from cloudsched.drafts.references import ask_which, find_meant, find_wishes
-from cloudsched.errors import InvalidSchedule
-from cloudsched.language.read import read
-from cloudsched.language.result import Problem, Reading
+from cloudsched.drafts.proposal import Proposal, to_missing_fields
+from cloudsched.drafts.update_reader import read_update, refuse_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime, time
-
-    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.drafts.handlers import Choice
     from cloudsched.drafts.phrases import Delivery
-    from cloudsched.drafts.references import Wish
-    from cloudsched.drafts.request import DraftRequest
-    from cloudsched.engine.handlers.handler import Handler
-
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """In what situation a text is read.
-
-    Attributes:
-        request: What was said.
-        now: The instant from which its words count.
-        handlers: The handlers that may be proposed.
-        load_tasks: Returns the owner's tasks that may be meant; only texts that may change one pay for it.
-        default_time: The time of day of words without one.
-        default_calendar: The calendar that "holidays" means.
-    """
-
-    request: DraftRequest
-    now: datetime
-    handlers: Sequence[Handler]
-    load_tasks: Callable[[], Sequence[Task]]
-    default_time: time
-    default_calendar: str | None = None
-
-    @property
-    def tasks(self) -> Sequence[Task]:
-        """The owner's tasks that may be meant; the one that the context names, if it does."""
-        return self.load_tasks()
-
-    def read(self, text: str, current: Schedule | None = None) -> Reading:
-        """Return what words of the grammar mean, or a notation such as cron; a date alone is words, and has no time."""
-        if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
-            try:
-                return Reading("schedule", Schedule.parse(text, timezone=self.request.timezone, now=self.now))
-            except InvalidSchedule as error:
-                return Reading("refusal", problems=(Problem((0, len(text)), "invalid", str(error)),))
-        return read(
-            text,
-            now=self.now,
-            timezone=self.request.timezone,
-            current=current,
-            default_time=(self.default_time.hour, self.default_time.minute),
-            default_calendar=self.default_calendar,
-        )
+    from cloudsched.drafts.situation import Situation
+    from cloudsched.language.result import Reading
 
 
 def read_text(situation: Situation) -> Proposal:
     """Return what the text asks for, as far as the grammar understands it."""
     text = " ".join(situation.request.text.split())
-    wishes = list(find_wishes(text))
-    for wish in wishes:
-        if not wish.operation and (update := _read_wish(situation, wish)) is not None:
-            return update
-    if situation.request.context.get("taskId") is not None and situation.tasks:
-        reading = situation.read(text, situation.tasks[0].schedule)
-        if reading.kind != "refusal":
-            return _to_update(situation.tasks[0], reading)
+    update = read_update(situation, text)
+    if update is not None:
+        return update
     creation = _read_creation(situation, text)
     if creation.schedule is None and not creation.questions:
-        operation = next((each for wish in wishes if (each := _refuse_operation(situation, wish)) is not None), None)
-        return operation or creation
+        return refuse_change(situation, text) or creation
     return creation
-
-
-def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
-    meant = find_meant(situation.tasks, wish.what)
-    if not meant:
-        return None
-    reading = None if wish.changes else situation.read(wish.phrase, meant[0].schedule)
-    if reading is not None and reading.kind == "refusal" and _is_unread(reading):
-        return None
-    if len(meant) > 1:
-        return Proposal(decision=Decision.UPDATE, questions=(ask_which(meant),))
-    if reading is None:
-        return Proposal(decision=Decision.UPDATE, task=meant[0], changes=dict(wish.changes))
-    return _to_update(meant[0], reading)
-
-
-def _is_unread(reading: Reading) -> bool:
-    return all(problem.code in {"no-update", "not-understood"} for problem in reading.problems)
-
-
-def _to_update(task: Task, reading: Reading) -> Proposal:
-    if reading.kind == "refusal":
-        return Proposal(decision=Decision.REFUSAL, task=task, missing=to_missing_fields(reading))
-    if reading.kind == "question":
-        question = DraftQuestion(
-            field="schedule",
-            question=reading.problems[0].hint,
-            answers=tuple(
-                DraftAnswer(
-                    label=each.label,
-                    description=each.description,
-                    text=f"make it {each.description}",
-                    context={"taskId": task.id},
-                )
-                for each in reading.readings
-            ),
-        )
-        return Proposal(decision=Decision.UPDATE, task=task, questions=(question,))
-    return Proposal(decision=Decision.UPDATE, task=task, schedule=reading.schedule, assumptions=reading.assumptions)
-
-
-def _refuse_operation(situation: Situation, wish: Wish) -> Proposal | None:
-    meant = find_meant(situation.tasks, wish.what) if wish.operation else []
-    if len(meant) != 1:
-        return None
-    path = f"/v1/tasks/{meant[0].id}"
-    how = f"DELETE {path}" if wish.operation == "delete" else f"POST {path}/{wish.operation}"
-    reason = f"A draft creates or changes a task. To {wish.operation} {meant[0].title!r}, use {how}."
-    missing = MissingField(field="status", code="other-operation", reason=reason)
-    return Proposal(decision=Decision.REFUSAL, task=meant[0], missing=(missing,))
 
 
 def _read_creation(situation: Situation, text: str) -> Proposal:
@@ -202,11 +92,6 @@ def _may_say_when_later(text: str, reading: Reading) -> bool:
 
 def _needs_words(reading: Reading) -> bool:
     return any(problem.code in {"not-understood", "empty", "too-long"} for problem in reading.problems)
-
-
-def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
-    """Return the problems of a reading."""
-    return tuple(MissingField(field="schedule", code=each.code, reason=each.hint) for each in reading.problems)
 
 
 def ask_schedule(

@@ -15,12 +15,13 @@ from pydantic import ValidationError
 
 from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
 from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.drafts.changes import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.drafts.faithfulness import find_unfounded
-from cloudsched.drafts.grammar_reader import ask_schedule, read_text, to_missing_fields
+from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.handlers import choose_handler
-from cloudsched.drafts.payload import Filled, complete_payload
+from cloudsched.drafts.payload import Filled, complete_payload, find_field
 from cloudsched.drafts.phrases import Delivery
-from cloudsched.drafts.proposal import Proposal
+from cloudsched.drafts.proposal import Proposal, to_missing_fields
 from cloudsched.drafts.references import ask_which, find_meant
 from cloudsched.drafts.request import clean
 from cloudsched.drafts.translation import INSTRUCTIONS, MAX_TASKS, Translation, answer_schema, write_data
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.grammar_reader import Situation
+    from cloudsched.drafts.situation import Situation
     from cloudsched.engine.ports.model import Model
 
 log = logging.getLogger(__name__)
@@ -158,17 +159,40 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
         if not meant:
             return None
         task = meant[0]
+    changed = _find_changes(situation, answer, task)
     if not answer.schedule.strip():
-        title = clean(answer.title).strip()
-        changes = {"title": title} if title and title != task.title else {}
-        return Proposal(decision=Decision.UPDATE, task=task, changes=changes)
+        return changed
     reading = situation.read(answer.schedule, task.schedule)
     if reading.kind == "refusal":
         reading = situation.read(answer.schedule)
     if reading.schedule is None or reading.title is not None:
         return None
-    assumptions = _join(answer, reading.assumptions)
-    return replace(Proposal(decision=Decision.UPDATE, task=task), schedule=reading.schedule, assumptions=assumptions)
+    assumptions = (*_join(answer, reading.assumptions), *changed.assumptions)
+    return replace(changed, schedule=reading.schedule, assumptions=tuple(dict.fromkeys(assumptions)))
+
+
+def _find_changes(situation: Situation, answer: Translation, task: Task) -> Proposal:
+    """Return what changes besides the schedule. A title is a new one if it stands alone; else it names the task."""
+    handler, parts = situation.find_handler(task.handler), list[Changes]()
+    if answer.channels:
+        parts.append(change_channels(task, [DeliveryChannel(each) for each in dict.fromkeys(answer.channels)], "set"))
+    named = {each.name: None if handler is None else find_field(handler, each.name) for each in answer.fields}
+    unknown = [name for name, own in named.items() if own is None]
+    if unknown:
+        parts.append(Changes({}, tuple(refuse_field(task, handler, clean(name)) for name in unknown)))
+    else:
+        parts.append(change_payload(task, handler, {str(named[each.name]): each.value for each in answer.fields}))
+    title, description = clean(answer.title).strip(), clean(answer.description).strip()
+    if description and description != task.description:
+        parts.append(Changes({"description": description}))
+    if (
+        title
+        and title != task.title
+        and not any(each.fields or each.missing for each in parts)
+        and not answer.schedule.strip()
+    ):
+        parts.append(Changes({"title": title}))
+    return to_update(task, parts)
 
 
 def _join(answer: Translation, *more: Sequence[str]) -> tuple[str, ...]:

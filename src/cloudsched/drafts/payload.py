@@ -11,7 +11,7 @@ from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cloudsched.engine.handlers.handler import Handler
 
@@ -37,7 +37,7 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
     context.
     """
     payload: dict[str, Any] = {}
-    for name in () if handler.payload is None else list_fields(handler.payload.core_schema):
+    for name in list_payload_fields(handler):
         label = re.escape(name) + "|" + r"\s+".join(map(re.escape, _split(name)))
         found = re.search(rf"{_LEAD}\b(?:{label})\s*(?:[:=]|\bis\b)\s*{_VALUE}", text, re.IGNORECASE)
         if found is not None:
@@ -48,29 +48,42 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
     return Filled(payload, " ".join(text.split()))
 
 
+def list_payload_fields(handler: Handler) -> dict[str, bool]:
+    """Return the fields of a handler's payload, and whether each is required; none if it takes any."""
+    return {} if handler.payload is None else list_fields(handler.payload.core_schema)
+
+
+def find_field(handler: Handler, called: str) -> str | None:
+    """Return the field of the payload that people call so: ``dueDate`` for "due date"."""
+    wanted = "".join(_split(called)).casefold()
+    return next((name for name in list_payload_fields(handler) if "".join(_split(name)).casefold() == wanted), None)
+
+
 def complete_payload(handler: Handler, filled: Filled, title: str | None) -> Filled:
     """Return the payload as the handler's model accepts it, with what it is about; `missing` says what is wrong."""
     payload, assumptions = dict(filled.payload), list(filled.assumptions)
     if handler.payload is not None and title:
-        fields = list_fields(handler.payload.core_schema)
+        fields = list_payload_fields(handler)
         open_field = next((name for name in _ABOUT if fields.get(name) and name not in payload), None)
         if open_field is not None:
             payload[open_field] = title
             assumptions.append(f"{open_field!r} is {title!r}.")
-    for name in _own_words(handler, filled.payload):
-        parsed = {**payload, name: _parse_json(payload[name])}
-        if _find_problem(handler, parsed) is None or _names(_find_problem(handler, payload), name):
-            payload = parsed
-    problem = _find_problem(handler, payload)
-    missing = () if problem is None else (to_missing(problem),)
-    return Filled(payload, filled.rest, tuple(assumptions), missing)
+    checked = check_fields(handler, payload, filled.payload)
+    return Filled(checked.payload, filled.rest, tuple(assumptions), checked.missing)
 
 
-def _own_words(handler: Handler, payload: Mapping[str, Any]) -> list[str]:
-    """Return the fields whose value is text that may stand for a number or another JSON value."""
-    if handler.payload is None:
-        return []
-    return [name for name, value in payload.items() if isinstance(value, str) and _parse_json(value) != value]
+def check_fields(handler: Handler, payload: Mapping[str, Any], said: Iterable[str]) -> Filled:
+    """Return a payload as the handler's model accepts it: a text that was said for a field may stand for a number."""
+    result = dict(payload)
+    for name in said:
+        value = result[name]
+        if handler.payload is None or not isinstance(value, str) or _parse_json(value) == value:
+            continue
+        parsed = {**result, name: _parse_json(value)}
+        if _find_problem(handler, parsed) is None or _names(_find_problem(handler, result), name):
+            result = parsed
+    problem = _find_problem(handler, result)
+    return Filled(result, "", missing=() if problem is None else (to_missing(problem),))
 
 
 def _find_problem(handler: Handler, payload: dict[str, Any]) -> InvalidInput | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.draft_responses import MissingField
 from cloudsched.domain.documents.task import Category, DeliveryChannel
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
+    from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.language.result import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +38,8 @@ class Proposal:
     missing: tuple[MissingField, ...] = ()
     is_understood: bool = True
     """Whether a model needs not be asked: the words were read, even if what they say is refused."""
+
+
+def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
+    """Return the problems of a reading."""
+    return tuple(MissingField(field="schedule", code=each.code, reason=each.hint) for each in reading.problems)

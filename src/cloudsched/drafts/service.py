@@ -14,11 +14,12 @@ from cloudsched.domain.documents.responses import Occurrence
 from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.drafts.grammar_reader import Situation, read_text
+from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.handlers import open_handlers
 from cloudsched.drafts.limits import check_times
 from cloudsched.drafts.payload import to_missing
 from cloudsched.drafts.references import load_past_tasks
+from cloudsched.drafts.situation import Situation
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler

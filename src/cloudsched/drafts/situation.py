@@ -63,3 +63,7 @@ class Situation:
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
         )
+
+    def find_handler(self, name: str) -> Handler | None:
+        """Return a handler that is open for drafts."""
+        return next((each for each in self.handlers if each.name == name), None)

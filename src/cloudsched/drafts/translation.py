@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.drafts.grammar_reader import Situation
+    from cloudsched.drafts.situation import Situation
 
 MAX_TASKS: Final = 20
 """How many of the owner's tasks the model is shown."""
@@ -39,6 +39,8 @@ title: what it is about, in a few words of the user's. purpose: what is to be do
 category: REMINDER, REPORT, ANALYSIS or OTHERS. channels: only those that the user asked for.
 handler: the name of one of `handlers`, and fields: values for its payload that the user gave. taskId: the id of one of
   `tasks`, for an update.
+For an update, fill only what changes: channels has all ways of delivery that the task is to have then, title is a new
+  title, and description a new description; a new task has no description.
 question: what you ask, if the decision is "question". reason: why, if it is "refusal".
 Leave what you do not know empty.
 """
@@ -59,6 +61,7 @@ class Translation(BaseModel):
     decision: Literal["creation", "update", "question", "refusal"]
     schedule: _Short = ""
     title: _Short = ""
+    description: Annotated[str, StringConstraints(max_length=4_000)] = ""
     purpose: Annotated[str, StringConstraints(max_length=4_000)] = ""
     category: Category = Category.OTHERS
     channels: tuple[Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK"], ...] = Field(default=(), max_length=4)
@@ -93,5 +96,14 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
             }
             for each in situation.handlers
         ],
-        "tasks": [{"id": task.id, "title": task.title, "schedule": task.schedule.describe()} for task in tasks],
+        "tasks": [
+            {
+                "id": task.id,
+                "title": task.title,
+                "schedule": task.schedule.describe(),
+                "handler": task.handler if situation.find_handler(task.handler) is not None else "",
+                "channels": [each.value for each in task.delivery_channels],
+            }
+            for task in tasks
+        ],
     }

@@ -62,6 +62,10 @@ FUNCTIONS_FILES=()               # what to deploy from it besides *.py and requi
 
 BUCKET=""                        # a bucket that you create, for durable handlers' results that exceed a document
 
+# Monitoring ----------------------------------------------------------------------------------------------------------
+MONITORING="on"                  # off: create no metrics, alert policies and dashboard; those that exist stay
+NOTIFICATION_CHANNELS=""         # whom alerts tell: "projects/P/notificationChannels/1 …", separated by spaces
+
 # Smoke test ----------------------------------------------------------------------------------------------------------
 SMOKE_HANDLER="remind"
 SMOKE_PAYLOAD='{"text": "cloudsched works"}'

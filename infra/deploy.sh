@@ -7,7 +7,7 @@
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --step=NAME    run one step: services secret accounts database indexes rules queues roles logs functions sweep
-#                  smoke apply
+#                  monitoring smoke apply
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -euo pipefail
@@ -29,6 +29,8 @@ source "$here/lib/web.sh"
 source "$here/lib/access.sh"
 # shellcheck source=lib/logs.sh
 source "$here/lib/logs.sh"
+# shellcheck source=lib/monitoring.sh
+source "$here/lib/monitoring.sh"
 # shellcheck source=lib/source.sh
 source "$here/lib/source.sh"
 # shellcheck source=lib/smoke.sh
@@ -61,11 +63,11 @@ deploy_and_expose_functions() {
 declare -A step_functions=(
   [services]=enable_services [secret]=create_secret [accounts]=create_accounts [database]=create_database
   [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
-  [logs]=exclude_feeds_from_logs
+  [logs]=exclude_feeds_from_logs [monitoring]=create_monitoring
   [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
   [apply]=apply_schedules
 )
-steps=(services secret accounts database indexes rules queues roles logs functions sweep smoke apply)
+steps=(services secret accounts database indexes rules queues roles logs functions sweep monitoring smoke apply)
 
 [[ -z "$selected_step" || -n "${step_functions[$selected_step]-}" ]] ||
   die "There is no step named $selected_step. The steps are: ${steps[*]}."

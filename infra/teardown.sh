@@ -21,6 +21,8 @@ source "$here/lib/ledger.sh"
 source "$here/lib/project.sh"
 # shellcheck source=lib/logs.sh
 source "$here/lib/logs.sh"
+# shellcheck source=lib/monitoring.sh
+source "$here/lib/monitoring.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 
@@ -53,6 +55,7 @@ remove() {
   change "remove $what" "$@"
 }
 
+remove_monitoring # first, so that nobody is paged because of the removal
 # Callers are removed before what they call, and services before the resources they depend on.
 remove "the job $NAME-sweep" job \
   gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \

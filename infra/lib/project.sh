@@ -13,6 +13,7 @@ SERVICES=(
   iam.googleapis.com
   iamcredentials.googleapis.com       # lets the smoke test impersonate its account
   logging.googleapis.com              # keeps the addresses of feeds out of the request log
+  monitoring.googleapis.com           # tells you when they do not
   run.googleapis.com                  # runs them
   secretmanager.googleapis.com
 )

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
+from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
     OPERATOR,
@@ -73,6 +75,8 @@ class FakeCloud(ThreadingTCPServer):
         """How often the indexes have to be listed before one that was just requested is ready."""
         self.hidden_indexes = 0
         """How many of the newest composite indexes a list omits: it may be older than the last request."""
+        self.unknown_metrics = 0
+        """How often a policy is refused because its metric was created a moment ago."""
         self._polls = 0
         self.history: list[State] = []
         """The state after each change of the run."""
@@ -125,12 +129,8 @@ class FakeCloud(ThreadingTCPServer):
             self.say("an-" + call.words[1].removeprefix("print-"))
         elif call.starts("config get account"):
             self.say(OPERATOR)
-        elif call.starts("services"):
-            self._services(call)
-        elif call.starts("firestore"):
-            self._firestore(call)
-        elif call.starts("secrets versions"):
-            self._versions(call)
+        elif run := next((run for words, run in self._groups().items() if call.starts(words)), None):
+            run(call)
         else:
             words, kind = next((words, kind) for words, kind in KINDS.items() if call.starts(words))
             rest = call.words[len(words.split()) :]
@@ -141,6 +141,15 @@ class FakeCloud(ThreadingTCPServer):
                 self._policy(call, verb, f"{kind}/{name}")
             else:
                 self._resource(call, verb, f"{kind}/{name}")
+
+    def _groups(self) -> dict[str, Callable[[Call], None]]:
+        """Return the groups of commands that are not about one named resource, and what answers them."""
+        return {
+            "services": self._services,
+            "firestore": self._firestore,
+            "secrets versions": self._versions,
+            "logging metrics": partial(run_metrics, self),
+        }
 
     def _resource(self, call: Call, verb: str, key: str) -> None:
         """Create, describe, change or delete a named resource."""
@@ -302,6 +311,8 @@ class FakeCloud(ThreadingTCPServer):
         if "googleapis" not in url:
             refused = self._refused(url, headers)
             answer = (refused, {}) if refused else self._api(options["--request"], url, body)
+        elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
+            answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"}:
             answer = self._rules(options["--request"], url, body)
         Path(options["--output"]).write_text(json.dumps(answer[1]), encoding="utf-8")

@@ -8,12 +8,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 from tests.deployables.fake_schedules import Schedules
+from tests.deployables.test_doctor import HARMS
 
 from cloudsched.adapters.google.queue_names import channel_queue_id, hop_queue_id, queue_id
 from cloudsched.domain.documents.policy import Priority
@@ -85,6 +87,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
 
     cloud.state["queue/cloudsched-low"]["retryConfig"]["maxAttempts"] = "3"
     cloud.state["job/cloudsched-sweep"]["schedule"] = "* * * * 1"
+    cloud.state["metric/cloudsched-late"]["description"] = "older"
     run("deploy.sh")
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
     run("deploy.sh")
@@ -103,6 +106,36 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     return [list(call) for call in sorted(unique)]
 
 
+def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
+    """Return the gcloud commands by which the doctor looks at a deployment, and those by which it would mend one."""
+    folder.mkdir()
+    cloud = Cloud(folder, deployed.state)
+    environment = os.environ | {"PATH": f"{cloud.folder / 'bin'}:{os.environ['PATH']}"}
+    found: list[list[str]] = []
+
+    def look() -> None:
+        done = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "cloudsched", "doctor", "--project", PROJECT, "--url", "", "--json"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+        mends = " ".join(each["mend"] + "," for each in json.loads(done.stdout)["findings"])
+        found.extend(shlex.split(mend)[1:] for mend in re.findall(r"gcloud [^,]*", mends))
+
+    spared = ("no ", "the sweep")
+    for name, (harm, _, _) in HARMS.items():
+        if not name.startswith(spared) and not name.endswith(("gone", "missing")):
+            harm(cloud)
+    look()
+    HARMS["the sweep is silent"][0](cloud)
+    cloud.state["job/cloudsched-sweep"].pop("state")
+    look()
+    return [*found, *(call[1:] for call in cloud.calls)]
+
+
 def list_documented_commands() -> list[list[str]]:
     """Return the gcloud commands that the operator's pages tell readers to type."""
     pages = "\n".join(
@@ -114,7 +147,7 @@ def list_documented_commands() -> list[list[str]]:
 
 
 def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
-    """The real gcloud parses every command of the scripts and docs: groups, flags, values, filters and formats.
+    """The real gcloud parses every command of the scripts, docs and doctor: groups, flags, values, filters, formats.
 
     It rejects the invalid commands listed here, and no command in the scripts is left unchecked.
     """
@@ -128,7 +161,11 @@ def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path
         ["functions", "deploy", "x", "--gen2", "--ingress-settings=nobody"],
         ["run", "services", "no-such-verb", "x"],
     ]
-    commands += list_documented_commands()
+    of_doctor = list_doctor_commands(deployed, tmp_path / "doctor")
+    assert {"remove-iam-policy-binding", "operations", "resume", "enable"} <= {
+        word for each in of_doctor for word in each
+    }
+    commands += [*list_documented_commands(), *of_doctor]
     complaints = parse_commands(gcloud, [*commands, *wrong], tmp_path / "gcloud")
     bad = [(command, said) for command, said in zip(commands, complaints, strict=False) if said is not None]
     assert bad == []

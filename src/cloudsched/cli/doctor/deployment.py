@@ -21,6 +21,7 @@ SERVICES = (
     "iam",
     "iamcredentials",
     "logging",
+    "monitoring",
     "run",
     "secretmanager",
 )

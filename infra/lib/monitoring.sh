@@ -1,0 +1,112 @@
+# Monitoring: log-based metrics, alert policies and a dashboard, from the files in infra/monitoring/. Policies and
+# dashboards go through the API, because gcloud's commands for policies are alpha.
+# shellcheck shell=bash disable=SC2153 # the configuration sets NOTIFICATION_CHANNELS
+
+MONITORING_API="https://monitoring.googleapis.com"
+
+create_monitoring() {
+  [[ "$MONITORING" == on ]] || return 0
+  log_step "Monitoring"
+  create_metrics
+  apply_monitored policy
+  apply_monitored dashboard
+}
+
+# Print the API's collection of policies or dashboards: get_collection KIND
+get_collection() {
+  case "$1" in
+    policy) printf '%s/v3/projects/%s/alertPolicies' "$MONITORING_API" "$PROJECT" ;;
+    dashboard) printf '%s/v1/projects/%s/dashboards' "$MONITORING_API" "$PROJECT" ;;
+  esac
+}
+
+create_metrics() {
+  local key digest json found flags
+  while IFS=$'\t' read -r key digest json; do
+    flags=(--log-filter="$(get_json_field filter <<<"$json")"
+      --description="$(get_json_field description <<<"$json") [$digest]" --project="$PROJECT" --quiet)
+    if ! found="$(query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet)"; then
+      mark_managed monitoring
+      change "create metric $NAME-$key" gcloud logging metrics create "$NAME-$key" "${flags[@]}"
+    elif [[ "$found" != *"[$digest]" ]]; then
+      change "update metric $NAME-$key" gcloud logging metrics update "$NAME-$key" "${flags[@]}"
+    fi
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+}
+
+# List this deployment's policies or dashboards, one line each, in MONITORED: list_monitored KIND
+list_monitored() {
+  local collection token=""
+  MONITORED=""
+  collection="$(get_collection "$1")"
+  while true; do
+    request GET "$collection?pageSize=1000${token:+&pageToken=$token}"
+    [[ "$MODE" != dry-run ]] || return 0
+    # A project in which the API is off has none.
+    [[ "$RESPONSE_STATUS" != 404 && ! ("$RESPONSE_STATUS" == 403 && "$RESPONSE_BODY" == *SERVICE_DISABLED*) ]] || return 0
+    [[ "$RESPONSE_STATUS" == 200 ]] || die "Cloud Monitoring answered $RESPONSE_STATUS: $RESPONSE_BODY"
+    MONITORED+="$(python3 "$INFRA/lib/monitoring.py" find "$1" "$NAME" <<<"$RESPONSE_BODY")"$'\n'
+    token="$(get_json_field nextPageToken <<<"$RESPONSE_BODY")"
+    [[ -n "$token" ]] || return 0
+  done
+}
+
+# change_monitored WHAT METHOD URL [JSON]: a policy on a metric that was created a moment ago is refused until the metric
+# is known everywhere, which takes up to ten minutes.
+change_monitored() {
+  local what="$1" attempt
+  shift
+  CHANGES=$((CHANGES + 1))
+  if [[ "$MODE" == check ]]; then
+    printf 'differs: %s\n' "$what"
+    return
+  fi
+  log "$what"
+  for attempt in {1..60}; do
+    request "$@"
+    [[ "$RESPONSE_STATUS" == 404 && "$RESPONSE_BODY" == *"annot find metric"* ]] || break
+    ((attempt == 60)) || sleep "$((10 * ${DELAY_FACTOR:-1}))"
+  done
+  [[ "$1" == DELETE && "$RESPONSE_STATUS" == 404 ]] || require_success "Cloud Monitoring did not $what"
+}
+
+# apply_monitored KIND: create or update each policy or dashboard, and remove those whose file is gone.
+apply_monitored() {
+  local kind="$1" key digest json resource etag channels=()
+  local -A digests=() resources=() etags=()
+  read -ra channels <<<"$NOTIFICATION_CHANNELS"
+  list_monitored "$kind"
+  while IFS=$'\t' read -r key digest resource etag; do
+    [[ -z "$key" ]] || digests["$key"]="$digest" resources["$key"]="$resource" etags["$key"]="$etag"
+  done <<<"$MONITORED"
+  while IFS=$'\t' read -r key digest json; do
+    if [[ -z "${resources[$key]-}" ]]; then
+      mark_managed monitoring
+      change_monitored "create $kind $key" POST "$(get_collection "$kind")" "$json"
+    elif [[ "${digests[$key]}" != "$digest" ]]; then
+      [[ -z "${etags[$key]}" ]] || json="${json%\}}, \"etag\": \"${etags[$key]}\"}"
+      change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resources[$key]##*/}" "$json"
+    fi
+    unset "resources[$key]"
+  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "${channels[@]}")
+  for key in "${!resources[@]}"; do
+    change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resources[$key]##*/}"
+  done
+}
+
+# Policies go first: one whose metric is gone cannot be evaluated.
+remove_monitoring() {
+  local kind key resource
+  is_managed monitoring || [[ "$MODE" == dry-run ]] || return 0
+  for kind in policy dashboard; do
+    list_monitored "$kind"
+    while IFS=$'\t' read -r key _ resource _; do
+      [[ -z "$key" ]] || change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resource##*/}"
+    done <<<"$MONITORED"
+  done
+  while IFS=$'\t' read -r key _; do
+    query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet >/dev/null ||
+      [[ "$MODE" == dry-run ]] || continue
+    change "remove metric $NAME-$key" gcloud logging metrics delete "$NAME-$key" --project="$PROJECT" --quiet
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+}

@@ -1,0 +1,125 @@
+"""Metrics, alert policies and the dashboard: what the scripts apply, and that code and runbook name the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from tests.deployables.fake_project import EMPTY, ROOT, Cloud
+from tests.deployables.fake_resources import NUMBER
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = ROOT / "infra/monitoring"
+METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text(encoding="utf-8"))
+ALERTS = {file.stem: file.read_text(encoding="utf-8") for file in (FILES / "alerts").glob("*.json")}
+OPERATIONS = (ROOT / "docs/how-to/operations.md").read_text(encoding="utf-8")
+CHANNEL = "projects/demo-project/notificationChannels/7"
+LEDGER = {"name": "cloudsched-dispatch", "annotations": {"created.secret": "yes"}, "versions": {}}
+
+
+def apply(cloud: Cloud, *options: str) -> str:
+    """Run the step; return what it printed."""
+    return cloud.ok("deploy.sh", "--step=monitoring", *options).out
+
+
+def new_cloud(folder: Path, **config: str) -> Cloud:
+    """Return a project that has the ledger and nothing else."""
+    return Cloud(folder, {**EMPTY, "secret/cloudsched-dispatch": LEDGER}, **config)
+
+
+def find(cloud: Cloud, part: str) -> list[dict[str, Any]]:
+    return [value for key, value in cloud.state.items() if part in key]
+
+
+def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
+    """Everything is created once; a second run changes nothing; a changed setting or file updates; teardown removes.
+
+    What somebody else made stays, and so does the number of each.
+    """
+    cloud = new_cloud(tmp_path)
+    name = f"projects/{NUMBER}/alertPolicies/99"
+    foreign = {"name": name, "displayName": "cloudsched: late"}
+    cloud.state[name] = foreign
+    apply(cloud)
+    assert {each["name"] for each in find(cloud, "metric/")} == {f"cloudsched-{key}" for key in METRICS}
+    policies = [each for each in find(cloud, "alertPolicies") if each is not foreign and "userLabels" in each]
+    assert {each["userLabels"]["key"] for each in policies} == set(ALERTS)
+    assert [each["displayName"] for each in find(cloud, "/dashboards/")] == ["cloudsched"]
+    assert "${" not in json.dumps([policies, find(cloud, "metric/"), find(cloud, "/dashboards/")])
+
+    apply(cloud)
+    assert cloud.changes == 0
+    assert apply(cloud, "--check") == ""
+
+    cloud.configure(NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
+    apply(cloud)
+    assert cloud.changes == len(ALERTS)
+    assert [each["notificationChannels"] for each in find(cloud, "alertPolicies") if "userLabels" in each] == [
+        [CHANNEL]
+    ] * len(ALERTS)
+
+    cloud.state["metric/cloudsched-late"]["description"] = "older"
+    file = cloud.checkout / "infra/monitoring/dashboard.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("Failures", "Final failures"), encoding="utf-8")
+    (cloud.checkout / "infra/monitoring/alerts/backlog.json").unlink()
+    apply(cloud)
+    assert cloud.changes == 3
+    assert "Final failures" in json.dumps(find(cloud, "/dashboards/"))
+    assert len(find(cloud, "alertPolicies")) == len(ALERTS)  # one less, and the foreign one
+
+    cloud.ok("teardown.sh", "--yes")
+    assert find(cloud, "alertPolicies") == [foreign]
+    assert find(cloud, "metric/") + find(cloud, "/dashboards/") == []
+
+
+def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:
+    """A metric is known everywhere only minutes after its creation; a refusal for another reason ends the run."""
+    cloud = new_cloud(tmp_path)
+    cloud.fake.unknown_metrics = 5
+    apply(cloud)
+    assert len(find(cloud, "alertPolicies")) == len(ALERTS)
+    file = cloud.checkout / "infra/monitoring/alerts/late.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("-late", "-later"), encoding="utf-8")
+    result = cloud.run("deploy.sh", "--step=monitoring")
+    assert result.code == 1
+    assert "Cloud Monitoring did not update policy late: 404" in result.err
+
+
+def test_a_dry_run_prints_each_and_off_creates_none(tmp_path: Path) -> None:
+    """A dry run shows every metric, policy and the dashboard and changes nothing; MONITORING=off leaves them out."""
+    cloud = new_cloud(tmp_path)
+    printed = apply(cloud, "--dry-run")
+    assert printed.count("metrics create") == len(METRICS)
+    posted = [line.rpartition("https://monitoring")[2] for line in printed.splitlines() if "--request POST" in line]
+    assert sum("/alertPolicies" in url for url in posted) == len(ALERTS)
+    assert sum("/dashboards" in url for url in posted) == 1
+    assert cloud.changes == 0
+    cloud.configure(MONITORING="off")
+    apply(cloud)
+    assert cloud.changes == 0
+
+
+def test_alerts_metrics_code_and_runbook_name_the_same() -> None:
+    """Each alert has a runbook entry and each entry an alert; each metric is used, and the code logs what it counts."""
+    assert set(re.findall(r"(?m)^### Alert: ([a-z-]+)$", OPERATIONS)) == set(ALERTS)
+    for key, text in ALERTS.items():
+        assert f"“Alert: {key}”" in json.loads(text)["documentation"]["content"]
+    used = set(re.findall(r"user/\$\{NAME\}-(\w+)", "".join(ALERTS.values())))
+    assert used == set(METRICS)
+    drawn = set(re.findall(r"user/\$\{NAME\}-(\w+)", (FILES / "dashboard.json").read_text(encoding="utf-8")))
+    assert drawn == set(METRICS)
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/cloudsched/engine").rglob("*.py"))
+    statuses = {status.lower() for status in ExecutionStatus}  # each is logged under its name: event_log.py
+    logged = {*re.findall(r'"action": "(\w+)"', code), *re.findall(r'_log_line\(\s*task,\s*"(\w+)"', code), *statuses}
+    for metric in METRICS.values():
+        wanted = metric["filter"].partition("jsonPayload.action=")[2].partition(" jsonPayload")[0]
+        actions = set(re.findall(r'"(\w+)"', wanted))
+        assert actions
+        assert actions <= logged
+        for field in set(re.findall(r"jsonPayload\.(\w+)", metric["filter"])) - {"action"}:
+            assert re.search(rf'\b{field}=|"{field}":', code), field

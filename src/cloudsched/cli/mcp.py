@@ -29,7 +29,7 @@ PATH: Final = "/mcp"
 @click.option("--bearer", envvar="CLOUDSCHED_MCP_BEARER", help="With --http: the key that agents send.")
 @click.option("--issuer", metavar="URL", help="With --http: the OAuth authorization server whose tokens are taken.")
 @click.option("--resource", metavar="URL", help="With --issuer: this server's public address, with /mcp.")
-@click.option("--jwks", metavar="URL", help="With --issuer: where its keys are.")
+@click.option("--jwks", metavar="URL", help="With --issuer: where its keys are, if its metadata does not say.")
 def mcp(  # noqa: PLR0913 - one argument for each option
     *,
     url: str,
@@ -52,11 +52,13 @@ def mcp(  # noqa: PLR0913 - one argument for each option
     """
     oauth = _find_oauth(issuer, resource, jwks)
     if over_http and bearer is None and oauth is None:
-        raise click.UsageError("--http needs --bearer (or CLOUDSCHED_MCP_BEARER), or --issuer, --resource and --jwks.")
+        raise click.UsageError("--http needs --bearer (or CLOUDSCHED_MCP_BEARER), or --issuer and --resource.")
     if over_http and bearer is not None and oauth is not None:
         raise click.UsageError("Give --bearer or --issuer, not both.")
     if oauth is not None and (owner is not None or not over_http):
         raise click.UsageError("--issuer is for --http, and each token names its owner: omit --owner.")
+    if oauth is not None:
+        _check_issuer(oauth)
     client = AsyncClient(url, key=key, token=token, platform_token=platform_token)
     server = make_server(client, owner, oauth)
     if not over_http:
@@ -92,9 +94,17 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str | None, resourc
 
 
 def _find_oauth(issuer: str | None, resource: str | None, jwks: str | None) -> OAuth | None:
-    given = (issuer, resource, jwks)
-    if not any(given):
+    if not any((issuer, resource, jwks)):
         return None
-    if issuer is None or resource is None or jwks is None:
-        raise click.UsageError("--issuer, --resource and --jwks belong together.")
-    return OAuth(issuer, resource, jwks)
+    if issuer is None or resource is None:
+        raise click.UsageError("--issuer and --resource belong together, and --jwks to them.")
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - only with OAuth
+
+    return OAuth(issuer, resource, jwks, tuple(Settings.from_environment().access.reachable))
+
+
+def _check_issuer(oauth: OAuth) -> None:
+    try:
+        oauth.check_issuer()
+    except OSError as error:
+        click.echo(f"{error}. Every token is refused until it does.", err=True)

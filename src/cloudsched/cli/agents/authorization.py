@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     import jwt
 
+    from cloudsched.cli.agents.issuer_keys import IssuerKeys
+
     Message = MutableMapping[str, Any]
     AsgiApp = Callable[
         [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
@@ -64,12 +66,14 @@ class OAuth:
     Attributes:
         issuer: Whose tokens are taken.
         resource: This server's address, with its path: the audience of the tokens.
-        jwks_url: Where the issuer's keys are.
+        jwks_url: Where the issuer's keys are; as its metadata says if None.
+        reachable: Networks that are not public, where its metadata and its keys may be.
     """
 
     issuer: str
     resource: str
-    jwks_url: str
+    jwks_url: str | None = None
+    reachable: tuple[str, ...] = ()
 
     @property
     def settings(self) -> AuthSettings:
@@ -79,9 +83,27 @@ class OAuth:
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:
+        if self.jwks_url is None:
+            return self._issuer_keys
         from jwt import PyJWKClient  # noqa: PLC0415 - only with OAuth
 
         return PyJWKClient(self.jwks_url, cache_keys=True, lifespan=600, timeout=10)
+
+    @cached_property
+    def _issuer_keys(self) -> IssuerKeys:
+        from cloudsched.cli.agents.issuer_keys import IssuerKeys  # noqa: PLC0415 - only with OAuth
+
+        return IssuerKeys(self.issuer, self.reachable)
+
+    def check_issuer(self) -> None:
+        """Check that the issuer's keys can be found.
+
+        Raises:
+            Misconfigured: The issuer is no such server, or is called otherwise.
+            OSError: It does not answer now.
+        """
+        if self.jwks_url is None:
+            self._issuer_keys.find_address()
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a token allows; None if it is not valid here. The SDK calls this."""

@@ -68,7 +68,7 @@ def show(client: Client, name: str, owner: str | None, *, as_json: bool) -> None
     script = client.script(name, owner)
     _print_script(script, as_json=as_json)
     if not as_json:
-        click.echo(to_printable_lines(script.source or ""))
+        click.echo(to_printable_lines((script.source or "").removesuffix("\n")))
 
 
 @scripts.command("list")

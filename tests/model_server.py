@@ -63,10 +63,15 @@ class ModelServer:
     def model(self, timeout: float = 30.0) -> Model:
         """Return a model that asks this server."""
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
-        url, prices = f"http://127.0.0.1:{self._server.server_port}", Prices(0.3, 2.5)
+        prices = Prices(0.3, 2.5)
         if self.kind == "gemini":
-            return gemini.GeminiModel(transport, url, "gemini-test", KEY, prices)
-        return chat_completions.ChatCompletionsModel(transport, url, "test", KEY, prices)
+            return gemini.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
+        return chat_completions.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_port}"
 
     def _make_handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

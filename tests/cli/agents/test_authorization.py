@@ -12,17 +12,21 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.cli import conftest as cli_conftest
 from tests.cli.agents.conftest import BEARER, http_agent, serve_http
 from tests.cli.agents.test_tools import NEW, ZONE
 
 from cloudsched.cli.agents.authorization import OAuth, require_bearer
 from cloudsched.errors import Misconfigured
+from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.cli.conftest import CommandResult
+    from werkzeug.wrappers import Request
 
+    from cloudsched import App
     from cloudsched.testing import Simulation
 
 ISSUER, RESOURCE = "https://issuer.example", "https://mcp.example/mcp"
@@ -100,6 +104,23 @@ def test_a_token_names_its_owner(sim: Simulation, url: str, issuer: Issuer) -> N
         assert bob.call("list_tasks", timezone=ZONE)["tasks"] == []
         assert "list_tasks" in bob.call("cancel_task", task_id=task_id, timezone=ZONE)
         assert ada.call("get_task", task_id=task_id, timezone=ZONE)["status"] == "ACTIVE"
+
+
+def test_no_token_is_passed_on(sim: Simulation, url: str, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request to the API has the caller's token, in any header or anywhere in its address."""
+    seen: list[str] = []
+
+    def record(app: App, request: Request) -> Any:  # noqa: ANN401 - whatever it answers
+        seen.append(f"{request.method} {request.url} {dict(request.headers)}")
+        return serve_api(app, request)
+
+    monkeypatch.setattr(cli_conftest, "serve_api", record)
+    token = issuer.token()
+    with serve_http(url, None, oauth=OAuth(ISSUER, RESOURCE, issuer.address)) as address:
+        http_agent(address, token).call("create_task", **NEW)
+    assert len(sim.app.tasks().items) == 1
+    assert any(each.startswith("POST") for each in seen)
+    assert not [each for each in seen if token in each or token.rpartition(".")[2] in each]
 
 
 def test_only_tokens_for_this_server_are_taken(url: str, issuer: Issuer) -> None:

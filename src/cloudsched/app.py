@@ -76,6 +76,7 @@ class App(Hooks, DraftCalls):
         clock: A clock to use instead of the system's (or of the local Cloud Tasks', where settings name one).
         chance: The source of randomness, for jitter.
         monotonic: A monotonic clock in seconds, which limits how long a claim searches.
+        language_model: A language model to use instead of the one that the settings name.
     """
 
     def handler(  # noqa: PLR0913 - each is an option of its own

@@ -12,6 +12,7 @@ from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
+from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.config.model_settings import ModelSettings
 from cloudsched.config.sandbox import Sandbox
@@ -115,7 +116,8 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
-    assert sorted(rows) == sorted(_render_table(Settings, Access, Sandbox, DraftSettings, ModelSettings))
+    sections = (Settings, Access, Sandbox, DraftSettings, ModelSettings, AssistantSettings)
+    assert sorted(rows) == sorted(_render_table(*sections))
 
 
 def test_every_setting_survives_the_way_through_the_environment() -> None:

@@ -12,6 +12,7 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
+from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.config.model_settings import ModelSettings
 from cloudsched.config.sandbox import Sandbox
@@ -74,6 +75,7 @@ class Settings:
         sandbox: How much one script may use.
         drafts: How soon and how often what is drafted may run.
         model: Which language model is asked, and how.
+        assistant: Whether tasks may be done by that model, and how much one execution may use.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
@@ -283,6 +285,7 @@ class Settings:
     sandbox: Sandbox = field(default_factory=Sandbox)
     drafts: DraftSettings = field(default_factory=DraftSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
+    assistant: AssistantSettings = field(default_factory=AssistantSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -304,6 +307,7 @@ class Settings:
             sandbox=Sandbox.from_environment(env),
             drafts=DraftSettings.from_environment(env),
             model=ModelSettings.from_environment(env),
+            assistant=AssistantSettings.from_environment(env),
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -358,6 +362,7 @@ class Settings:
             **self.sandbox.to_variables(),
             **self.drafts.to_variables(),
             **self.model.to_variables(),
+            **self.assistant.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
             "K_REVISION": None,
         }

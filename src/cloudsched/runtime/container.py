@@ -39,7 +39,7 @@ from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.engine.tasks.sweeper import Sweeper
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
-from cloudsched.runtime.draft_parts import DraftParts
+from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
     lazy_property,
     open_cloud_tasks_dispatcher,
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from cloudsched.runtime.verified_contacts import VerifiedContacts
 
 
-class Container(DraftParts):
+class Container(AssistantParts):
     """The parts of one app."""
 
     def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
@@ -88,6 +88,7 @@ class Container(DraftParts):
         self._blobs = parts.get("blobs")
         self._clock = parts.get("clock")
         self._monotonic = parts.get("monotonic")
+        self.given_model = parts.get("language_model")
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         super().__init__()
         self.build_lock = threading.RLock()
@@ -212,7 +213,7 @@ class Container(DraftParts):
             jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
         )
         batches = with_batch_changes(delivered, lambda: self.many_tasks.batch_change_run)
-        registry = with_calendars(batches, lambda: self.calendars)
+        registry = self.with_assistant(with_calendars(batches, lambda: self.calendars))
         return EngineContext(
             settings=self.settings,
             registry=registry,

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class DraftParts(Circuits):
     """Has the parts of drafts, each made on first use; the container has what they are made of."""
 
+    given_model: Model | None = None
+    """The language model that the app was given in place of the one that the settings name."""
+
     if TYPE_CHECKING:
 
         @property
@@ -55,8 +58,8 @@ class DraftParts(Circuits):
     @lazy_property
     def model(self) -> Model | None:
         """The language model; None if there is none."""
-        if self.settings.model.name is None:
-            return None
+        if self.given_model is not None or self.settings.model.name is None:
+            return self.given_model
         from cloudsched.errors import ModelUnavailable  # noqa: PLC0415 - imported only with a model
         from cloudsched.runtime.language_models import open_model  # noqa: PLC0415 - the same
 

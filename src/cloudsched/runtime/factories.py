@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
 
@@ -33,6 +34,7 @@ class Parts(TypedDict, total=False):
     clock: Clock | None
     chance: random.Random | None
     monotonic: Callable[[], float] | None
+    language_model: Model | None
 
 
 class lazy_property(Generic[T]):  # noqa: N801 - used like `property`

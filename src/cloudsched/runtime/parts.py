@@ -34,6 +34,8 @@ class ReplaceableParts:
         replacements are not closed.
         """
         before = self.container
+        if "language_model" not in parts:
+            parts["language_model"] = before.given_model
         self.container = Container(before.registry, settings, **parts)
         try:
             yield self

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Store
     from cloudsched.testing.channels import SentMessage, SimulatedChannel
@@ -155,6 +156,7 @@ class Simulation:
         retention: How long finished tasks are kept; for ever by default, so that the test can inspect them.
         replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
             deterministic.
+        language_model: The model of drafts and of the assistant; none by default, whatever the app was given.
         settings: Any other field of `Settings`, by its name.
     """
 
@@ -167,6 +169,7 @@ class Simulation:
         store: Store | None = None,
         retention: timedelta | None = None,
         replay: bool = False,
+        language_model: Model | None = None,
         **settings: Any,
     ) -> None:
         self.app = app
@@ -176,6 +179,7 @@ class Simulation:
         self._inner = SqliteStore() if store is None else store
         self._owns_store = store is None
         self._store = CountingStore(self._inner, self.counts)
+        self._language_model = language_model
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
         self._channels = SimulatedChannels(self.clock)
@@ -195,6 +199,7 @@ class Simulation:
                 dispatcher=CountingDispatcher(self.queue, self.counts),
                 clock=self.clock,
                 chance=self._chance,
+                language_model=self._language_model,
             )
         )
         recipients = SimulatedRecipients(

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -115,7 +116,7 @@ class DurableServices:
                 "parent": parent.model_copy(
                     update={
                         "is_owners": task.is_written_by_owner,
-                        "is_for_user": task.is_for_user,
+                        "is_for_user": task.is_for_user or task.handler == ASSISTANT_HANDLER,
                         "script_tree": tree,
                     }
                 ),

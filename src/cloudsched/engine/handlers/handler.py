@@ -75,16 +75,15 @@ class Handler:
     """Returns the id of a task with this payload, for creations without one."""
     draft: str | None = None
     """What it does, in words, if drafts may propose it."""
+    is_built_in: bool = False
+    """Whether it runs what its task contains, such as a script, instead of a function of the app."""
+    estimate: Callable[[TaskDraft], Mapping[str, Any]] | None = None
+    """Returns the fields of a task that say what one execution will cost, for a task that does not say it."""
 
     @property
     def is_for_users(self) -> bool:
         """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
         return self.is_built_in or self.access is Authority.USERS
-
-    @property
-    def is_built_in(self) -> bool:
-        """Whether it runs what its task contains, such as a script, instead of a function of the app."""
-        return self.name.startswith(BUILT_IN_PREFIX)
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -176,5 +175,6 @@ def builtin_handler(
         expected_duration=None,
         pull=None,
         on_failure=None,
+        is_built_in=True,
         check=check,
     )

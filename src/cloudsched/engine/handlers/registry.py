@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.engine.handlers.declaration import Declaration, check_declaration
@@ -179,6 +180,9 @@ class Registry:
         """
         if name in self:
             return self._built_in.get(name) or self.registrations.handlers[name]
+        if name == ASSISTANT_HANDLER:
+            hint = "The built-in assistant is off: its operator turns it on by CLOUDSCHED_ASSISTANT=on."
+            raise UnknownHandler("handler", f"there is no handler named {name!r} here", hint)
         known = ", ".join(sorted(handler.name for handler in self)) or "none"
         if self.is_for_users:
             hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'

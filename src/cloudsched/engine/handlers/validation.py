@@ -63,7 +63,8 @@ def validate_draft(
         require_storable("source.context", draft.source.context, MAX_CONTEXT)
     if draft.source and (draft.source.messages is not None or draft.source.model is not None):
         require_storable("source", draft.source.to_wire(), MAX_CONTEXT)
-    defaults = {"retention": retention, **({} if handler is None else handler.defaults)}
+    estimated = {} if handler is None or handler.estimate is None else handler.estimate(draft)
+    defaults = {"retention": retention, **({} if handler is None else handler.defaults), **estimated}
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }

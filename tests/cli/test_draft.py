@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,3 +47,33 @@ def test_a_question_is_printed_with_its_answers(url: str, run_command: Callable[
     assert asked.code == 1
     assert "in the morning or in the afternoon?" in asked.out
     assert run_command("draft", "--url", url, "x", "--context", "[]").code == 2
+
+
+def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
+    """Each answer to a question names the words or options that lead on, with the task that it is about."""
+    zone = ("--tz", "Europe/Paris", "--owner", "ada")
+    for name in ("mum", "dad"):
+        run_command("draft", "--url", url, f"remind me to call {name} every Sunday at 18:00", *zone, "--yes")
+    asked = run_command("draft", "--url", url, "move my reminder to Monday at 5", *zone)
+    assert "question: Which task do you mean?" in asked.out
+    (line,) = [each for each in asked.out.splitlines() if "Call mum (every Sunday at 18:00, Europe/Paris): add" in each]
+    task = shlex.split(line.partition(": add ")[2])
+    asked = run_command("draft", "--url", url, "move my reminder to Monday at 5", *zone, *task)
+    line = next(each for each in asked.out.splitlines() if "17:00" in each)
+    changed = run_command("draft", "--url", url, *shlex.split(line.partition(": say ")[2]), *zone, "--yes")
+    assert changed.code == 0, changed.out
+    assert f"update of 'Call mum' ({task[1]})" in changed.out
+    assert sim.app.get(task[1]).schedule.describe() == "every Monday at 17:00, Europe/Paris"
+
+
+def test_a_new_description_is_shown(url: str, run_command: Callable[..., CommandResult]) -> None:
+    """What is confirmed is what was printed; of a new task the description is what was typed."""
+    assert "description" not in run_command("draft", "--url", url, *WORDS, "--yes").out
+    changed = run_command("draft", "--url", url, "describe my reminder as a short walk", *WORDS[1:], "--dry-run")
+    assert "  description: a short walk\n" in changed.out
+
+
+def test_a_refusal_says_why(url: str, run_command: Callable[..., CommandResult]) -> None:
+    """In words, with what to do."""
+    refused = run_command("draft", "--url", url, "blargh", "--tz", "Europe/Paris")
+    assert refused.out.splitlines()[1].startswith("  reason: This is not understood: use other words")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from cloudsched.domain.documents.draft_responses import Decision
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.draft_responses import DraftResult
+    from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftResult
 
 _REFUSED = 1
 
@@ -53,7 +54,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
         if as_json:
             click.echo(to_json_line(drafted.to_wire()))
         else:
-            _print(drafted)
+            _print(drafted, client.get(drafted.task_id).title if drafted.task_id else None)
         if drafted.draft_token is None:
             raise click.exceptions.Exit(_REFUSED)
         if as_json or dry_run:
@@ -73,25 +74,33 @@ def _parse(text: str | None) -> dict[str, Any]:
     return content
 
 
-def _print(drafted: DraftResult) -> None:
+def _print(drafted: DraftResult, title: str | None) -> None:
+    """Print a draft; `title` is that of the task that it changes."""
     shown = {**(drafted.task or {}), **(drafted.changes or {})}
     shown.pop("schedule", None)
-    shown.pop("description", None)
-    lines = [f"{drafted.decision.value}{f' of {drafted.task_id}' if drafted.task_id else ''}"]
+    if drafted.decision is Decision.CREATION:
+        shown.pop("description", None)  # what was typed
+    lines = [f"{drafted.decision.value}{f' of {title!r} ({drafted.task_id})' if drafted.task_id else ''}"]
     lines += [f"  {name}: {value if isinstance(value, str) else to_json_line(value)}" for name, value in shown.items()]
     if drafted.description:
         lines.append(f"  schedule: {drafted.description}")
     lines += [f"    {each.local:%a %Y-%m-%d %H:%M %z}" for each in drafted.next]
     lines += [f"  assumed: {each}" for each in drafted.assumptions]
     for question in drafted.questions:
-        lines.append(f"  {question.field}? {question.question}")
-        lines += [f"    - {each.label or each.description}: {_answer(each)}" for each in question.answers]
-    lines += [f"  missing: {each.field}: {each.reason}" for each in drafted.missing]
+        lines.append(f"  question: {question.question}")
+        lines += [f"    {_answer(each)}" for each in question.answers]
+    if drafted.decision is Decision.REFUSAL:
+        lines += [f"  reason: {each.reason}" for each in drafted.missing]
+    else:
+        lines += [f"  missing: {each.field}: {each.reason}" for each in drafted.missing]
     for line in lines:
         click.echo(to_printable(line))
 
 
-def _answer(answer: Any) -> str:  # noqa: ANN401 - a DraftAnswer
-    given: dict[str, str] = answer.context or {}
+def _answer(answer: DraftAnswer) -> str:
+    """Return an answer, and what to type for it."""
     options = {"handler": "--handler", "taskId": "--task"}
-    return answer.text or " ".join(f"{options.get(name, name)} {value}" for name, value in given.items())
+    given = [f"{options[name]} {value}" for name, value in (answer.context or {}).items() if name in options]
+    typed = " ".join([*([shlex.quote(answer.text)] if answer.text else []), *given])
+    about = f"{answer.label} ({answer.description})" if answer.label and answer.description else answer.label
+    return f"- {about or answer.description}: {'say' if answer.text else 'add'} {typed}"

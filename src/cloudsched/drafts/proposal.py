@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.draft_responses import MissingField
 from cloudsched.domain.documents.task import Category, DeliveryChannel
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Reading
+
+_SAID: Final = {"not-understood": "This is not understood: ", "no-update": "This change is not understood: "}
+"""What is wrong, where the hint of the grammar only says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,4 +45,7 @@ class Proposal:
 
 def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
     """Return the problems of a reading."""
-    return tuple(MissingField(field="schedule", code=each.code, reason=each.hint) for each in reading.problems)
+    return tuple(
+        MissingField(field="schedule", code=each.code, reason=f"{_SAID.get(each.code, '')}{each.hint}")
+        for each in reading.problems
+    )

@@ -4,7 +4,8 @@
 #   ./emulator.sh demo             run a year of tasks in a few seconds
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
-#   ./emulator.sh check            check formatting, lint, types, architecture and the API's description
+#   ./emulator.sh check            check formatting, lint, types, architecture, the API's description and the docs
+#   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
@@ -67,9 +68,16 @@ check() {
     "$python" -m ruff format --check . || failed+=(format)
     "$python" -m ruff check . || failed+=(lint)
     "$python" -m mypy || failed+=(types)
+    build_docs || failed+=(docs)
     "$python" -m pytest tests/architecture || failed+=(architecture)
     "$python" -m pytest -rs -k 'not client' tests/web/api/test_openapi_tools.py || failed+=(openapi)
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
+}
+
+# Build the site of the documentation; a warning is an error.
+build_docs() {
+    cd "$root"
+    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site"
 }
 
 # Install what builds and audits, apart from the project's own dependencies.
@@ -102,6 +110,9 @@ pytest)
     ;;
 check)
     check
+    ;;
+docs)
+    build_docs
     ;;
 wheel)
     install_tools

@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands there."""
+"""The Python of the README and of the tour runs as it stands there."""
 
 from __future__ import annotations
 
@@ -17,18 +17,29 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-HANDLERS, TEST, ONBOARD = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+TOUR = (ROOT / "docs" / "how-to" / "tour.md").read_text("utf-8")
+(EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+HANDLERS, TEST, ONBOARD = re.findall(r"```python\n(.*?)```", TOUR, re.DOTALL)
 
 
 @pytest.fixture
 def handlers() -> Iterator[ModuleType]:
-    """The README's first example, as the module that its second one imports."""
+    """The tour's first example, as the module that its second one imports."""
     module = ModuleType("handlers")
     sys.modules["handlers"] = module
     exec(HANDLERS, module.__dict__)  # noqa: S102 - our own page
     yield module
     del sys.modules["handlers"]
+
+
+def test_the_example_of_the_readme_is_a_green_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is one file, which a reader can copy and run with pytest."""
+    module = ModuleType("example")
+    monkeypatch.setitem(sys.modules, "example", module)
+    exec(compile(EXAMPLE, "README.md", "exec"), vars(module))  # noqa: S102 - our own page
+    module.test_the_birthday_comes_every_year()
 
 
 def test_the_test_of_the_tour_passes(handlers: ModuleType) -> None:

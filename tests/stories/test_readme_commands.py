@@ -1,4 +1,4 @@
-"""The README's commands run as they are printed, whenever they are read."""
+"""The commands of the tour and the README run as they are printed, whenever they are read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from tests.harness import free_port, process
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+TOUR = (ROOT / "docs" / "how-to" / "tour.md").read_text("utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", TOUR, re.DOTALL)
+SHELL = re.findall(r"```sh\n(.*?)```", TOUR, re.DOTALL)
 RUN_ELSEWHERE = ("./emulator.sh demo", "python3 -m venv")
 """Blocks that others run: the demo and the whole suite (`.ci/run`), and an installation, which needs an index."""
 
@@ -39,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shell(folder: Path) -> Iterator[Callable[[str], str]]:
-    """Run a block in that folder while `cloudsched dev` runs as the README says, on ports of the test's own."""
+    """Run a block in that folder while `cloudsched dev` runs as the tour says, on ports of the test's own."""
     ports = {"8080": str(free_port()), "8123": str(free_port())}
     env = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(folder)}
 
@@ -66,7 +68,7 @@ def shell(folder: Path) -> Iterator[Callable[[str], str]]:
 def test_every_block_is_run_by_a_test() -> None:
     """A block that is added here or elsewhere must be run by one of these tests, or by the others that are named."""
     own = ("cloudsched run", "curl", "# on that machine", "cloudsched next")
-    for block in SHELL:
+    for block in [*SHELL, *re.findall(r"```sh\n(.*?)```", README, re.DOTALL)]:
         assert block.startswith((*own, *RUN_ELSEWHERE)), block
 
 

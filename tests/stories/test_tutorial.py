@@ -1,0 +1,96 @@
+"""The tutorial, from its first step to its last: files, commands and outputs as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.doc_blocks import matches, read_blocks
+from tests.harness import ROOT, Process, free_port, process, wait_until
+
+STEPS = sorted((ROOT / "docs" / "tutorial").glob("[1-9]-*.md"))
+PORTS = ("8080", "8123")
+STARTED = {"dev": "Ready", "worker": r"succeeded +march"}
+"""The commands that keep running, and what they print once the reader may go on."""
+
+
+@pytest.mark.slow
+def test_every_step_does_as_it_says(tmp_path: Path) -> None:
+    """Each file is written where its first line says, each command succeeds, each output is the one that is shown."""
+    (tmp_path / "cloudsched").symlink_to(ROOT)
+    folder = tmp_path / "digest"
+    folder.mkdir()
+    own = {port: str(free_port()) for port in PORTS}
+    around = {name: value for name, value in os.environ.items() if not name.startswith(("CLOUDSCHED_", "PYTEST_"))}
+    env = {**around, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    printed = ""
+    running: dict[str, Process] = {}
+    with ExitStack() as stack:
+        for block in (each for step in STEPS for each in read_blocks(step)):
+            text = block.text
+            for port in PORTS:
+                text = text.replace(f":{port}", f":{own[port]}")
+            if block.language == "python":
+                name = text.splitlines()[0].removeprefix("# ").partition(",")[0]
+                with (folder / name).open("a", encoding="utf-8") as file:
+                    file.write(text + "\n\n")
+                if name == "handlers.py" and "dev" in running:
+                    wait_for_handler(re.findall(r'@app\.handler\("(\w+)"', text)[-1], own["8080"])
+            elif block.language == "text":
+                assert matches(block.text, printed), f"{block} is not what was printed:\n{printed}"
+            elif (command := text.split()[:2][-1]) in STARTED:
+                options = ("--store", "sqlite", "--port", own["8080"], "--tasks-port", own["8123"])
+                words = [*text.split(), *(options if command == "dev" else ())]
+                running[command] = stack.enter_context(process(*words, env=env, cwd=folder))
+                running[command].wait_for(STARTED[command])
+            elif "infra/deploy.sh" in text and shutil.which("gcloud") is None and "CI" not in os.environ:
+                pytest.skip("all but the last command of the tutorial, as there is no gcloud")
+            else:
+                assert block.language == "sh", block
+                printed = run(text, folder, env, str(block))
+    assert len(STEPS) == 6
+
+
+def wait_for_handler(name: str, port: str) -> None:
+    """Wait until the stack has taken up an edit."""
+
+    def is_there() -> bool:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{port}/v1/handlers", timeout=5)
+        except httpx.TransportError:
+            return False
+        return f'"{name}"' in answer.text
+
+    wait_until(is_there, f"the stack has the handler {name}")
+
+
+def run(text: str, folder: Path, env: dict[str, str], where: str) -> str:
+    """Return what a block of commands prints; each of them has to succeed."""
+    done = subprocess.run(  # noqa: S603 - our own page
+        ["/bin/bash", "-ec", text], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{where}:\n{done.stdout}{done.stderr}"
+    return done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("1 passed in …\n", "1 passed in 0.10s\n", True),
+        ("…\n1 passed", ".. [100%]\n\n1 passed\n", True),
+        ("1 passed\n", "1 passed, 1 failed\n", False),
+        ("a\nb", "a\nc\nb", False),
+        ("a.c", "abc", False),
+        ("a   \n", "a", True),
+    ],
+)
+def test_output_is_compared_to_the_letter(*, shown: str, printed: str, same: bool) -> None:
+    """But for what the page leaves open with an ellipsis."""
+    assert matches(shown, printed) is same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.documents.task import Category
@@ -25,9 +26,16 @@ class Choice(NamedTuple):
 
 
 def open_handlers(registry: Registry, authority: Authority) -> list[Handler]:
-    """Return the handlers that the app opens for drafts and the caller may name, by their names."""
+    """Return the handlers that the app opens for drafts and the caller may name, by their names.
+
+    The built-in assistant is among them where it is on.
+    """
     visible = registry.for_users() if authority is Authority.USERS else registry
-    return sorted((each for each in visible if each.draft is not None), key=lambda each: each.name)
+    found = {each.name: each for each in visible if each.draft is not None}
+    if ASSISTANT_HANDLER in registry:
+        assistant = registry.get(ASSISTANT_HANDLER)
+        found |= {assistant.name: assistant} if assistant.is_built_in else {}
+    return [found[name] for name in sorted(found)]
 
 
 def choose_handler(handlers: Sequence[Handler], text: str, named: object = None) -> Choice:

@@ -73,15 +73,22 @@ def complete_payload(handler: Handler, filled: Filled, title: str | None) -> Fil
 
 
 def check_fields(handler: Handler, payload: Mapping[str, Any], said: Iterable[str]) -> Filled:
-    """Return a payload as the handler's model accepts it: a text that was said for a field may stand for a number."""
+    """Return a payload as the handler's model accepts it.
+
+    A text that was said for a field may stand for a number, or for several texts with commas between them.
+    """
     result = dict(payload)
     for name in said:
         value = result[name]
-        if handler.payload is None or not isinstance(value, str) or _parse_json(value) == value:
+        if handler.payload is None or not isinstance(value, str):
             continue
         parsed = {**result, name: _parse_json(value)}
-        if _find_problem(handler, parsed) is None or _names(_find_problem(handler, result), name):
+        listed = {**result, name: [part.strip() for part in value.split(",") if part.strip()]}
+        is_wrong = _names(_find_problem(handler, result), name)
+        if parsed[name] != value and (is_wrong or _find_problem(handler, parsed) is None):
             result = parsed
+        elif is_wrong and not _names(_find_problem(handler, listed), name):
+            result = listed
     problem = _find_problem(handler, result)
     return Filled(result, "", missing=() if problem is None else (to_missing(problem),))
 

@@ -20,6 +20,7 @@ from cloudsched.drafts.limits import check_times
 from cloudsched.drafts.payload import to_missing
 from cloudsched.drafts.references import load_past_tasks
 from cloudsched.drafts.situation import Situation
+from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
@@ -137,7 +138,8 @@ class Drafts:
         at, calendar = self._options.default_time, self._options.default_calendar
         if request.context.get("taskId") is not None:
             find_tasks()  # a wrong id is an error, whatever the words say
-        return Situation(request, self._now(request), handlers, find_tasks, at, calendar)
+        tools = list_open_tools(self._engine.registry) if any(each.is_built_in for each in handlers) else ()
+        return Situation(request, self._now(request), handlers, find_tasks, at, calendar, tools)
 
     def _find_tasks(self, request: DraftRequest, access: Access, scheduler: Scheduler) -> list[Task]:
         owner, named = access.requester.owner, request.context.get("taskId")
@@ -187,6 +189,9 @@ class Drafts:
                 return self._to_result(replace(proposal, decision=Decision.REFUSAL, missing=(refused,)), {}, access)
         if stored is not None and "schedule" in content:
             content["schedule"] = _anchor(content["schedule"], stored.schedule)
+        if stored is not None and proposal.handler is not None and proposal.handler.estimate is not None:
+            content["queryPerExecution"] = stored.query_per_execution
+            content["tokensPerExecution"] = stored.tokens_per_execution
         result = self._to_result(replace(proposal, missing=tuple(missing)), content, access, stored)
         if stored is None:
             return result

@@ -34,6 +34,7 @@ class Situation:
         load_tasks: Returns the owner's tasks that may be meant; only texts that may change one pay for it.
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
+        tools: What the assistant may use, where it is on.
     """
 
     request: DraftRequest
@@ -42,6 +43,7 @@ class Situation:
     load_tasks: Callable[[], Sequence[Task]]
     default_time: time
     default_calendar: str | None = None
+    tools: Sequence[Handler] = ()
 
     @property
     def tasks(self) -> Sequence[Task]:

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import Category
 from cloudsched.drafts.request import clean
+from cloudsched.engine.assistant.tools import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.situation import Situation
+    from cloudsched.engine.handlers.handler import Handler
 
 MAX_TASKS: Final = 20
 """How many of the owner's tasks the model is shown."""
@@ -38,7 +40,8 @@ schedule: when, in plain English that a grammar reads: "every weekday at 9:00", 
 title: what it is about, in a few words of the user's. purpose: what is to be done each time, for whoever does it.
 category: REMINDER, REPORT, ANALYSIS or OTHERS. channels: only those that the user asked for.
 handler: the name of one of `handlers`, and fields: values for its payload that the user gave. taskId: the id of one of
-  `tasks`, for an update.
+  `tasks`, for an update. For a handler that has `tools`, the field tools: the names of those that the task needs,
+  separated by commas.
 For an update, fill only what changes: channels has all ways of delivery that the task is to have then, title is a new
   title, and description a new description; a new task has no description.
 question: what you ask, if the decision is "question". reason: why, if it is "refusal".
@@ -88,14 +91,7 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
         "text": request.text,
         "conversation": [{"role": turn.role, "content": clean(turn.content)[-_MAX_TURN:]} for turn in turns],
         "timezone": request.timezone,
-        "handlers": [
-            {
-                "name": each.name,
-                "does": each.draft,
-                "fields": [] if each.payload is None else list(list_fields(each.payload.core_schema)),
-            }
-            for each in situation.handlers
-        ],
+        "handlers": [_describe(each, situation) for each in situation.handlers],
         "tasks": [
             {
                 "id": task.id,
@@ -107,3 +103,9 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
             for task in tasks
         ],
     }
+
+
+def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
+    fields = [] if handler.payload is None else list(list_fields(handler.payload.core_schema))
+    tools = {"tools": describe_tools(situation.tools)} if handler.is_built_in else {}
+    return {"name": handler.name, "does": handler.draft, "fields": fields, **tools}

@@ -9,7 +9,14 @@ from tests.conftest import NOW
 
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
-from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
+from cloudsched.domain.documents.journal import (
+    MAX_COMMIT_ENTRIES,
+    MAX_STEPS,
+    JournalEntry,
+    StepError,
+    StepKind,
+    StepStatus,
+)
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
 from cloudsched.domain.transitions.lifecycle import Transition, retry
 from cloudsched.domain.transitions.records import execution_record
@@ -85,6 +92,22 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
         assert run.steps == len(entries)
         assert list(journals.load(stored.task.id, run)) == entries
         stored = fail_run(committer, stored)
+
+
+@pytest.mark.parametrize(
+    ("size", "is_inline"), [(MAX_COMMIT_ENTRIES, True), (MAX_COMMIT_ENTRIES + 1, False)], ids=["fits", "one more"]
+)
+def test_a_retry_restores_as_many_entries_as_a_commit_takes(
+    store: Store, make_task: MakeTask, size: int, *, is_inline: bool
+) -> None:
+    """Up to that number they are entries again; one more, and all of them stand in a blob."""
+    journals = JournalArchive(store, FileBlobs())
+    committer = TransitionCommitter(store, journals)
+    stored = fail_run(committer, store_run(store, make_task, journal(size, name="s")))
+    whole = journals.load_execution(load_record(store, stored.task.id))
+    restored = journals.restore_for_retry(retry(stored.task, whole, NOW), "e")
+    assert len(restored.entries) == (size if is_inline else 0)
+    assert (restored.task.runs[0].restored_reference is None) is is_inline
 
 
 def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeTask) -> None:

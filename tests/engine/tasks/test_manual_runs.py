@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.transitions import lifecycle
+from cloudsched.errors import Forbidden
 
 if TYPE_CHECKING:
     from cloudsched.testing import Simulation
@@ -60,3 +62,14 @@ def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> No
     assert len(found) == 6
     assert len({one.id for one in found}) == 6
     assert len({one.scheduled_for for one in found}) == 3
+
+
+@pytest.mark.parametrize("verb", ["trigger", "backfill"])
+def test_a_user_starts_only_what_users_may_ask_for(sim: Simulation, app: App, verb: str) -> None:
+    """A server's handler in one's own task is not one's own to run, once or for a range of the past; nothing runs."""
+    task = app.create(owner="ada", title="Count", handler="count", schedule=HOURLY)
+    past = () if verb == "trigger" else (sim.now - timedelta(hours=3), sim.now)
+    with pytest.raises(Forbidden, match="only servers"):
+        getattr(app, verb)(task.id, *past, authority=Authority.USERS)
+    sim.advance(timedelta(0))
+    assert sim.executions(task.id) == []

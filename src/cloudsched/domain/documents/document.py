@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Annotated, Any, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,9 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA_VERSION = 1
 """The schema version that this code writes, and the newest that it reads."""
@@ -70,6 +73,22 @@ class WireModel(BaseModel):
         extra="forbid",
         ser_json_bytes="base64",
     )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with these fields changed, which are not validated.
+
+        This is what pydantic does for a frozen model, in a quarter of the time. An occurrence makes a dozen copies.
+        """
+        if deep or self.__pydantic_private__ is not None or self.__pydantic_extra__ is not None:
+            return super().model_copy(update=update, deep=deep)
+        changes = update or {}
+        copied = type(self).__new__(type(self))
+        set_attribute = object.__setattr__  # the model's own refuses: it is frozen
+        set_attribute(copied, "__dict__", {**self.__dict__, **changes})
+        set_attribute(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *changes})
+        set_attribute(copied, "__pydantic_extra__", None)
+        set_attribute(copied, "__pydantic_private__", None)
+        return copied
 
     def to_wire(self) -> dict[str, Any]:
         """Return the object as JSON types with camelCase keys, without the fields that are None."""

@@ -300,8 +300,10 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         )
     else:
         ended = complete_if_idle(start_next_backfill(rest, now), now)
-    ended, passed = take_records(ended, now)
-    return Transition(with_changes(ended, now), (execution_record(task, run, status, now, **record), *passed))
+    rest, passed = take_records(ended, now)
+    if rest is not ended:
+        rest = with_changes(rest, now)
+    return Transition(rest, (execution_record(task, run, status, now, **record), *passed))
 
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:

@@ -126,11 +126,22 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     """
     if not task.is_active:
         return ()
-    waiting = tuple(wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run))
-    if task.next_execution_time is None or (task.runs and task.overlap is not Overlap.ALLOW):
+    waiting = _waiting_wakeups(task)
+    occurrence, start = task.next_execution_time, _next_start(task)
+    if occurrence is None or start is None:
         return waiting
-    occurrence = task.next_execution_time
-    return (*waiting, WakeUp(execution_id(occurrence), occurrence, 1, start_time(task, occurrence)))
+    return (*waiting, WakeUp(execution_id(occurrence), occurrence, 1, start))
+
+
+def _waiting_wakeups(task: Task) -> tuple[WakeUp, ...]:
+    return tuple(wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run))
+
+
+def _next_start(task: Task) -> datetime | None:
+    """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
+    if task.next_execution_time is None or (task.runs and task.overlap is not Overlap.ALLOW):
+        return None
+    return start_time(task, task.next_execution_time)
 
 
 def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
@@ -169,12 +180,15 @@ def wake_instant(task: Task) -> datetime | None:
     """
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
-    unwritten = (task.updated_at,) if task.pending_records else ()
-    if task.has_ended and not unwritten:
+    if task.has_ended and not task.pending_records:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
-        wakes = (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))
-        earliest = min((*unwritten, *(wake.due_at for wake in wakes)), default=None)
+        next_start = _next_start(task) if task.is_active else None
+        runs = (*(_waiting_wakeups(task) if task.is_active else ()), *lease_expiries(task), *lock_turn_expiries(task))
+        due = [wake.due_at for wake in runs]
+        due += [task.updated_at] if task.pending_records else []
+        due += [next_start] if next_start is not None else []
+        earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
 
 

@@ -26,7 +26,11 @@ def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
         from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
 
         return run_coroutine(function)
-    result = function()
+    return await_result(function())
+
+
+def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
+    """Return what a function finally returns that turned out to be asynchronous only when it was called."""
     if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
         return call_function(make_coroutine_function(result))
     return result

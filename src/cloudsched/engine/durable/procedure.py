@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from cloudsched.engine.durable.async_functions import call_function
+from cloudsched.engine.durable.async_functions import await_result, call_function
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
@@ -37,6 +37,15 @@ class UserCall:
         from cloudsched.engine.durable.async_calls import call_on_loop  # noqa: PLC0415 - imports asyncio
 
         return await call_on_loop(self.function, blocking, context)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCall(UserCall):
+    """A call of a function that is known not to be defined as asynchronous, so that nobody looks at its definition."""
+
+    def make(self) -> Any:  # noqa: ANN401 - the same
+        """Call the function in this thread; what it returns may still have to be awaited."""
+        return await_result(self.function())
 
 
 Procedure: TypeAlias = Generator[UserCall, Any, T]

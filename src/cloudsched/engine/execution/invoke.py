@@ -21,7 +21,7 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure
-from cloudsched.engine.durable.procedure import UserCall
+from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import log_context
@@ -102,10 +102,9 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
     if handler.is_async:
         from cloudsched.engine.execution.async_handler import prepare_async_handler  # noqa: PLC0415 - imports asyncio
 
-        call = prepare_async_handler(handler, context, payload, values)
+        result = yield UserCall(prepare_async_handler(handler, context, payload, values))
     else:
-        call = partial(handler.function, *handler.build_arguments(context, payload), **values)
-    result = yield UserCall(call)
+        result = yield SyncCall(partial(handler.function, *handler.build_arguments(context, payload), **values))
     if isinstance(result, CallHandle):
         result = result.result()
     return (yield UserCall(partial(list, result))) if isinstance(result, Iterator) else result

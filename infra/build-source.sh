@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Build the source folder to deploy: your functions, plus cloudsched as a wheel built from this checkout, so that you
-# deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now.
+# Build the source folder to deploy: your functions, plus cloudsched. A requirements.txt that pins a version
+# (cloudsched==1.2.3) gets that one from the index; otherwise cloudsched is packed as a wheel built from this checkout, so
+# that you deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now.
 #
 # Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
 #
@@ -30,21 +31,29 @@ done < <(list_other_files "$functions" "${patterns[@]}")
   exit 1
 }
 
-"$python" -m pip wheel "$root" --quiet --no-deps --wheel-dir "$output"
-wheel="$(basename "$output"/cloudsched-*.whl)"
-sed -E -i "s#^cloudsched *(\[[^]]*\])?([^][A-Za-z0-9._-].*)?\$#./$wheel\1#I" "$output/requirements.txt" # keeps its extras
-grep -qF "./$wheel" "$output/requirements.txt" || printf './%s\n' "$wheel" >>"$output/requirements.txt"
+pinned='^cloudsched *(\[[^]]*\])? *== *([0-9][A-Za-z0-9.+!]*) *(#.*)?$'
+if grep -qiE "$pinned" "$output/requirements.txt"; then
+  own=""
+  what="cloudsched $(sed -nE "s/$pinned/\2/Ip" "$output/requirements.txt") of the index"
+else
+  "$python" -m pip wheel "$root" --quiet --no-deps --wheel-dir "$output"
+  what="$(basename "$output"/cloudsched-*.whl)"
+  own="./$what"
+  sed -E -i "s#^cloudsched *(\[[^]]*\])?([^][A-Za-z0-9._-].*)?\$#$own\1#I" "$output/requirements.txt" # keeps its extras
+  grep -qF "$own" "$output/requirements.txt" || printf '%s\n' "$own" >>"$output/requirements.txt"
+fi
 
 (
   cd "$output"
   "$python" -m pip install --quiet --dry-run --ignore-installed --report pins.json --requirement requirements.txt
-  "$python" - "./$wheel" <<'PYTHON'
+  "$python" - "$own" <<'PYTHON'
 import json, pathlib, sys
 
 resolved = (item["metadata"] for item in json.loads(pathlib.Path("pins.json").read_text())["install"])
-pins = sorted(f"{one['name']}=={one['version']}" for one in resolved if one["name"] != "cloudsched")
-pathlib.Path("requirements.txt").write_text("\n".join([sys.argv[1], *pins, ""]))
+own = sys.argv[1]
+pins = sorted(f"{one['name']}=={one['version']}" for one in resolved if not own or one["name"] != "cloudsched")
+pathlib.Path("requirements.txt").write_text("\n".join([*filter(None, [own]), *pins, ""]))
 pathlib.Path("pins.json").unlink()
 PYTHON
 )
-printf 'Built %s with %s\n' "$output" "$wheel"
+printf 'Built %s with %s\n' "$output" "$what"

@@ -80,8 +80,9 @@ def test_only_source_files_are_packed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "extras"),
     [
-        ("cloudsched==0.1.0", ""),
-        ("cloudsched[sandbox]==0.1.0", "[sandbox]"),
+        ("cloudsched", ""),
+        ("cloudsched[sandbox]", "[sandbox]"),
+        ("cloudsched==1.*", ""),
         ("Cloudsched [sandbox,telemetry] >= 0.1 # both", "[sandbox,telemetry]"),
         ("requests", ""),
     ],
@@ -97,6 +98,18 @@ def test_extras_are_installed_too(tmp_path: Path, line: str, extras: str) -> Non
     own = [each for each in requested if each.startswith("./")]
     assert own == [f"./{WHEEL}{extras}"]
     assert set(requested) - {*own} == {"cloudsched-of-mine==1", *({line} if line == "requests" else ())}
+
+
+@pytest.mark.parametrize("line", ["cloudsched==1.2.3", "Cloudsched [sandbox,telemetry] == 1.2.3rc1 # tried in staging"])
+def test_a_pinned_version_comes_from_the_index(tmp_path: Path, line: str) -> None:
+    """Where requirements.txt names one version, that is what is resolved, and no wheel of the checkout is packed."""
+    cloud = Cloud(tmp_path)
+    functions = tmp_path / "functions"
+    write(functions, *PACKED)
+    (functions / "requirements.txt").write_text(f"{line}\nrequests\n", encoding="utf-8")
+    build(cloud, functions)
+    assert (cloud.folder / "requested.txt").read_text("utf-8").splitlines() == [line, "requests"]
+    assert list((cloud.folder / "source").glob("*.whl")) == []
 
 
 def test_further_files_are_packed_by_name(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def init(*, folder: Path, name: str | None, ci: str | None) -> None:
     if taken:
         raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
     requirement = find_own_requirement()
-    values = {"name": own_name, "cloudsched": requirement.specifier}
+    values = {"name": own_name, "cloudsched": requirement.specifier, "pinned": requirement.pinned}
     try:
         for path, template in files.items():
             values["environment"] = Path(path).stem

@@ -21,6 +21,11 @@ class OwnRequirement(NamedTuple):
     specifier: str
     local_path: Path | None = None
 
+    @property
+    def pinned(self) -> str:
+        """What a deployment requires: of an index exactly this version, so that it installs what was tested."""
+        return self.specifier.replace(">=", "==") if self.specifier.startswith(">=") else self.specifier
+
 
 def find_own_requirement() -> OwnRequirement:
     """Return the requirement for what is installed here: from an index, a repository, an archive or a folder."""

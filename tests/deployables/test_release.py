@@ -1,0 +1,80 @@
+"""What is published is the package of the tag, with its changes written down, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+import pytest
+import yaml
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION = "9.8.7"
+
+
+def check(tmp_path: Path, tag: str, *, packed: str = "", changelog: str = f"## {VERSION} (2027-01-01)\n") -> str:
+    """Return what the check says of packages of this version, in a checkout of its own."""
+    (tmp_path / ".ci").mkdir()
+    script = tmp_path / ".ci" / "check_release.py"
+    script.write_bytes((ROOT / ".ci" / "check_release.py").read_bytes())
+    (tmp_path / "CHANGELOG.md").write_text(changelog)
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    with ZipFile(dist / f"cloudsched-{VERSION}-py3-none-any.whl", "w") as wheel:
+        for name in ("cloudsched/app.py", f"cloudsched-{VERSION}.dist-info/METADATA", *filter(None, [packed])):
+            wheel.writestr(name, "")
+    with tarfile.open(dist / f"cloudsched-{VERSION}.tar.gz", "w:gz") as source:
+        source.add(script, f"cloudsched-{VERSION}/src/cloudsched/app.py")
+        source.add(script, f"cloudsched-{VERSION}/pyproject.toml")
+    command = [sys.executable, str(script), tag, str(dist)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own script
+    assert done.returncode == (0 if "belong together" in done.stdout else 1), done.stderr
+    return done.stdout
+
+
+def test_a_whole_release_is_accepted(tmp_path: Path) -> None:
+    """The version of the tag, a section of the changelog, and the package alone."""
+    assert check(tmp_path, f"v{VERSION}") == f"v{VERSION}: tag, packages and changelog belong together\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "packed", "changelog", "fault"),
+    [
+        ("v9.8.6", "", f"## {VERSION}\n## 9.8.6\n", "is not of version 9.8.6"),
+        (f"v{VERSION}", "", "## Unreleased\n", f"no section '## {VERSION}'"),
+        (f"v{VERSION}", "tests/test_app.py", f"## {VERSION}\n", "the wheel packs tests/test_app.py"),
+        (f"v{VERSION}", "cloudsched/__pycache__/app.pyc", f"## {VERSION}\n", "app.pyc is packed"),
+    ],
+)
+def test_a_release_is_refused(tmp_path: Path, tag: str, packed: str, changelog: str, fault: str) -> None:
+    """Another version's packages, changes that nobody wrote down, and files that do not belong there."""
+    assert fault in check(tmp_path, tag, packed=packed, changelog=changelog)
+
+
+def test_the_workflow_publishes_without_a_password() -> None:
+    """Only the job that publishes may ask PyPI for a token, after an approval; it gets what the build has signed."""
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    jobs = workflow["jobs"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert jobs["publish"]["environment"] == "pypi"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["needs"] == "build"
+    assert "password" not in text
+    assert "secrets." not in text
+    for command in re.findall(r"run: (\S+)", text):
+        assert (ROOT / command).is_file(), command
+
+
+def test_nothing_but_the_tag_names_the_version() -> None:
+    """A number that somebody forgets to raise cannot be published."""
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert re.search(r'^dynamic = \["version"\]', project, re.MULTILINE)
+    assert not re.search(r"^version = ", project, re.MULTILINE)

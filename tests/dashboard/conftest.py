@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 START = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 """The day before clocks go forward in Paris."""
+GATE = threading.Event()
+"""The handler ``gated`` runs until a test sets it."""
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
@@ -39,6 +42,18 @@ def make_app() -> App:
     @app.handler("broken", retry=0)
     def broken(ctx: Context) -> None:
         raise ValueError(f"the warehouse of {ctx.task.owner} did not answer {ATTACK}")
+
+    @app.handler("fragile", access="users", retry=0)
+    def fragile(_: Context) -> None:
+        raise ValueError("it always does")
+
+    @app.handler("asks", access="users")
+    def asks(ctx: Context) -> str:
+        return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
+
+    @app.handler("gated")
+    def gated(_: Context) -> None:
+        assert GATE.wait(60), "no test has opened the gate"
 
     @app.handler("close")
     def close(ctx: Context) -> str:

@@ -58,9 +58,15 @@ def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
 @pytest.mark.parametrize(("gives_up_in", "is_listed"), [(timedelta(hours=1), True), (SOON * 2, False)])
 def test_a_wait_needs_somebody_when_it_gives_up_soon(gives_up_in: timedelta, is_listed: bool) -> None:  # noqa: FBT001
     """One that gives up in a fortnight does not, yet."""
-    wait = {"taskId": "close", "executionId": "e1", "title": "Close", "at": (NOW + gives_up_in).isoformat()}
-    needs = build_needs({**NOTHING, "waits": [{**wait, "sentence": "It waits for 'approved'."}]}, [], visit())
-    assert [need.title for need in needs] == ["Close"] * is_listed
+    step = {"number": 1, "kind": "EVENT", "name": "approved", "status": "WAITING", "startedAt": ago(hours=3)}
+    old = {**step, "status": "SUCCEEDED", "dueAt": ago(hours=1)}
+    waits = [
+        execution("close", status="SUSPENDED", steps=[old, {**step, "dueAt": (NOW + gives_up_in).isoformat()}]),
+        execution("for-ever", status="SUSPENDED", steps=[step]),
+    ]
+    needs = build_needs({**NOTHING, "waits": waits}, [], visit())
+    assert [need.title for need in needs] == ["Title of close"] * is_listed
+    assert [need.what for need in needs] == ["waits for the event approved, and gives up"] * is_listed
 
 
 def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:

@@ -11,7 +11,7 @@ from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.tasks_view import needs_attention
-from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.times import parse_instant, write_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,11 +50,11 @@ class Need:
 
 
 def fetch_needs(api: Api, waiting: Sequence[Json]) -> Json:
-    """Ask the API for what failed last with its tasks, for what is paused, and for what holds up some open executions.
+    """Ask the API for what failed last with its tasks, for what is paused, and for the steps of what waits.
 
     Args:
         api: The API.
-        waiting: Suspended executions: of a few, the reason is asked for.
+        waiting: Suspended executions, as lists have them: without their steps.
     """
     failed = [each for status in sorted(BAD) for each in _list(api, "/v1/executions", "executions", status=status)]
     failed.sort(key=lambda each: str(each["scheduledFor"]), reverse=True)
@@ -64,10 +64,9 @@ def fetch_needs(api: Api, waiting: Sequence[Json]) -> Json:
         "tasks": {task_id: api.find(task_path(task_id)) for task_id in ids},
         "paused": _list(api, "/v1/tasks", "tasks", status="PAUSED"),
         "waits": [
-            {**finding, "taskId": each["taskId"], "title": each.get("title") or each["taskId"]}
+            record
             for each in waiting[:_LISTED]
-            for finding in (api.find(f"{task_path(each['taskId'])}/explain") or {"findings": []})["findings"]
-            if finding["reason"] == "WAITING_FOR_EVENT" and finding.get("executionId") == each["id"]
+            if (record := api.find(f"{task_path(each['taskId'])}/executions/{quote(each['id'], safe='')}"))
         ],
     }
 
@@ -112,17 +111,24 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
 
 
 def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
-    soon = [each for each in waits if each.get("at") and parse_instant(each["at"]) - visit.now <= SOON]
-    for each in sorted(soon, key=lambda each: parse_instant(each["at"])):
-        yield Need(
-            key=f"{each['taskId']} {each['executionId']}",
-            status=show_status("SUSPENDED"),
-            title=each["title"],
-            href=f"tasks/{quote(each['taskId'], safe='')}",
-            what="waits, and gives up",
-            at=visit.moment(each["at"]),
-            detail=each["sentence"],
-        )
+    found = [
+        (parse_instant(step["dueAt"]), step, record)
+        for record in waits
+        for step in record.get("steps", [])
+        if step["kind"] == "EVENT" and step["status"] == "WAITING" and step.get("dueAt")
+    ]
+    for until, step, record in sorted(found, key=lambda each: each[0]):
+        if until - visit.now <= SOON:
+            took = write_duration(max(timedelta(0), visit.now - parse_instant(step["startedAt"])))
+            yield Need(
+                key=f"{record['taskId']} {record['id']}",
+                status=show_status("SUSPENDED"),
+                title=record.get("title") or record["taskId"],
+                href=f"tasks/{quote(record['taskId'], safe='')}/executions/{record['id']}",
+                what=f"waits for the event {step['name']}, and gives up",
+                at=visit.moment(until),
+                detail=f"it has waited for {took}.",
+            )
 
 
 def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:

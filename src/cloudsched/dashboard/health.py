@@ -55,8 +55,8 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
     if since is None:
         return HealthRow("Queue", _well("on time"), None, "Nothing is overdue.")
     if visit.now - parse_instant(since) > LATE:
-        return HealthRow("Queue", _bad("late"), visit.moment(since), "is when the first that has not started was due.")
-    return HealthRow("Queue", _well("on time"), visit.moment(since), "is when the first that has not started was due.")
+        return HealthRow("Queue", _bad("late"), visit.moment(since), "The first that has not started was due")
+    return HealthRow("Queue", _well("on time"), visit.moment(since), "The first that has not started was due")
 
 
 def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
@@ -67,13 +67,13 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
         return
     trouble = [f"{sweep['failed']:,} could not be repaired"] * bool(sweep["failed"])
     trouble += [f"the queue did not take the dispatches of {sweep['unsent']:,}"] * bool(sweep["unsent"])
-    sent = f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing to repair"
+    sent = f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing repaired"
     at = visit.moment(sweep["finishedAt"])
     if trouble or sweep["lag"] > LATE.total_seconds():
         word = "has trouble" if trouble else "is late"
-        yield HealthRow("Sweep", _bad(word), at, f"was the last one: {', '.join([*trouble, sent])}.")
+        yield HealthRow("Sweep", _bad(word), at, f"{', '.join([*trouble, sent])}, the last time")
     else:
-        yield HealthRow("Sweep", _well("runs"), at, f"was the last one: {sent}.")
+        yield HealthRow("Sweep", _well("runs"), at, f"{sent}, the last time")
 
 
 def _well(word: str) -> Status:

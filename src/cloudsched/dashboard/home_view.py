@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REACH: Final = timedelta(hours=12)
 """How far the strip goes, each way."""
+ON_TIME: Final = timedelta(seconds=0.1)
+"""What starts sooner is not called late."""
 _HOUR: Final = timedelta(hours=1)
 _EXECUTIONS, _DUE, _LISTED, _BARS = 100, 500, 8, 48
 
@@ -103,8 +105,6 @@ def build(answer: Json, visit: Visit) -> HomePage:
     running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
     counted = sum(answer["counts"].get("open", {}).values()) or len(running)
     more = "at least " if answer["due"].get("nextPageToken") else ""
-    half = _find_median([late for _, late in past.starts])
-    latest = max((late for _, late in past.starts), default=timedelta(0))
     return HomePage(
         sentence=_write_sentence(needs, past, counted, rows),
         strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone),
@@ -113,12 +113,7 @@ def build(answer: Json, visit: Visit) -> HomePage:
             f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h"
         ),
         lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
-        lateness_text=(
-            f"Of {len(past.starts):,} starts, half were at most {write_duration(half)} late, "
-            f"the latest {write_duration(latest)}."
-            if past.starts
-            else "No schedule's occurrence has started in the last 12 h."
-        ),
+        lateness_text=_write_lateness([late for _, late in past.starts]),
         needs=needs,
         well=show_status("SUCCEEDED"),
         calm=_write_calm(find_last_failure(answer["needs"], visit)),
@@ -166,9 +161,17 @@ def _read_past(answer: Json, visit: Visit) -> _Past:
     )
 
 
-def _find_median(durations: Iterable[timedelta]) -> timedelta:
-    ordered = sorted(durations)
-    return ordered[(len(ordered) - 1) // 2] if ordered else timedelta(0)
+def _write_lateness(lateness: Iterable[timedelta]) -> str:
+    ordered = sorted(lateness)
+    if not ordered:
+        return "Lateness: no schedule's occurrence has started in the last 12 h."
+    if ordered[-1] < ON_TIME:
+        return f"Lateness: all {len(ordered):,} that started did so on time."
+    half = ordered[(len(ordered) - 1) // 2]
+    return (
+        f"Lateness: of {len(ordered):,} that started, half did so within {write_duration(half)}, "
+        f"the last after {write_duration(ordered[-1])}."
+    )
 
 
 def _write_sentence(needs: Sequence[Need], past: _Past, running: int, due: Sequence[DueRow]) -> str:

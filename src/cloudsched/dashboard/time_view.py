@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.times import Moment
 
 _LISTED, _DRAWN = 40, 200
+OFTEN: Final = 6
+"""What is due more often than this within reach is listed once."""
 _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
 
 
@@ -34,6 +36,8 @@ class DueRow:
     epoch: int
     task_id: str
     title: str
+    more: str
+    """How many further times it is due within reach, if that is too often to list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class TimePage:
     way: Markup
     way_note: str
     due: list[DueRow]
-    more_due: bool
+    due_count: str
     changes: list[str]
     ran: list[ExecutionRow]
     quiet: list[QuietRow]
@@ -83,7 +87,7 @@ def build(answer: Json, visit: Visit) -> TimePage:
     """Return the view model of the API's answers."""
     executions = answer["executions"]
     reach, ahead = _find_reach(visit)
-    due = [_build_due(each, visit) for each in answer["occurrences"]["occurrences"][:_LISTED]]
+    rows = _list_due(answer["occurrences"]["occurrences"], visit)
     instants = [parse_instant(each["utc"]) for each in answer["occurrences"]["occurrences"]]
     quiet = Counter(each["taskId"] for each in executions if each["status"] == "SUCCEEDED")
     titles = {each["taskId"]: each.get("title") or each["taskId"] for each in reversed(executions)}
@@ -95,8 +99,8 @@ def build(answer: Json, visit: Visit) -> TimePage:
         reach=write_duration(ahead),
         reaches=[(f"A {name}", visit.with_query(reach=name), name == reach) for name in REACHES],
         way=draw_way(instants, visit.now, visit.now + ahead, visit.zone),
-        due=due,
-        more_due=len(instants) > len(due),
+        due=rows[:_LISTED],
+        due_count=f"{len(instants):,}{' or more' if answer['occurrences'].get('nextPageToken') else ''}",
         way_note=(
             f"From {visit.sure(instants[-1]).text} on, only the first {_DRAWN} are shown."
             if answer["occurrences"].get("nextPageToken")
@@ -147,6 +151,15 @@ def _read_target(text: str) -> datetime:
         raise InvalidInput("to", "is not an instant", "Write one with an offset.") from error
 
 
-def _build_due(occurrence: Json, visit: Visit) -> DueRow:
-    at = parse_instant(occurrence["utc"])
-    return DueRow(visit.sure(at), int(at.timestamp()), occurrence["taskId"], occurrence["title"])
+def _list_due(occurrences: list[Json], visit: Visit) -> list[DueRow]:
+    """Return what lies on the way, the soonest first; what is due very often only once."""
+    counts = Counter(each["taskId"] for each in occurrences)
+    last = {each["taskId"]: each["utc"] for each in occurrences}
+    rows: dict[object, DueRow] = {}
+    for each in occurrences:
+        task_id, at = each["taskId"], parse_instant(each["utc"])
+        is_often = counts[task_id] > OFTEN
+        more = f"and {counts[task_id] - 1:,} more until {visit.sure(last[task_id]).short}" if is_often else ""
+        key = task_id if is_often else (task_id, at)
+        rows.setdefault(key, DueRow(visit.sure(at), int(at.timestamp()), task_id, each["title"], more))
+    return list(rows.values())

@@ -130,11 +130,14 @@ def draw_row(row: WaterfallRow, waterfall: Waterfall) -> Markup:
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
     """Return the axis: the date where a stretch begins, and each gap's true duration."""
     marks = [*_draw_gaps(waterfall.scale, _AXIS)]
+    is_after_gap = False
     for stretch in waterfall.scale.stretches:
+        css = "strong alt" if is_after_gap else "strong"  # where it is narrow, the second of two has no room
+        is_after_gap = stretch.is_gap
         if stretch.is_gap:
             middle = percent(stretch.left + stretch.width / 2)
             text = write_duration(stretch.duration)
-            marks.append(element("text", text, cls="strong", x=middle, y=15, text_anchor="middle"))
+            marks.append(element("text", text, cls=css, x=middle, y=15, text_anchor="middle"))
         elif stretch.left < 0.9:  # noqa: PLR2004 - room for a label
             local = stretch.start.astimezone(zone)
             x = percent(stretch.left)

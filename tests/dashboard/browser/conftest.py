@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
     from cloudsched.local.stack import Stack
 
@@ -55,6 +56,13 @@ class Site:
         )
         assert response.ok, response.text
         return dict(response.json()) if response.content else {}
+
+    def wait_until(self, is_so: Callable[[], object]) -> None:
+        """Wait until something is so, half a minute at most: much is done only after a request was answered."""
+        deadline = time.monotonic() + 30
+        while not is_so():
+            assert time.monotonic() < deadline, "it has not become so in half a minute"
+            time.sleep(0.02)
 
     def create(self, task_id: str, **fields: object) -> str:
         """Create a task that only one test knows; return its id."""
@@ -113,6 +121,18 @@ class Visitor:
         self.complaints: list[str] = []
         """Errors in the console and in scripts."""
         self._expected: list[str] = []
+        self._kept: dict[Role, Page] = {}
+
+    def go(self, path: str, role: Role = Role.ADMIN) -> Page:
+        """Open a page in the same tab as before: for tests that leave nothing behind in the browser."""
+        page = self._kept.get(role)
+        if page is None:
+            page = self._kept[role] = self.open(path, role)
+            page.wait_for_load_state("networkidle")  # it has remembered the browser's zone, and asked again
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(path if path.startswith("http") else self.site.pages[role] + path)
+        return page
 
     def open(self, path: str = "", role: Role = Role.ADMIN, *, clock: bool = False, **options: Any) -> Page:
         """Open a page in a browser of its own.
@@ -128,7 +148,7 @@ class Visitor:
         self._contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)
-        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.on("console", self._note)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         if clock:
             page.clock.install()
@@ -140,14 +160,37 @@ class Visitor:
         return page
 
     def expect_complaint(self, words: str) -> None:
-        """Say which complaint the test provokes. The browser may report it at any moment until the page is closed."""
+        """Say which complaint the test provokes, by its words or address. It may come until the page is closed."""
         self._expected.append(words)
 
     def close(self) -> list[str]:
         """Close everything that was opened; return the complaints that no test expected."""
         for context in self._contexts:
             context.close()
+        return self.list_unexpected()
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(f"{message.text} ({message.location['url']})")
+
+    def list_unexpected(self) -> list[str]:
+        """Return the complaints that no test expected."""
         return [text for text in self.complaints if not any(words in text for words in self._expected)]
+
+
+@pytest.fixture(scope="module")
+def guide(site: Site, chromium: Browser) -> Iterator[Visitor]:
+    """Who looks at pages in one tab for all tests of a module."""
+    guide = Visitor(site, chromium)
+    yield guide
+    assert guide.close() == []
+
+
+@pytest.fixture
+def tour(guide: Visitor) -> Iterator[Visitor]:
+    """The same, for one test: when it is over, no console may have complained."""
+    yield guide
+    assert guide.list_unexpected() == []
 
 
 @pytest.fixture

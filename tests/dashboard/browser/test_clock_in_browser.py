@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.dashboard.browser.test_live_in_browser import poll
+from tests.dashboard.conftest import GATE
 
 from cloudsched.web.auth.roles import Role
 
@@ -68,6 +69,34 @@ def test_what_is_planned_survives_what_is_new(visitor: Visitor, site: Site) -> N
     page.get_by_role("link", name="new-while-planning").wait_for()
     assert before
     assert page.locator("#planned").inner_text() == before
+
+
+def test_what_runs_on_the_way_appears_as_it_runs(visitor: Visitor, site: Site) -> None:
+    """While the clock is still moving, since a handler takes its time, what ran before that is in the list."""
+    now = site.stack.clock.now()
+    for name, handler, minutes in (("ran-on-the-way", "memo", 5), ("runs-on-the-way", "gated", 10)):
+        site.create(name, handler=handler, schedule={"at": (now + timedelta(minutes=minutes)).isoformat()})
+    page = visitor.open("time?tz=UTC")
+    try:
+        page.get_by_role("button", name="+1 h", exact=True).click()
+        page.get_by_role("table", name="What ran").get_by_role("link", name="ran-on-the-way").wait_for()
+        assert page.get_by_text("The clock was moved.").count() == 0
+        assert page.locator("main").get_attribute("aria-busy") == "true"
+    finally:
+        GATE.set()
+    page.get_by_text("The clock was moved.").wait_for()
+    page.locator("main:not([aria-busy])").wait_for()
+    assert site.stack.clock.now() >= now + timedelta(hours=1)
+
+
+def test_the_clock_is_frozen_and_let_run(visitor: Visitor, site: Site) -> None:
+    """By one button each, which says what it does."""
+    page = visitor.open("time?tz=UTC")
+    page.get_by_role("button", name="Let the clock run").click()
+    page.get_by_role("button", name="Freeze the clock").click()
+    page.get_by_role("button", name="Let the clock run").wait_for()
+    frozen = site.stack.clock.now()
+    assert site.stack.clock.now() == frozen
 
 
 def test_only_who_may_act_moves_the_clock(visitor: Visitor) -> None:

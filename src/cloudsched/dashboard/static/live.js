@@ -89,10 +89,13 @@ export async function submit(form, button) {
   if (button) button.textContent = `${label}…`;
   setBusy(true);
   await looking; // it may ask for the very task that this deletes
-  clearTimeout(timer);
+  if ("watch" in form.dataset) schedule(every); // what happens meanwhile shows meanwhile
+  else clearTimeout(timer);
   try {
     const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(data) });
     const text = await response.text();
+    clearTimeout(timer);
+    await looking; // what it has asked for is older than this
     const here = new URL(address()).pathname;
     const isHere = new URL(response.url).pathname === here;
     const isAboutThis = new URL(form.action).pathname.startsWith(`${here}/verbs/`); // which is gone if this is left
@@ -101,7 +104,10 @@ export async function submit(form, button) {
       return;
     }
     if (!response.ok || isHere) show(text, { isAsked: true });
-    else await refresh();
+    else {
+      await refresh();
+      repeat(text);
+    }
   } catch {
     say("The request did not arrive. Nothing was changed here.");
   }
@@ -134,6 +140,15 @@ function show(text, { isAsked = false } = {}) {
     const [now, then] = [document.querySelector(part), fresh.querySelector(part)];
     if (now && then) morph(now, then);
   }
+}
+
+// What was done is said here, too, though the answer is another view's.
+function repeat(text) {
+  const note = new DOMParser().parseFromString(text, "text/html").querySelector("main > .note[role=status]");
+  if (!note) return;
+  main.querySelector(":scope > .note[role=status]")?.remove();
+  main.prepend(document.importNode(note, true));
+  saidUntil = Date.now() + 10_000;
 }
 
 function keepNote(next) {

@@ -1,0 +1,83 @@
+"""Whether a page is fit for everybody: axe, both colour schemes, wide and narrow, and nothing but a keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import axe_playwright_python
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+STANDARDS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+COLOURS: Final = ["color-contrast", "link-in-text-block"]
+"""The rules whose findings depend on colours alone."""
+LAYOUTS: Final[tuple[tuple[Literal["light", "dark"], int, bool], ...]] = (
+    ("light", 1280, True),
+    ("dark", 1280, False),
+    ("dark", 360, True),
+    ("light", 360, False),
+)
+"""Colour scheme, width, and whether all rules are tried: once at each width, since the others depend on colours."""
+BEYOND: Final = """() => document.documentElement.scrollWidth <= innerWidth ? []
+    : [...document.querySelectorAll('body *')]
+    .filter(each => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre, .views'))
+    .map(each => each.outerHTML.slice(0, 200))"""
+"""What stands out of a page that scrolls sideways."""
+_RUN_AXE: Final = """async only => {
+    const {violations} = await axe.run(document, {runOnly: only, resultTypes: ['violations']});
+    return violations.flatMap(({id, nodes}) =>
+        nodes.map(({html, failureSummary}) => `${id}: ${html.slice(0, 200)} ${failureSummary}`))
+}"""
+_NUMBER_STOPS: Final = """() => {
+    const stops = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+        .filter(each => each.checkVisibility({visibilityProperty: true}) && !each.disabled && each.type !== 'hidden'
+            && each.getAttribute('tabindex') !== '-1');
+    stops.forEach((each, index) => { each.testStop = index });
+    document.activeElement.blur();
+    return stops.map(each => each.outerHTML.slice(0, 160));
+}"""
+_WHERE: Final = """() => {
+    const {outlineStyle, outlineWidth} = getComputedStyle(document.activeElement);
+    return [document.activeElement.testStop ?? -1, outlineStyle !== 'none' && parseFloat(outlineWidth) > 0];
+}"""
+
+
+def find_violations(page: Page, *rules: str) -> list[str]:
+    """Return what axe finds, of some rules or of all of WCAG 2.2 AA and its best practices."""
+    only: dict[str, Any] = {"type": "rule", "values": list(rules)} if rules else {"type": "tag", "values": STANDARDS}
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    return [str(each) for each in page.evaluate(_RUN_AXE, only)]
+
+
+def check(page: Page) -> None:
+    """Check a page in both colour schemes, wide and narrow, without loading it again."""
+    assert page.locator("h1").count() == 1
+    assert page.locator("main").get_attribute("aria-busy") is None
+    for scheme, width, is_whole in LAYOUTS:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert find_violations(page, *([] if is_whole else COLOURS)) == [], f"{scheme}, {width} px"
+        assert page.evaluate(BEYOND) == [], f"it scrolls sideways at {width} px"
+    page.set_viewport_size({"width": 320, "height": 900})
+    assert page.evaluate(BEYOND) == [], "it scrolls sideways at 320 px"
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def check_keyboard(page: Page) -> None:
+    """Check that Tab alone reaches all that can be used, and that one sees where it is."""
+    stops = page.evaluate(_NUMBER_STOPS)
+    missing, unseen = set(range(len(stops))), set()
+    for _ in range(3 * len(stops) + 10):  # a field for a date has several stops
+        page.keyboard.press("Tab")
+        number, is_seen = page.evaluate(_WHERE)
+        missing.discard(number)
+        if number >= 0 and not is_seen:
+            unseen.add(number)
+        if not missing:
+            break
+    assert [stops[each] for each in sorted(missing)] == [], "Tab does not reach them"
+    assert [stops[each] for each in sorted(unseen)] == [], "one does not see that they have the focus"

@@ -49,7 +49,7 @@ FIXED = {
     "calendar": "Calendar",
     "queues": "Queues",
     "locks": "Locks",
-    "outbox": "Outbox",
+    "outbox": "Outbox and inbox",
     "time": "Time",
 }
 """The addresses that people may share, and the heading of each."""

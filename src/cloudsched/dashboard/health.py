@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import Status
-from cloudsched.dashboard.times import parse_instant
+from cloudsched.dashboard.times import parse_instant, write_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +68,12 @@ def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
     trouble = [f"{sweep['failed']:,} could not be repaired"] * bool(sweep["failed"])
     trouble += [f"the queue did not take the dispatches of {sweep['unsent']:,}"] * bool(sweep["unsent"])
     sent = f"{sweep['dispatched']:,} dispatches sent again" if sweep["dispatched"] else "nothing repaired"
-    at = visit.moment(sweep["finishedAt"])
+    ago = write_duration(timedelta(seconds=sweep["lag"]))
     if trouble or sweep["lag"] > LATE.total_seconds():
         word = "has trouble" if trouble else "is late"
-        yield HealthRow("Sweep", _bad(word), at, f"{', '.join([*trouble, sent])}, the last time")
+        yield HealthRow("Sweep", _bad(word), None, f"{', '.join([*trouble, sent])}, {ago} ago")
     else:
-        yield HealthRow("Sweep", _well("runs"), at, f"{sent}, the last time")
+        yield HealthRow("Sweep", _well("runs"), None, f"{sent}, {ago} ago")
 
 
 def _well(word: str) -> Status:

@@ -170,7 +170,7 @@ def _write_lateness(lateness: Iterable[timedelta]) -> str:
     half = ordered[(len(ordered) - 1) // 2]
     return (
         f"Lateness: of {len(ordered):,} that started, half did so within {write_duration(half)}, "
-        f"the last after {write_duration(ordered[-1])}."
+        f"the latest after {write_duration(ordered[-1])}."
     )
 
 

@@ -22,8 +22,8 @@ _TOP, _ABOVE, _BELOW = 18, 56, 24
 _LATE_TOP, _LATE_TALL = 14, 30
 _GAP: Final = 0.08
 """How much of a bar's place is empty, so that bars stand apart."""
-_NEAR_END: Final = 0.9
-"""From here on a label stands before its mark."""
+_LABEL_SIDE: Final = 0.23
+"""From here on a label stands before its mark: where it is narrow, it would cross the now line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def draw_lateness(
     if most:
         at = next(at for at, late in shown if late == most)
         place = (at - start) / (end - start)
-        is_near = place > _NEAR_END / 2
+        is_near = place > _LABEL_SIDE
         side, shift = ("end", -5) if is_near else ("start", 5)
         label = f"{write_duration(most)} at {at.astimezone(zone):%H:%M}"
         marks.append(element("text", label, x=percent(place), dx=shift, y=_LATE_TOP - 2, text_anchor=side))

@@ -55,6 +55,14 @@ FIXED = {
 """The addresses that people may share, and the heading of each."""
 
 
+SAY_BUSY = """() => {
+    const main = document.getElementById('main');
+    const say = () => console.log(`busy: ${main.getAttribute('aria-busy')}`);
+    new MutationObserver(say).observe(main, {attributes: true});
+}"""
+"""Says in the console when main becomes busy: while another page is loading, nothing else can be asked of this one."""
+
+
 @pytest.mark.parametrize("path", VIEWS)
 def test_each_view_is_fit_for_everybody(tour: Visitor, path: str) -> None:
     """One h1 that names the view; axe finds nothing; no sideways scrolling; light and dark; Tab reaches everything."""
@@ -118,8 +126,9 @@ def test_an_address_can_be_opened_reloaded_and_shared(tour: Visitor, site: Site,
         lambda route: held.append(route) if route.request.is_navigation_request() else route.continue_(),
     )
     address = site.pages[Role.ADMIN] + path
-    page.evaluate("address => { location.href = address }", address)
-    page.locator("main[aria-busy=true]").wait_for()
+    page.evaluate(SAY_BUSY)
+    with page.expect_console_message(lambda message: message.text == "busy: true"):
+        page.evaluate("address => { location.href = address }", address)
     held.pop().continue_()
     page.get_by_role("heading", level=1, name=FIXED[path], exact=True).wait_for()
     page.unroute_all()

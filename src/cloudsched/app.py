@@ -106,7 +106,7 @@ class App(Hooks, DraftCalls):
             expected_duration: The default time limit of one attempt.
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
             on_failure: Called with task and execution when an occurrence has failed permanently, at least once.
-            tool: Whether scripts, which users write, may call it.
+            tool: Whether scripts, which users write, may call it; with `access` and `draft`, the assistant, too.
             task_id: Returns the id of a task from its payload; creating another one of that id edits it.
             access: ``"users"`` if your users may name it; ``"servers"``, the default, if only your code may.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.

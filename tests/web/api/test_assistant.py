@@ -1,22 +1,94 @@
-"""The assistant over HTTP: who may have what, and what is refused."""
+"""The assistant over HTTP: from a conversation to a task, its run, and its record; who may have what."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engine.assistant.harness import ON, ScriptedModel, Tools, answer
+from tests.engine.assistant.harness import call as call_tool
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.web.conftest import Call
 
-TASK = {"handler": "assistant", "owner": "ada", "title": "Bikes", "purpose": "Say how the bikes sell"}
+TASK = {"handler": "assistant", "title": "Bikes", "purpose": "Say how the bikes sell"}
+SAID = [{"role": "user", "content": "The bikes sell well these days."}]
+TEXT = {"text": "Tell me how they sell every Monday at 9:00", "timezone": "Europe/Paris", "conversation": SAID}
+DRAFTED = {"decision": "creation", "schedule": "every Monday at 9:00", "title": "Bikes", "handler": "assistant"}
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    """Drafts a task, calls its tool, and answers."""
+    drafted = {**DRAFTED, "purpose": "Say how they sell", "fields": [{"name": "tools", "value": "search"}]}
+    return ScriptedModel(drafted, call_tool("search", text="bikes"), answer("7 were sold."))
+
+
+@pytest.fixture
+def roles(model: ScriptedModel) -> Iterator[RoleHarness]:
+    """The users ada and bob, and a server."""
+    made = {"ada": create_key("ada", Role.USER, "ada"), "bob": create_key("bob", Role.USER, "bob")}
+    made["admin"] = create_key("admin", Role.ADMIN)
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    with Simulation(Tools().app, language_model=model, assistant=ON, access=access) as sim:
+        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 @pytest.mark.parametrize("more", [{}, {"payload": {"tools": ["greet"]}}, {"source": {"model": {"name": "small"}}}])
 def test_where_it_is_off_it_is_refused_clearly(call: Call, more: dict[str, Any]) -> None:
     """With 400, the field, and the setting that turns it on; nothing is stored."""
-    refused = call("POST", "/v1/tasks", {**TASK, **more})
+    refused = call("POST", "/v1/tasks", {**TASK, "owner": "ada", **more})
     problem = refused.get_json()
     assert (refused.status_code, problem["field"]) == (400, "handler")
     assert "CLOUDSCHED_ASSISTANT=on" in str(problem)
     assert call("GET", "/v1/tasks").get_json()["tasks"] == []
+
+
+def test_a_user_drafts_confirms_and_gets_the_result(roles: RoleHarness) -> None:
+    """The record has the result, its chat, what was expected and what was used; nobody else sees any of it."""
+    context = {"chatId": "c1", "messageId": "m1"}
+    drafted = roles.ask("ada", "POST", "/v1/tasks:draft", {**TEXT, "context": context}).get_json()
+    assert drafted["task"]["payload"] == {"tools": ["search"]}, drafted
+    confirmed = roles.ask("ada", "POST", "/v1/tasks", {**drafted["task"], "draftToken": drafted["draftToken"]})
+    assert confirmed.status_code == 201, confirmed.text
+    path = f"/v1/tasks/{confirmed.get_json()['id']}"
+    roles.sim.advance(timedelta(days=7))
+    [record] = roles.ask("ada", "GET", f"{path}/executions").get_json()["executions"]
+    assert (record["status"], record["content"], record["chatId"]) == ("SUCCEEDED", "7 were sold.", "c1")
+    [message] = roles.ask("ada", "GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    assert (message["body"], message["id"]) == ("7 were sold.", record["messageId"])
+    assert (record["queries"], record["tokens"], record["estimatedQueries"]) == (2, 250, 2)
+    assert record["estimatedTokens"] == confirmed.get_json()["tokensPerExecution"]
+    assert roles.ask("bob", "GET", path).status_code == 404
+
+
+@pytest.mark.parametrize("tool", ["only-tool", "no-draft", "servers", "no-tool", "assistant", "cloudsched.script"])
+@pytest.mark.parametrize("who", ["ada", "admin"])
+def test_nobody_opens_a_closed_tool_by_naming_it(roles: RoleHarness, tool: str, who: str) -> None:
+    """Neither in a task nor in a later edit of one."""
+    refused = roles.ask(who, "POST", "/v1/tasks", {**TASK, "owner": "ada", "payload": {"tools": [tool]}})
+    assert (refused.status_code, refused.get_json()["field"]) == (400, "payload.tools.0")
+    made = roles.ask(who, "POST", "/v1/tasks", {**TASK, "owner": "ada", "payload": {"tools": ["search"]}})
+    edited = roles.ask(who, "PATCH", f"/v1/tasks/{made.get_json()['id']}", {"payload": {"tools": ["search", tool]}})
+    assert (edited.status_code, edited.get_json()["field"]) == (400, "payload.tools.1")
+
+
+def test_an_owner_may_start_a_task_that_a_server_wrote(roles: RoleHarness, model: ScriptedModel) -> None:
+    """It does nothing with more than its owner's rights."""
+    del model.answers[0]
+    body = {**TASK, "owner": "ada", "payload": {"tools": ["search"]}, "schedule": {"rrule": "FREQ=YEARLY"}}
+    made = roles.ask("admin", "POST", "/v1/tasks", body)
+    path = f"/v1/tasks/{made.get_json()['id']}"
+    started = roles.ask("ada", "POST", f"{path}/trigger")
+    assert started.status_code < 300, started.text
+    roles.sim.advance(timedelta(minutes=1))
+    assert roles.ask("ada", "GET", f"{path}/executions").get_json()["executions"][0]["content"] == "7 were sold."

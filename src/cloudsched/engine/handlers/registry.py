@@ -102,7 +102,8 @@ class Registry:
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
                 failure is stored: so it is called at least once, and again if the process dies in between. A process
                 without the handler cannot call it; see ``docs/how-to/workers.md``.
-            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``.
+            tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``. With
+                ``access="users"`` and `draft`, the assistant may, too; see ``docs/how-to/assistant.md``.
             task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
                 edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
                 None, the id is random. With ``access="users"`` the id begins with a hash of the owner.

@@ -67,6 +67,8 @@ def mcp(  # noqa: PLR0913 - one argument for each option
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
     app = make_http_app(server, host, bearer, resource)
+    if port:
+        click.echo(f"The tools are at http://{host}:{port}{PATH}. Stop them with Ctrl-C.", err=True)
     config = uvicorn.Config(app, host=host, port=port, log_level="warning")
     asyncio.run(_serve_until_end(client, uvicorn.Server(config).serve()))
 

@@ -35,7 +35,9 @@ def make_server(client: AsyncClient, owner: str | None = None, oauth: OAuth | No
     """
     tools = AgentTools(client, find_subject if oauth is not None else lambda: owner)
     auth: dict[str, Any] = {} if oauth is None else {"auth": oauth.settings, "token_verifier": oauth}
-    server: MCPServer[Any] = MCPServer("cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), **auth)
+    server: MCPServer[Any] = MCPServer(
+        "cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), log_level="WARNING", **auth
+    )
     for tool, hints in (
         (tools.preview_schedule, _READ),
         (tools.create_task, _CREATE),

@@ -65,7 +65,7 @@ def _advise(error: CloudschedError) -> str:
     if isinstance(error, NotFound):
         return f"{error} Call list_tasks for the ids."
     if isinstance(error, InvalidInput):
-        return f"{error} Correct {error.field!r} and call again."
+        return f"{str(error).removesuffix('.')}. Correct {error.field!r} and call again."
     return str(error)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.config.variables import NETWORKS, SWITCH, WORDS, read_settings, setting, whole_number, write_settings
+from cloudsched.config.variables import NETWORKS, SWITCH, WORDS, SettingsSection, read_settings, setting, whole_number
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(SettingsSection):
     """Who may use the API, from where, and how much.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
@@ -139,7 +139,3 @@ class Access:
         if access.open and "K_SERVICE" in env:
             raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
         return access
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same settings."""
-        return write_settings(self)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from cloudsched.config.variables import (
     SWITCH,
     Kind,
-    read_settings,
+    SettingsSection,
     seconds_between,
     setting,
     whole_number,
-    write_settings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NAME = re.compile(r"[A-Za-z0-9._:/@-]{1,200}")
 
@@ -32,7 +27,7 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssistantSettings:
+class AssistantSettings(SettingsSection):
     """Whether tasks may be done by the language model, and how much one execution may use.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
@@ -69,16 +64,3 @@ class AssistantSettings:
         seconds_between(0.1, 120),
         default=timedelta(seconds=60),
     )
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> AssistantSettings:
-        """Read the settings from variables; those not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
-        return cls(**read_settings(cls, env))
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same settings."""
-        return write_settings(self)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from cloudsched.config.variables import read_settings, seconds_between, setting, write_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from cloudsched.config.variables import SettingsSection, seconds_between, setting
 
 _DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSettings:
+class DraftSettings(SettingsSection):
     """How soon and how often what is drafted may run.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
@@ -34,16 +30,3 @@ class DraftSettings:
         seconds_between(0, 365 * _DAY_SECONDS),
         default=timedelta(minutes=1),
     )
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> DraftSettings:
-        """Read the settings from variables; those not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
-        return cls(**read_settings(cls, env))
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same settings."""
-        return write_settings(self)

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from cloudsched.config.variables import ADDRESS, Kind, read_settings, seconds_between, setting, write_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from cloudsched.config.variables import ADDRESS, Kind, SettingsSection, seconds_between, setting
 
 _NAME = re.compile(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}")
 _PRICES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?/[0-9]{1,6}(\.[0-9]{1,6})?")
@@ -29,7 +25,7 @@ def _parse_prices(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class ModelSettings(SettingsSection):
     """Which language model is asked, and how.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
@@ -67,16 +63,3 @@ class ModelSettings:
         seconds_between(0.1, 120),
         default=timedelta(seconds=4),
     )
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> ModelSettings:
-        """Read the settings from variables; those not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
-        return cls(**read_settings(cls, env))
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same settings."""
-        return write_settings(self)

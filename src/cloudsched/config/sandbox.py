@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.config.variables import Kind, read_settings, seconds_between, setting, whole_number, write_settings
+from cloudsched.config.variables import Kind, SettingsSection, read_settings, seconds_between, setting, whole_number
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FILTER = Kind(_parse_filter, lambda value: "required" if value else "best-effor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
+class Sandbox(SettingsSection):
     """The limits of one execution of a script. Sizes are in bytes.
 
     The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
@@ -81,7 +81,3 @@ class Sandbox:
                 "CLOUDSCHED_SANDBOX_FILTER=best-effort is for machines without secrets; in the cloud it is required."
             )
         return sandbox
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same limits."""
-        return write_settings(self)

@@ -12,7 +12,7 @@ from dataclasses import Field, dataclass, field, fields
 from datetime import time, timedelta
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from cloudsched.errors import Misconfigured
 
@@ -88,13 +88,33 @@ def read_settings(section: type[_Section], env: Mapping[str, str]) -> dict[str, 
     return values
 
 
-def write_settings(section: Any) -> dict[str, str | None]:  # noqa: ANN401 - an instance of any of the three classes
+def write_settings(section: Any) -> dict[str, str | None]:  # noqa: ANN401 - `Settings`, or a section
     """Return the variables from which `read_settings` reads the same values; None for one that must not be set."""
     written: dict[str, str | None] = {}
     for name, each in list_settings(type(section)).items():
         value = getattr(section, name)
         written[each.variable] = each.kind.none if value is None else each.kind.format(value) or None
     return written
+
+
+class SettingsSection:
+    """A part of `Settings`: a frozen dataclass whose fields are made by `setting`."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> Self:
+        """Read the settings from variables; those not set keep their defaults.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        return cls(**read_settings(cls, env))
+
+    def to_variables(self) -> dict[str, str | None]:
+        """Return the variables from which `from_environment` reads the same settings."""
+        return write_settings(self)
 
 
 def _refuse(text: str, must: str) -> ValueError:

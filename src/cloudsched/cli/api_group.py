@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,17 @@ from cloudsched.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+RECORD_SYNONYMS: Final = {
+    "get": "show",
+    "ls": "list",
+    "rm": "delete",
+    "remove": "delete",
+    **dict.fromkeys(("put", "create", "edit", "update"), "set"),
+}
+"""What people type for the commands of a group that sets, shows, lists and deletes records."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+"""Print JSON in place of what people read."""
 
 
 @contextmanager

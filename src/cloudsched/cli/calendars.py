@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option
 from cloudsched.cli.instants import parse_date
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
     from cloudsched.client.views import CalendarView
 
-_SYNONYMS = {"get": "show", "put": "set", "create": "set", "edit": "set", "update": "set", "rm": "delete"}
-_SYNONYMS |= {"remove": "delete", "ls": "list"}
 _YEARS = "YEAR[-YEAR]"
 
 
-@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@click.group(cls=ApiGroup, synonyms=RECORD_SYNONYMS)
 @api_options
 def calendars() -> None:
     """Show and change calendars: holidays and other days that schedules respect."""
@@ -30,7 +28,6 @@ def calendars() -> None:
 
 _id_argument = click.argument("calendar_id", metavar="ID")
 _owner_option = click.option("--owner", help="Whose calendar it is. Default: for admins everybody's, else your own.")
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @calendars.command("set")
@@ -44,7 +41,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
 @click.option("--holidays", metavar="COUNTRY[-PART]", help="A country's holidays, such as FR or DE-BY.")
 @click.option("--years", metavar=_YEARS, help="With --holidays: the years. Default: the last one and ten to come.")
 @click.option("--language", metavar="CODE", help="With --holidays: the language of their names.")
-@_json_option
+@json_option
 @click.pass_obj
 def set_(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) -> None:
     """Create or replace a calendar. Tasks that name it are planned again within a minute or two."""
@@ -64,7 +61,7 @@ def set_(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) 
 @calendars.command()
 @_id_argument
 @_owner_option
-@_json_option
+@json_option
 @click.pass_obj
 def show(client: Client, calendar_id: str, owner: str | None, *, as_json: bool) -> None:
     """Show a calendar with its days."""
@@ -73,7 +70,7 @@ def show(client: Client, calendar_id: str, owner: str | None, *, as_json: bool) 
 
 @calendars.command("list")
 @_owner_option
-@_json_option
+@json_option
 @click.pass_obj
 def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
     """List the calendars for everybody, and the owner's own."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.api_group import ApiGroup, api_options, json_option
 from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -29,12 +29,11 @@ def people() -> None:
 
 
 _owner_argument = click.argument("owner")
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @people.command()
 @_owner_argument
-@_json_option
+@json_option
 @click.pass_obj
 def show(client: Client, owner: str, *, as_json: bool) -> None:
     """Show a person's contacts and preferences."""
@@ -54,7 +53,7 @@ def show(client: Client, owner: str, *, as_json: bool) -> None:
 @click.option("--quiet-hours", metavar="FROM-UNTIL", help="When nothing is sent, such as 22:00-07:00.")
 @click.option("--digest", metavar="WORDS", help="When all mail is sent in one: 'every day at 8:00'.")
 @click.option("--clear", multiple=True, metavar="FIELD", help="A field to reset, such as digest; repeatable.")
-@_json_option
+@json_option
 @click.pass_obj
 def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Change some of a person's contacts and preferences; the others stay."""
@@ -101,7 +100,7 @@ def verify_webhook(client: Client, owner: str) -> None:
 @people.command()
 @_owner_argument
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The most messages to show.")
-@_json_option
+@json_option
 @click.pass_obj
 def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
     """Show a person's messages, the newest first; unread ones with a star."""

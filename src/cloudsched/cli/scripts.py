@@ -6,18 +6,15 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option
 from cloudsched.local.untrusted_text import to_json_line, to_printable, to_printable_lines
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
     from cloudsched.client.views import ScriptView
 
-_SYNONYMS = {"get": "show", "put": "set", "create": "set", "edit": "set", "update": "set", "rm": "delete"}
-_SYNONYMS |= {"remove": "delete", "ls": "list"}
 
-
-@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@click.group(cls=ApiGroup, synonyms=RECORD_SYNONYMS)
 @api_options
 def scripts() -> None:
     """Show and change stored scripts, which tasks run by their names."""
@@ -25,7 +22,6 @@ def scripts() -> None:
 
 _name_argument = click.argument("name", metavar="NAME")
 _owner_option = click.option("--owner", help="Whose script it is. Default: your own; for servers, system.")
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 @scripts.command("set")
@@ -36,7 +32,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
 @click.option(
     "--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that it may call. Default: all tools."
 )
-@_json_option
+@json_option
 @click.pass_obj
 def set_(
     client: Client,
@@ -61,7 +57,7 @@ def set_(
 @scripts.command()
 @_name_argument
 @_owner_option
-@_json_option
+@json_option
 @click.pass_obj
 def show(client: Client, name: str, owner: str | None, *, as_json: bool) -> None:
     """Show a script with its source."""
@@ -73,7 +69,7 @@ def show(client: Client, name: str, owner: str | None, *, as_json: bool) -> None
 
 @scripts.command("list")
 @_owner_option
-@_json_option
+@json_option
 @click.pass_obj
 def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
     """List an owner's scripts."""

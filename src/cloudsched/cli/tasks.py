@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.across import executions, occurrences
-from cloudsched.cli.api_group import ApiGroup, api_options
+from cloudsched.cli.api_group import ApiGroup, api_options, json_option
 from cloudsched.cli.batch import batch
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
@@ -33,7 +33,6 @@ POLL_SECONDS = 1.0
 """The polling interval of ``logs --follow``."""
 
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 _task_id_argument = click.argument("task_id", metavar="ID")
 
 
@@ -74,7 +73,7 @@ for _command in (tree, send, backfill, executions, occurrences, upcoming, why, b
 @click.option("--label", metavar="KEY=VALUE", help="List only tasks with this label.")
 @click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
-@_json_option
+@json_option
 @click.pass_obj
 def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: str | None) -> None:
     """List tasks."""
@@ -86,7 +85,7 @@ def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filt
 
 @tasks.command()
 @_task_id_argument
-@_json_option
+@json_option
 @click.pass_obj
 def get(client: Client, task_id: str, *, as_json: bool) -> None:
     """Show a task."""
@@ -108,7 +107,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
-@_json_option
+@json_option
 @click.pass_obj
 def create(client: Client, /, title: str | None, *, as_json: bool, **options: Any) -> None:
     """Create a task. Without a TITLE it gets its handler's name.
@@ -137,7 +136,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
 @click.option("--at", help="When it runs once.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
-@_json_option
+@json_option
 @click.pass_obj
 def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields; refused if the task changes at the same time."""
@@ -154,7 +153,7 @@ def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) ->
 def _add_change_command(name: str, about: str) -> None:
     @tasks.command(name, help=about)
     @_task_id_argument
-    @_json_option
+    @json_option
     @click.pass_obj
     def command(client: Client, task_id: str, *, as_json: bool) -> None:
         Printer(as_json=as_json).print_task(getattr(client, name)(task_id))
@@ -178,7 +177,7 @@ def delete(client: Client, task_id: str) -> None:
 @tasks.command()
 @_task_id_argument
 @click.argument("execution_id", required=False)
-@_json_option
+@json_option
 @click.pass_obj
 def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
     """Retry an execution once more; the latest one, if none is named."""
@@ -189,7 +188,7 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bo
 @_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing as executions start and end, until Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
-@_json_option
+@json_option
 @click.pass_obj
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
     """Show a task's executions, earliest first, with their progress, their steps, and the traceback of an error."""

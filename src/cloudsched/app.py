@@ -184,12 +184,9 @@ class App(Hooks, DraftCalls):
             declared = self.declared_tasks()
             declared.apply(declared.compare(list(self.container.registry.registrations.declarations.values()), owners))
 
-    def guarded(self, authorize: Callable[[Task], None]) -> App:
-        """Return an app of the same parts that calls `authorize` with each task first; see `Scheduler`.
-
-        Lists and new tasks are not checked.
-        """
-        return _GuardedApp(self.container, authorize)
+    def guarded(self, authorize: Callable[[Task], None], caller: EventSender = TRUSTED_CODE) -> App:
+        """Return an app that calls `authorize` with each task first, not for lists and new ones; see `Scheduler`."""
+        return _GuardedApp(self.container, authorize, caller)
 
     @property
     def _scheduler(self) -> Scheduler:
@@ -296,9 +293,16 @@ class App(Hooks, DraftCalls):
         """Run a task once, now, without changing its plan."""
         return self._scheduler.trigger(task_id, authority=authority)
 
-    def retry(self, task_id: str, execution_id: str | None = None, *, authority: Authority = Authority.SERVERS) -> Task:
-        """Give an execution that did not succeed one more attempt; the one that finished last if none is named."""
-        return self._scheduler.retry(task_id, execution_id, authority=authority)
+    def retry(
+        self,
+        task_id: str,
+        execution_id: str | None = None,
+        *,
+        from_step: int | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
+        return self._scheduler.retry(task_id, execution_id, from_step=from_step, authority=authority)
 
     def backfill(
         self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
@@ -386,10 +390,11 @@ class App(Hooks, DraftCalls):
 class _GuardedApp(App):
     """The app for one caller."""
 
-    def __init__(self, container: Container, authorize: Callable[[Task], None]) -> None:
+    def __init__(self, container: Container, authorize: Callable[[Task], None], caller: EventSender) -> None:
         self.container = container
         self._authorize = authorize
+        self._caller = caller
 
     @property
     def _scheduler(self) -> Scheduler:
-        return self.container.scheduler.authorized_by(self._authorize)
+        return self.container.scheduler.authorized_by(self._authorize, self._caller)

@@ -17,6 +17,7 @@ from cloudsched.cli.batch import batch
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.output import Printer
+from cloudsched.cli.task_history import history
 from cloudsched.cli.tree import send, tree
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, QuotaExceeded, Unavailable
@@ -53,6 +54,7 @@ _SYNONYMS = {
     "next": "upcoming",
     "explain": "why",
     "bulk": "batch",
+    "changes": "history",
 }
 
 
@@ -62,7 +64,7 @@ def tasks() -> None:
     """Show and change tasks through the API."""
 
 
-for _command in (tree, send, backfill, executions, occurrences, upcoming, why, batch):
+for _command in (tree, send, backfill, executions, occurrences, upcoming, why, history, batch):
     tasks.add_command(_command)
 
 
@@ -177,11 +179,12 @@ def delete(client: Client, task_id: str) -> None:
 @tasks.command()
 @_task_id_argument
 @click.argument("execution_id", required=False)
+@click.option("--from-step", type=click.IntRange(1), help="Forget this step of a durable handler and all after it.")
 @json_option
 @click.pass_obj
-def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
+def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, as_json: bool) -> None:
     """Retry an execution once more; the latest one, if none is named."""
-    Printer(as_json=as_json).print_task(client.retry(task_id, execution_id))
+    Printer(as_json=as_json).print_task(client.retry(task_id, execution_id, from_step=from_step))
 
 
 @tasks.command()

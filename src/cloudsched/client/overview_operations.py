@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation
 from cloudsched.client.responses import parse_task
 from cloudsched.client.wire_reader import reader
-from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.overview_responses import (
     ChangeCursor,
     HandlerInfo,
@@ -23,6 +22,7 @@ from cloudsched.domain.documents.overview_responses import (
     TaskOccurrence,
     WorkerNote,
 )
+from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
 
 if TYPE_CHECKING:

@@ -15,8 +15,15 @@ from cloudsched.client.problems import error_from_problem
 from cloudsched.client.responses import parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView
 from cloudsched.client.wire_reader import reader
-from cloudsched.domain.documents.execution import Execution, Message
-from cloudsched.domain.documents.responses import BatchResult, DeliveryReport, Occurrences, SchedulePreview
+from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.responses import (
+    BatchResult,
+    DeliveryReport,
+    Occurrences,
+    SchedulePreview,
+    TaskHistory,
+)
+from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
@@ -113,10 +120,13 @@ class TaskOperations:
         return _post_change(task_id, "trigger")
 
     @operation
-    def retry(self, task_id: str, execution_id: str | None = None) -> Flow[TaskView]:
-        """Give an execution one more attempt; the last one if none is given."""
-        content = {} if execution_id is None else {"executionId": execution_id}
-        return _post_change(task_id, "retry", content)
+    def retry(self, task_id: str, execution_id: str | None = None, *, from_step: int | None = None) -> Flow[TaskView]:
+        """Give an execution one more attempt; the last one if none is given.
+
+        With `from_step`, a durable handler forgets that step and all after it, and does them again.
+        """
+        content = {"executionId": execution_id, "fromStep": from_step}
+        return _post_change(task_id, "retry", {key: value for key, value in content.items() if value is not None})
 
     @operation
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Flow[TaskView]:
@@ -149,6 +159,12 @@ class TaskOperations:
         """Return why a task runs when it does, or does not run."""
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain")
         return response.read("an explanation", reader(ExplanationView))
+
+    @operation
+    def history(self, task_id: str) -> Flow[TaskHistory]:
+        """Return what was done with a task by hand: who changed what and when, the latest first."""
+        response = yield ApiRequest("GET", f"{_task_path(task_id)}/history")
+        return response.read("a history", reader(TaskHistory))
 
     @operation
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:

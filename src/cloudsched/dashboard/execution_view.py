@@ -101,6 +101,8 @@ class ExecutionPage:
     step: list[tuple[str, str, bool]]
     step_title: str
     step_child: str | None
+    retry_from: int | None
+    """The chosen step, if the execution may be retried from there."""
     attempts: list[AttemptLine]
     attempts_left_out: int
     progress: list[tuple[Moment, str]]
@@ -139,7 +141,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
     step = next((each for each in record.get("steps", []) if each["number"] == chosen), None)
     error = record.get("error") or {}
     awaited = [each["name"] for each in record.get("steps", []) if each["kind"] == "EVENT"]
-    is_open = record["status"] in OPEN
+    is_open, may_send = record["status"] in OPEN, "sendEvent" in record.get("allowedVerbs", ())
     rows = waterfall.rows[offset : offset + ROWS]
     return ExecutionPage(
         task_id=task["id"],
@@ -163,6 +165,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         step=_list_step(step, visit) if step else [],
         step_title=f"{step['number']}, {step['kind'].lower()} {step.get('name', '')}" if step else "",
         step_child=step.get("child") if step else None,
+        retry_from=step["number"] if step and "retry" in record.get("allowedVerbs", ()) else None,
         attempts=[_build_attempt(each, visit) for each in record["attempts"]],
         attempts_left_out=record.get("attemptsLeftOut", 0),
         progress=[(visit.sure(note["at"]), note["text"]) for note in record.get("progress", [])],
@@ -181,8 +184,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
             )
             for each in answer["deliveries"]
         ],
-        awaited=awaited[-1] if record["status"] == "SUSPENDED" and awaited else None,
-        can_retry=record["status"] in {"FAILED", "TIMED_OUT"} and visit.may_change,
+        awaited=awaited[-1] if awaited and record["status"] == "SUSPENDED" and may_send else None,
+        can_retry="retry" in record.get("allowedVerbs", ()),
         zones=zone_choices(visit, task.get("timezone", "UTC")),
         may_change=visit.may_change,
         role=visit.role,

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import Json, task_path
+from cloudsched.dashboard.history_rows import HistoryRow, build_history
 from cloudsched.dashboard.life_chart import Lived, draw_life
 from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
-from cloudsched.dashboard.tasks_view import allowed_verbs
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
 
@@ -92,8 +92,11 @@ class TaskPage:
     upcoming: list[DueRow]
     facts: list[tuple[str, str, bool]]
     """Name, value, and whether a machine reads it."""
+    history: list[HistoryRow]
+    history_left_out: int
     as_json: str
-    can_retry: bool
+    can_retry: str | None
+    """The latest execution that failed and may be retried."""
     can_run_once: bool
     """Whether the handler can be run once with another payload."""
     zones: list[ZoneChoice]
@@ -113,6 +116,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "executions": records,
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
         "words": api.describe(task["schedule"]),
+        "history": api.find(f"{path}/history"),
     }
 
 
@@ -147,7 +151,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
             for each in explanation["findings"]
             if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
         ],
-        verbs=allowed_verbs(task) if visit.may_change else (),
+        verbs=tuple(task.get("allowedVerbs", ())),
         life=draw_life(lived, due, visit.now, visit.zone),
         life_text=_describe_life(lived, due, visit),
         executions=[build_execution(each, visit) for each in executions],
@@ -155,8 +159,10 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         latest=visit.with_query(page=None) if visit.query.get("page") else None,
         upcoming=build_upcoming(due, visit, own_zone),
         facts=_list_facts(task, answer["words"]),
+        history=build_history(answer.get("history"), visit),
+        history_left_out=(answer.get("history") or {}).get("omittedEntries", 0),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
-        can_retry=bool(bad) and visit.may_change,
+        can_retry=next((each["id"] for each in bad if "retry" in each.get("allowedVerbs", ())), None),
         can_run_once=visit.may_change and not task.get("children") and not task.get("script"),
         zones=zone_choices(visit, own_zone),
         may_change=visit.may_change,

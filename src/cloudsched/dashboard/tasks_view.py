@@ -182,18 +182,8 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
         runs=f"{task.get('runCount', 0):,}",
         next=upcoming,
         why_never="" if upcoming else show_status(task["status"]).word.lower(),
-        verbs=allowed_verbs(task) if visit.may_change else (),
+        verbs=tuple(task.get("allowedVerbs", ())),
     )
-
-
-def allowed_verbs(task: Json) -> tuple[str, ...]:
-    """Return the verbs that a task's status allows; the API decides, and its refusal is shown."""
-    status = task["status"]
-    if status == "ACTIVE":
-        return ("trigger", "pause", "cancel")
-    if status == "PAUSED":
-        return ("resume", "trigger", "cancel")
-    return ()
 
 
 def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Visit) -> str:

@@ -28,7 +28,8 @@ def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
     if verb in _PLAIN:
         api.post(f"{path}/{verb}", etag=form.get("etag", ""))
     elif verb == "retry":
-        api.post(f"{path}/retry", {"executionId": execution} if execution else {})
+        step = _read_step(form.get("fromStep", ""))
+        api.post(f"{path}/retry", {**({"executionId": execution} if execution else {}), **step})
     elif verb == "send":
         only = {"executionId": execution} if execution else {}
         event = quote(form.get("event", ""), safe="")
@@ -37,6 +38,14 @@ def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
         api.delete(path)
     else:
         raise NotFound("verb", verb)
+
+
+def _read_step(text: str) -> dict[str, int]:
+    if not text:
+        return {}
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - no number of a step is longer
+        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the execution.")
+    return {"fromStep": int(text)}
 
 
 def _read_json(text: str) -> object:

@@ -10,7 +10,8 @@ import pytest
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
-from cloudsched.domain.transitions.lifecycle import ALLOWED, FINAL_STATUSES, with_changes
+from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START
 

@@ -12,7 +12,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.delivery import DeliveryStatus
-from cloudsched.domain.documents.execution import Execution, Message, ProgressNote
+from cloudsched.domain.documents.execution import Message, ProgressNote
+from cloudsched.domain.documents.history import HistoryEntry
+from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.recurrence.schedule import Schedule
 
 T = TypeVar("T")
@@ -64,6 +66,14 @@ class ExecutionPage(Page):
     """Some of a list of executions."""
 
     executions: tuple[Execution, ...]
+
+
+class TaskHistory(ApiResponse):
+    """What was done with a task by hand, the latest first."""
+
+    entries: tuple[HistoryEntry, ...]
+    omitted_entries: int = Field(default=0, ge=0)
+    """How many earlier entries are not kept."""
 
 
 class DeliveryReport(ApiResponse):

@@ -21,6 +21,9 @@ class Task(PublicTask):
     """A dispatch could not be created yet; the sweep will create it."""
     upcoming: tuple[Occurrence, ...] | None = None
     """Its next occurrences; only in the answer to ``validateOnly``."""
+    allowed_verbs: tuple[str, ...] | None = None
+    """What the caller may do with it now, so that it changes: of ``edit``, ``pause``, ``resume``, ``cancel``,
+    ``delete``, ``trigger``, ``backfill`` and ``sendEvent``. Its executions say whether they may be retried."""
 
 
 class Person(PersonSpec):

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN,
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.history import HistoryEntry
 from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
@@ -322,6 +323,10 @@ class Task(PublicTask):
     """The events that its durable handler has not taken yet, the earliest first."""
     recent_event_tokens: tuple[str, ...] = ()
     """The tokens of the latest events, including those already taken, to recognise repeated ones."""
+    history: tuple[HistoryEntry, ...] = ()
+    """What was done with it by hand, the earliest first; `transitions.history` bounds it."""
+    history_left_out: int = 0
+    """How many earlier entries have fallen off."""
     deferred: bool = False
     """Follow-up work of the last commit (a dispatch, say) could not be done; the sweep does it."""
     request_fingerprint: str | None = None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
+from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     Attempt,
@@ -28,6 +29,7 @@ from cloudsched.domain.documents.execution import (
     Run,
     Trigger,
 )
+from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
@@ -39,8 +41,8 @@ from cloudsched.domain.transitions.backlog import (
     stop_plan,
     take_records,
 )
+from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import (
-    FINAL_STATUSES,
     Transition,
     complete_if_idle,
     drop_unstarted,
@@ -50,6 +52,7 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:
@@ -118,7 +121,17 @@ def on_outcome(
         return None
     task = task.model_copy(update={"has_children": may_have_children(task, report.entries)})
     step = _apply_outcome(task, _with_report(run, report), report, calls_in_progress, now, random)
-    return replace(step, entries=tuple(report.entries))
+    changed = _note_foreign_end(task, step.task, run, report, now)
+    return replace(step, task=changed, entries=tuple(report.entries))
+
+
+def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
+    """Return the changed task with who ended the attempt, if that was not the caller that had claimed it."""
+    claimed_by = None if run.lease is None else run.lease.claimed_by
+    if report.ended_by is None or claimed_by is None or report.ended_by == claimed_by:
+        return changed
+    admin = EventSender(role=SenderRole.ADMIN, subject=report.ended_by)
+    return with_entry(task, changed, Action.ENDED, admin, now, execution_id=run.execution_id)
 
 
 def _with_report(run: Run, report: AttemptReport) -> Run:
@@ -298,6 +311,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         ended = with_changes(
             stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, paused_by=None, revision=task.revision + 1
         )
+        ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
         ended = complete_if_idle(start_next_backfill(rest, now), now)
     rest, passed = take_records(ended, now)

@@ -22,8 +22,10 @@ MAX_EVENTS_BYTES = 176 * 1024
 """How many bytes of events may wait for a task."""
 MAX_AWAITED_EVENTS_BYTES = 224 * 1024
 """How many there may be with an event that a run waits for."""
-_STATE_BYTES = 32 * 1024
-"""The most of the fields that the scheduler keeps, besides the events and the open runs."""
+MAX_HISTORY_BYTES = 8 * 1024
+"""How many bytes are kept of what was done with a task by hand."""
+_STATE_BYTES = 40 * 1024
+"""The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """What is left for the open runs at least."""
 

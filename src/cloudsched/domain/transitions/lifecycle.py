@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Backfill, ManualRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import Backfill, ManualRequest, Task, TaskStatus
 from cloudsched.domain.transitions.backlog import (
     end_plan,
     forget_backlog,
-    require_room,
     resume_plan,
     stop_plan,
     take_records,
@@ -29,6 +28,18 @@ from cloudsched.domain.transitions.planning import (
     wake_instant,
 )
 from cloudsched.domain.transitions.records import execution_record
+from cloudsched.domain.transitions.requirements import (
+    RETRY_ACTION,
+    RETRYABLE_STATUSES,
+    open_run_error,
+    require_backfillable,
+    require_cancellable,
+    require_future,
+    require_pausable,
+    require_retryable,
+    require_status,
+    require_triggerable,
+)
 from cloudsched.domain.transitions.retry_execution import restore_entries
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -48,13 +59,6 @@ ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     _S.EXPIRED: frozenset({_S.ACTIVE}),
 }
 """The statuses that may follow each. Only a new schedule or a retry leads from a final one back to ACTIVE."""
-
-FINAL_STATUSES = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
-"""The final statuses: nothing of the task starts any more."""
-
-RETRYABLE_STATUSES = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
-"""The task statuses in which an execution may be retried manually."""
-RETRY_ACTION = "retry an execution of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +143,7 @@ def pause(
         if is_gone or not task.is_paused_as_gone:
             return Transition(task)
         return Transition(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
-    _require_status(task, "pause", _S.ACTIVE)
-    require_room(task, "pause")
+    require_pausable(task)
     stopped, records = take_records(stop_plan(task, now), now)
     paused = with_changes(
         stopped,
@@ -164,11 +167,10 @@ def resume(task: Task, now: datetime) -> Transition:
     """
     if task.status is _S.ACTIVE:
         return Transition(task)
-    _require_status(task, "resume", _S.PAUSED)
+    require_status(task, "resume", _S.PAUSED)
     resumed = resume_plan(task, now)
     following = resumed.next_execution_time
-    if following is None and task.is_one_time and task.planned_to is None and not task.runs:
-        raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
+    require_future(task, following)
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
     active = with_changes(
@@ -194,8 +196,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
     """
     if task.status is _S.CANCELLED:
         return Transition(task)
-    _require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
-    require_room(task, "cancel")
+    require_cancellable(task)
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
     cancelled = tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
@@ -242,9 +243,7 @@ def trigger(task: Task, now: datetime, request: str) -> Transition:
     """Run the task now, once, without changing its plan. A `request` that was processed before changes nothing."""
     if task.last_manual_request and task.last_manual_request.token == request:
         return Transition(task)
-    _require_status(task, "trigger", _S.ACTIVE)
-    if len(task.runs) >= MAX_OPEN_RUNS:
-        raise NotAllowed("trigger", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+    require_triggerable(task)
     manual = _next_manual_request(task, now, request)
     identity = execution_id(manual.at, Trigger.MANUAL, manual.at)
     run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now)
@@ -267,15 +266,8 @@ def last_finished_execution_id(task: Task) -> str:
         return last
     if task.runs:
         raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
-    _require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
     raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
-
-
-def open_run_error(run: Run) -> NotAllowed:
-    """Return the error for retrying a run that is still open."""
-    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
-    hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
-    return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
 
 def retry(
@@ -284,23 +276,22 @@ def retry(
     now: datetime,
     cancelled_calls: Collection[int] = (),
     retried_calls: Collection[int] = (),
+    *,
+    from_step: int | None = None,
 ) -> Transition:
     """Retry an execution that did not succeed: one more attempt in the same record.
 
     A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
-    `cancelled_calls` are created again, and its failed `retried_calls` are awaited.
+    `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
+    there: that step and all after it are forgotten.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
     """
     if task.find_run(execution.id):
         return Transition(task)
-    if execution.status is ExecutionStatus.SUCCEEDED:
-        raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
-    _require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
-    if len(task.runs) >= MAX_OPEN_RUNS:
-        raise NotAllowed("retry", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    entries = restore_entries(execution, now, cancelled_calls, retried_calls)
+    require_retryable(task, execution)
+    entries = restore_entries(execution, now, cancelled_calls, retried_calls, from_step=from_step)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
@@ -334,13 +325,11 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime, request:
     """
     if task.last_manual_request and task.last_manual_request.token == request:
         return Transition(task)
-    _require_status(task, "backfill", _S.ACTIVE)
+    require_backfillable(task)
     if end > now:
         raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
     if end < start:
         raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
-    if task.backfill is not None:
-        raise NotAllowed("backfill", "already backfilling", "Wait until that has ended.")
     first = task.schedule.after(start - timedelta(microseconds=1))
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
@@ -391,10 +380,3 @@ def drop_unstarted(task: Task, *gone: Run) -> Task:
     if not was_full or task.next_execution_time or not task.is_active or task.planned_to is None:
         return rest
     return rest.model_copy(update={"next_execution_time": occurrence_after(rest, task.planned_to)})
-
-
-def _require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
-    if task.status not in statuses:
-        raise NotAllowed(
-            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
-        )

@@ -6,16 +6,22 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
 
 
 def restore_entries(
-    execution: Execution, now: datetime, cancelled_calls: Collection[int] = (), retried_calls: Collection[int] = ()
+    execution: Execution,
+    now: datetime,
+    cancelled_calls: Collection[int] = (),
+    retried_calls: Collection[int] = (),
+    *,
+    from_step: int | None = None,
 ) -> tuple[JournalEntry, ...]:
     """Return the journal that a manually retried execution continues from.
 
@@ -29,9 +35,11 @@ def restore_entries(
         now: The current time.
         cancelled_calls: The numbers of the calls that were cancelled before the handler received a result.
         retried_calls: The failed calls whose tasks were retried since: they are awaited, not created again.
+        from_step: The number of the first entry that is forgotten, with all after it, whatever came of them. None if
+            only what made it fail is.
     """
     failed_by = execution.failure_cause
-    steps = sorted(execution.steps, key=lambda step: step.number)
+    steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)
     if failed_by is not None:
         steps = [step for step in steps if step.number <= failed_by.position]
         while steps and steps[-1].number in {*failed_by.steps} - {*retried_calls}:
@@ -43,6 +51,23 @@ def restore_entries(
         else _keep_entry(step, execution)
         for step in steps
     )
+
+
+def keep_before(steps: Iterable[StepRecord], from_step: int | None) -> list[StepRecord]:
+    """Return the steps before the first one that is forgotten; all of them if None."""
+    return [step for step in steps if from_step is None or step.number < from_step]
+
+
+def require_step(execution: Execution, from_step: int) -> None:
+    """Check that an execution has a step of that number.
+
+    Raises:
+        InvalidInput: It has not.
+    """
+    last = max((step.number for step in execution.steps), default=0)
+    if not 1 <= from_step <= last:
+        hint = f"Give the number of one of its steps, from 1 to {last}." if last else "It has no steps: leave this out."
+        raise InvalidInput("fromStep", f"is {from_step}, and {execution.id} has no such step", hint)
 
 
 def _keep_entry(step: StepRecord, execution: Execution) -> JournalEntry:

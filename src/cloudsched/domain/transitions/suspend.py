@@ -167,6 +167,20 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
     if event.token in task.recent_event_tokens:
         return Transition(task)
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
+    waiting = require_event_room(task, event)
+    runs = tuple(
+        run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
+    )
+    tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
+    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=tokens, runs=runs))
+
+
+def require_event_room(task: Task, event: Event) -> list[Run]:
+    """Check that a task takes an event, and return the runs that wait for it.
+
+    Raises:
+        NotAllowed: As `on_event`.
+    """
     if task.has_ended:
         raise NotAllowed("send an event to", task.status, "Its handler will not run again.")
     if event.execution_id is not None and task.find_run(event.execution_id) is None:
@@ -177,15 +191,11 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
     if len(task.events) >= MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
-    runs = tuple(
-        run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
-    )
     waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, event))
     if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
         raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
-    tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
-    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=tokens, runs=runs))
+    return waiting
 
 
 def _is_waiting_for(run: Run, event: Event) -> bool:

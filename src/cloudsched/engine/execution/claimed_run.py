@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.finish import on_heartbeat, on_release
-from cloudsched.domain.transitions.lifecycle import FINAL_STATUSES, Transition, with_changes
+from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.domain.transitions.locks import is_held_by
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.execution.attempt_end import Decision
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks

@@ -43,6 +43,27 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
         _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
 
 
+def require_user_edit(task: Task, registry: Registry) -> None:
+    """Check that a user may edit a task whose handler and payload stay as they are.
+
+    Args:
+        task: The task.
+        registry: All handlers.
+
+    Raises:
+        InvalidInput: It runs what only servers may name, or holds a lock of an operator.
+    """
+    users = registry.for_users()
+    require_user_access(task, users)
+    for each in task.children:
+        users.get(each.handler)
+    for name in (task.script.tools or ()) if task.script is not None else ():
+        if not users.get(name).is_tool:
+            raise InvalidInput("tools", f"no tool is named {name!r}")
+    if LockScope.GLOBAL in {task.lock_scope, *(each.lock_scope for each in task.children)}:
+        raise InvalidInput("lockScope", "is global, which users may not ask for")
+
+
 def require_user_start(task: Task, registry: Registry) -> None:
     """Check that a user may start a task: only one that a user could have created as it is.
 

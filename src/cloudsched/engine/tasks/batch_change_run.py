@@ -121,7 +121,8 @@ class _Page:
         return [each.task for each in found if each.task.deleted_at is None], str(end) if end < len(ids) else None
 
     def _change_task(self, task: Task) -> None:
-        scheduler = self.scheduler.authorized_by(self._check)
+        caller = next((each.by for each in self.own_task.history), None)
+        scheduler = self.scheduler.authorized_by(self._check, caller)
         authority = Authority.SERVERS if self.own_task.owner == SYSTEM_OWNER else Authority.USERS
         match self.batch.action:
             case BatchAction.PAUSE:

@@ -8,7 +8,7 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import TaskStatus
@@ -21,6 +21,7 @@ from cloudsched.errors import QuotaExceeded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
@@ -62,8 +63,12 @@ class BatchChanges:
             return min(MAX_COUNT, sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries))
         return sum(has_failed(task) for query in queries for task in self._read_some(query))
 
-    def start(self, change: BatchChange, owner: str, key: str | None = None) -> Task:
+    def start(
+        self, change: BatchChange, owner: str, key: str | None = None, caller: EventSender = TRUSTED_CODE
+    ) -> Task:
         """Create the task that carries out a change with an owner's rights; with the same key, return the same task.
+
+        The histories of the tasks that it changes name the `caller`.
 
         Raises:
             InvalidInput: No index has this combination of filters.
@@ -86,7 +91,8 @@ class BatchChanges:
             retry=RetryPolicy(max_retries=20),
             retention=_RETENTION,
         )
-        return self._scheduler().create(draft, _hash(change.to_wire()), lead=LeadTimes(timedelta(0)))[0]
+        scheduler = self._scheduler().authorized_by(lambda _: None, caller)
+        return scheduler.create(draft, _hash(change.to_wire()), lead=LeadTimes(timedelta(0)))[0]
 
     def _read_some(self, query: TaskQuery) -> Iterator[Task]:
         token: str | None = None

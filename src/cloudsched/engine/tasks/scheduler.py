@@ -15,11 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
+from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known, to_editable_fields
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
+from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
@@ -31,10 +33,10 @@ from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
+from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
-    NotAllowed,
     NotFound,
     QueueUnavailable,
     QuotaExceeded,
@@ -62,21 +64,26 @@ class Scheduler:
     Args:
         engine: What the engine's parts work with.
         child_tasks: The tasks that handlers call.
-        authorize: Called with each task before it is returned or changed. If it raises, that is raised, and the task is
-            not changed. A change is checked against exactly the state that it replaces, even if others change the task
-            at the same time.
+        authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
+            sees exactly the state that a change replaces, even if others change the task at the same time.
+        caller: Who changes them, for each task's history.
     """
 
     def __init__(
-        self, engine: EngineContext, child_tasks: ChildTasks, authorize: Callable[[Task], None] = lambda _: None
+        self,
+        engine: EngineContext,
+        child_tasks: ChildTasks,
+        authorize: Callable[[Task], None] = lambda _: None,
+        caller: EventSender = TRUSTED_CODE,
     ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
         self._authorize = authorize
+        self._caller = caller
 
-    def authorized_by(self, authorize: Callable[[Task], None]) -> Scheduler:
-        """Return the scheduler for another caller."""
-        return Scheduler(self._engine, self._child_tasks, authorize)
+    def authorized_by(self, authorize: Callable[[Task], None], caller: EventSender | None = None) -> Scheduler:
+        """Return the scheduler with another check of its tasks, and for another caller if one is given."""
+        return Scheduler(self._engine, self._child_tasks, authorize, caller or self._caller)
 
     def create(
         self,
@@ -124,6 +131,7 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated
+            task = with_entry(None, task, Action.CREATED, self._caller, task.created_at)
             return task.model_copy(update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
@@ -180,14 +188,10 @@ class Scheduler:
             resolved = self._resolve(draft, task)
             return _with_author(task, apply_edit(task, resolved, now, self._engine.lead), defined_by)
 
-        return self._after_change(self.change(existing.task.id, decide))
+        return self._after_change(self._act(existing.task.id, Action.EDITED, decide))
 
     def get(self, task_id: str) -> Task:
-        """Return a task.
-
-        Raises:
-            NotFound: There is no task with this id.
-        """
+        """Return a task. Raises NotFound."""
         return self._load(task_id).task
 
     def update(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
@@ -215,20 +219,20 @@ class Scheduler:
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._engine.lead), author)
 
-        return self._after_change(self.change(task_id, decide))
+        return self._after_change(self._act(task_id, Action.EDITED, decide))
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self.change(task_id, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
+        return self._act(task_id, Action.PAUSED, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
-        return self._after_change(self._start(task_id, authority, lifecycle.resume))
+        return self._after_change(self._start(task_id, Action.RESUMED, authority, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
-        return self._cancel_descendants(self.change(task_id, lifecycle.cancel))
+        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, lifecycle.cancel))
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -246,9 +250,8 @@ class Scheduler:
 
     def _cancel_descendants(self, task: Task) -> Task:
         """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this."""
-        if task.deferred:
-            are_all_cancelled = self._child_tasks.cancel_descendants(task)
-            task = (are_all_cancelled and self._clear_deferred(task.id)) or task
+        if task.deferred and self._child_tasks.cancel_descendants(task):
+            task = self._clear_deferred(task.id) or task
         self._child_tasks.notify_parent(task)
         return task
 
@@ -271,12 +274,7 @@ class Scheduler:
         *,
         sender: EventSender = TRUSTED_CODE,
     ) -> Task:
-        """Send an event to a task's durable handler, or only to one of its executions.
-
-        Raises:
-            InvalidInput: The name is invalid, or the payload is too large or not JSON.
-            NotAllowed: The task or the execution has ended, or it has too many unconsumed events.
-        """
+        """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
         content = to_json_value("payload", payload)
         fields = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8), "sender": sender}
 
@@ -287,54 +285,49 @@ class Scheduler:
 
     def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Run a task now, in addition to its schedule."""
-        return self._start(task_id, authority, partial(lifecycle.trigger, request=secrets.token_hex(8)))
+        decide = partial(lifecycle.trigger, request=secrets.token_hex(8))
+        return self._start(task_id, Action.TRIGGERED, authority, decide)
 
-    def retry(self, task_id: str, execution_id: str | None = None, *, authority: Authority = Authority.SERVERS) -> Task:
-        """Give an execution that did not succeed one more attempt; by default the one that finished last.
-
-        Raises:
-            NotFound: There is no such execution.
-            NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed
-                steps are missing.
-        """
-
-        def decide(task: Task, now: datetime) -> Transition:
-            chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
-            execution = self._engine.store.load_execution(task_id, chosen_id)
-            if execution is None and (run := task.find_run(chosen_id)) is not None:
-                raise lifecycle.open_run_error(run)
-            if execution is None:
-                raise NotFound("execution", chosen_id)
-            loaded = self._engine.archive.load_execution(execution)
-            cancelled, retried = (
-                self._child_tasks.cancelled_calls(loaded.steps),
-                self._child_tasks.retried_calls(loaded),
-            )
-            transition = lifecycle.retry(task, loaded, now, cancelled, retried)
-            if loaded.steps_reference is not None:  # without them, completed steps would run again
-                hint = f"They were stored as {loaded.steps_reference!r}. Trigger the task to run it from the beginning."
-                raise NotAllowed(lifecycle.RETRY_ACTION, "missing that execution's steps", hint)
-            return self._engine.archive.restore_for_retry(transition, chosen_id)
-
-        return self._start(task_id, authority, decide)
+    def retry(
+        self,
+        task_id: str,
+        execution_id: str | None = None,
+        *,
+        from_step: int | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
+        request = RetryRequest(execution_id, from_step, partial(self._require_start, authority=authority))
+        decide = partial(decide_retry, self._engine, self._child_tasks, request)
+        return self._start(task_id, Action.RETRIED, authority, decide)
 
     def backfill(
         self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
     ) -> Task:
         """Run the task's occurrences of a past range, one after another."""
         request = secrets.token_hex(8)
-        return self._start(task_id, authority, lambda task, now: lifecycle.backfill(task, start, end, now, request))
 
-    def _start(self, task_id: str, authority: Authority, decide: Callable[[Task, datetime], Transition]) -> Task:
+        def decide(task: Task, now: datetime) -> Transition:
+            return lifecycle.backfill(task, start, end, now, request)
+
+        return self._start(task_id, Action.BACKFILLED, authority, decide)
+
+    def _start(
+        self, task_id: str, action: Action, authority: Authority, decide: Callable[[Task, datetime], Transition]
+    ) -> Task:
         """Change a task so that it runs. Raises Forbidden if a user may not start it; see `require_user_start`."""
 
         def decide_allowed(task: Task, now: datetime) -> Transition:
             started = decide(task, now)
-            if authority is Authority.USERS and started.task is not task and not task.is_paused_by_user:
-                require_user_start(task, self._engine.registry)
+            if started.task is not task:
+                self._require_start(task, authority)
             return started
 
-        return self.change(task_id, decide_allowed)
+        return self._act(task_id, action, decide_allowed)
+
+    def _require_start(self, task: Task, authority: Authority) -> None:
+        if authority is Authority.USERS and not task.is_paused_by_user:
+            require_user_start(task, self._engine.registry)
 
     def delete(self, task_id: str) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
@@ -346,6 +339,17 @@ class Scheduler:
             raise NotFound("task", task_id)
         self._authorize(stored.task)
         return stored
+
+    def _act(self, task_id: str, action: Action, decide: Callable[[Task, datetime], Transition]) -> Task:
+        """Change a task as its caller asks for, and note who did that."""
+
+        def decide_and_note(task: Task, now: datetime) -> Transition:
+            decided = decide(task, now)
+            names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
+            about = {"execution_id": names.pop()} if len(names) == 1 else {}
+            return replace(decided, task=with_entry(task, decided.task, action, self._caller, now, **about))
+
+        return self.change(task_id, decide_and_note)
 
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
         """Change a task as a decision says, and dispatch it; after a conflict, read and decide again."""

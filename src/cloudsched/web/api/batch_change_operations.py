@@ -52,4 +52,4 @@ def batch_change_tasks(call: ApiCall, body: BatchChangeRequest) -> Response:
     if body.dry_run:
         return json_response(responses.TaskCount(count=changes.count(change)).to_wire())
     owner = SYSTEM_OWNER if call.caller.authority is Authority.SERVERS else str(call.caller.owner)
-    return task_response(changes.start(change, owner, key), 202)
+    return task_response(call, changes.start(change, owner, key, call.caller.sender), 202)

@@ -8,8 +8,11 @@ from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
+from cloudsched.engine.tasks.open_executions import list_executions as list_task_executions
+from cloudsched.engine.tasks.open_executions import load_execution
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import (
     json_response,
@@ -36,7 +39,7 @@ def trigger(call: ApiCall) -> Response:
 
     The schedule does not change, and the run does not count towards `maxRuns`.
     """
-    return task_response(call.app.trigger(call.task_id, authority=call.caller.authority))
+    return task_response(call, call.app.trigger(call.task_id, authority=call.caller.authority))
 
 
 @operation(
@@ -51,9 +54,12 @@ def trigger(call: ApiCall) -> Response:
 def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     """Give an execution one more attempt.
 
-    Without an `executionId`, the last execution is retried.
+    Without an `executionId`, the last execution is retried. A durable handler continues from its failure; with
+    `fromStep`, from that step: what it did before is kept, and calls under way after it are cancelled.
     """
-    return task_response(call.app.retry(call.task_id, body.execution_id, authority=call.caller.authority))
+    authority = call.caller.authority
+    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, authority=authority)
+    return task_response(call, retried)
 
 
 @operation(
@@ -64,7 +70,7 @@ def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
 
     They run one after the other; both ends of the range are included.
     """
-    return task_response(call.app.backfill(call.task_id, body.start, body.end, authority=call.caller.authority))
+    return task_response(call, call.app.backfill(call.task_id, body.start, body.end, authority=call.caller.authority))
 
 
 @operation(
@@ -83,7 +89,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
     """
     event, sender = call.path["event"], call.caller.sender
     sent = call.app.send_event(call.task_id, event, body.payload, execution_id=body.execution_id, sender=sender)
-    return task_response(sent)
+    return task_response(call, sent)
 
 
 @operation(
@@ -119,8 +125,10 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     Each occurrence that came due has one execution. As long as the response has a `nextPageToken`, repeat the request
     with it.
     """
-    page = call.app.executions(call.task_id, **query.to_arguments())
-    return page_response(responses.ExecutionPage, page, (execution.to_wire() for execution in page.items))
+    task, allowed = call.app.get(call.task_id), AllowedVerbs(call.app, call.caller)
+    page = list_task_executions(call.app.container.engine, task, **query.to_arguments())
+    shown = ({**each.to_wire(), "allowedVerbs": allowed.of_execution(task, each)} for each in page.items)
+    return page_response(responses.ExecutionPage, page, shown)
 
 
 @operation(
@@ -179,7 +187,10 @@ def get_execution(call: ApiCall) -> Response:
 
     The record of one occurrence's run, with its attempts, its result or its error.
     """
-    return json_response(call.app.execution(call.task_id, call.path["executionId"]).to_wire())
+    task = call.app.get(call.task_id)
+    execution = load_execution(call.app.container.engine, task, call.path["executionId"])
+    verbs = AllowedVerbs(call.app, call.caller).of_execution(task, execution)
+    return json_response({**execution.to_wire(), "allowedVerbs": verbs})
 
 
 @operation(

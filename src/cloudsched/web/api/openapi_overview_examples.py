@@ -9,6 +9,17 @@ Json = dict[str, Any]
 OCCURRENCE: Final[Json] = {"utc": "2027-01-04T08:00:00Z", "local": "2027-01-04T09:00:00+01:00"}
 OVERVIEW_RESPONSES: Final[dict[str, Json]] = {
     "TaskCount": {"count": 12},
+    "TaskHistory": {
+        "entries": [
+            {
+                "at": "2027-01-04T08:00:00Z",
+                "action": "EDITED",
+                "by": {"role": "owner", "subject": "user:ada"},
+                "fields": [{"field": "title", "before": '"Report"', "after": '"Weekday report"'}, {"field": "payload"}],
+            }
+        ],
+        "omittedEntries": 0,
+    },
     "OccurrencePage": {
         "occurrences": [
             {

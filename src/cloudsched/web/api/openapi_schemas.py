@@ -14,10 +14,11 @@ from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents import draft_responses, overview_responses, responses
-from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.mail_event import MailEvents
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.shown_documents import Person, Task
+from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
@@ -59,6 +60,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
     *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
+    responses.TaskHistory,
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),

@@ -77,7 +77,7 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """
     owner = read_owner(call)
     if query.everything == "true":
-        return task_response(call.app.container.person_jobs.erase(owner), 202)
+        return task_response(call, call.app.container.person_jobs.erase(owner), 202)
     call.app.container.people.delete(owner)
     return Response(status=204)
 
@@ -101,7 +101,7 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     """
     export = call.app.container.person_jobs.export(read_owner(call))
     if isinstance(export, Task):
-        return task_response(export, 202)
+        return task_response(call, export, 202)
     number = int(query.page_token or 0)
     text = call.app.container.person_jobs.read_part(export, number)
     follow = str(number + 1) if number + 1 < export.cursor.parts else None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from cloudsched.domain.documents.document import Duration, Instant, WireModel
+from cloudsched.domain.documents.document import Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
@@ -250,6 +250,8 @@ class RetryRequest(WireModel):
 
     execution_id: str | None = None
     """The execution to retry; the last one if omitted."""
+    from_step: Integer | None = Field(default=None, ge=1)
+    """The number of a durable handler's step: this one and all after it are forgotten, and done again."""
 
 
 class SendEventRequest(WireModel):

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.etags import compute_quoted_etag
 from cloudsched.web.api.shown_documents import show_task
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.task_tree import Tree
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.web.api.call import ApiCall
 
 Json = dict[str, Any]
 
@@ -39,9 +41,10 @@ def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) 
     return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 
 
-def task_response(task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Respond with a task and the ETag of its state."""
-    return json_response(task_to_json(task), status, {"ETag": compute_quoted_etag(task), **(headers or {})})
+def task_response(call: ApiCall, task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Respond with a task, what the caller may do with it, and the ETag of its state."""
+    content = {**task_to_json(task), "allowedVerbs": AllowedVerbs(call.app, call.caller).of_task(task)}
+    return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
 def tree_to_json(tree: Tree) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Api:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
-        app = self._authorized_app(visibility, operation)
+        app = self._authorized_app(visibility, operation, caller)
         call = ApiCall(app, caller, visibility, request, dict(path), _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
@@ -112,7 +112,9 @@ class Api:
         caller.require(operation.right)
         return caller
 
-    def _authorized_app(self, visibility: Visibility, operation: Operation) -> App:
+    def _authorized_app(self, visibility: Visibility, operation: Operation, caller: Caller) -> App:
+        if operation.right is Right.WRITE:
+            return self._app.guarded(visibility.check_task, caller.sender)
         if operation.right is Right.WORK or not visibility.is_restricted:
             return self._app  # `worker_operations` checks claims, which depend on queues, too
         return self._app.guarded(visibility.check_task)

@@ -10,6 +10,7 @@ from cloudsched.domain.documents import responses
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.batch import create_batch
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.dry_app import validate_only
@@ -52,7 +53,9 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     if query.is_only_validation:
         return validate_only(call, lambda app: create_or_edit(app, call.caller, content, key)[0])
     task, is_new = create_or_edit(call.app, call.caller, content, key)
-    return task_response(task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"})
+    return task_response(
+        call, task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
+    )
 
 
 @operation(
@@ -83,7 +86,9 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())
-    return page_response(responses.TaskPage[Json], page, (task_to_json(task) for task in page.items))
+    allowed = AllowedVerbs(call.app, call.caller)
+    shown = ({**task_to_json(task), "allowedVerbs": allowed.of_task(task)} for task in page.items)
+    return page_response(responses.TaskPage[Json], page, shown)
 
 
 @operation(
@@ -99,7 +104,7 @@ def get_task(call: ApiCall) -> Response:
 
     The `ETag` identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304.
     """
-    return task_response(call.app.get(call.task_id))
+    return task_response(call, call.app.get(call.task_id))
 
 
 @operation(
@@ -122,8 +127,8 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         changes = {name: value for name, value in content.items() if name != FIELD}
         return validate_only(call, lambda app: app.patch(call.task_id, changes, authority=authority))
     if FIELD in content:
-        return task_response(patch_confirmed(call, content))
-    return task_response(call.app.patch(call.task_id, content, authority=authority))
+        return task_response(call, patch_confirmed(call, content))
+    return task_response(call, call.app.patch(call.task_id, content, authority=authority))
 
 
 @operation(
@@ -148,7 +153,7 @@ def pause(call: ApiCall) -> Response:
 
     Nothing of it starts until it is resumed.
     """
-    return task_response(call.app.pause(call.task_id, authority=call.caller.authority))
+    return task_response(call, call.app.pause(call.task_id, authority=call.caller.authority))
 
 
 @operation("POST", "/v1/tasks/{taskId}/resume", "Tasks", response_schema="Task", **CHANGE)
@@ -157,7 +162,7 @@ def resume(call: ApiCall) -> Response:
 
     It continues with its first occurrence from now.
     """
-    return task_response(call.app.resume(call.task_id, authority=call.caller.authority))
+    return task_response(call, call.app.resume(call.task_id, authority=call.caller.authority))
 
 
 @operation("POST", "/v1/tasks/{taskId}/cancel", "Tasks", response_schema="Task", **CHANGE)
@@ -166,7 +171,7 @@ def cancel(call: ApiCall) -> Response:
 
     Nothing of it starts any more. Its record is kept.
     """
-    return task_response(call.app.cancel(call.task_id))
+    return task_response(call, call.app.cancel(call.task_id))
 
 
 @operation(
@@ -183,6 +188,24 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     A large tree is cut: `omittedChildren` says how many calls were left out at each task.
     """
     return json_response(tree_to_json(call.app.tree(call.task_id, query.execution_id)))
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/history",
+    "Tasks",
+    response_schema="TaskHistory",
+    error_statuses=(404,),
+)
+def get_history(call: ApiCall) -> Response:
+    """Show what was done with a task by hand: who changed what and when, the latest first.
+
+    The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON, up to 200
+    characters; those of payloads, code, free texts and callbacks are not.
+    """
+    task = call.app.get(call.task_id)
+    shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.history_left_out)
+    return json_response(shown.to_wire())
 
 
 @operation(

@@ -49,7 +49,7 @@ class Visibility:
         self._has_read = True
         if not self._caller.can_see(task.owner):
             raise NotFound("task", task.id)
-        if task.parent and self._is_change and self._caller.role is Role.USER:
+        if task.parent and self._is_change and is_fixed_for(self._caller, task):
             raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
         if self._precondition is not None:
             self._precondition(task)
@@ -64,6 +64,11 @@ class Visibility:
         """After NotFound, take the time that reading a hidden task takes, unless one was read."""
         if self.is_restricted and not self._has_read:
             read_stand_in()
+
+
+def is_fixed_for(caller: Caller, task: Task) -> bool:
+    """Return whether a task is another one's call, which a user may read and not change."""
+    return task.parent is not None and caller.role is Role.USER
 
 
 def read_stand_in() -> None:

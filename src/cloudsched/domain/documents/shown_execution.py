@@ -1,0 +1,16 @@
+"""An execution as the API shows it: the stored record, and what may be done with it."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+
+from cloudsched.domain.documents import execution
+
+
+class Execution(execution.Execution):
+    """The record of one occurrence's run."""
+
+    model_config = ConfigDict(defer_build=True)  # nothing that runs a task needs a validator of it
+
+    allowed_verbs: tuple[str, ...] | None = None
+    """What the caller may do with it now: of ``retry`` and ``sendEvent``. Not in lists across tasks."""

@@ -1,0 +1,115 @@
+"""What a task's and an execution's state allows to be done with them, by the checks that the changes themselves make.
+
+Who may do it is decided by `web.api.allowed_verbs`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.task import Event, TaskStatus
+from cloudsched.domain.transitions.backlog import resume_plan
+from cloudsched.domain.transitions.requirements import (
+    require_backfillable,
+    require_cancellable,
+    require_future,
+    require_pausable,
+    require_retryable,
+    require_triggerable,
+)
+from cloudsched.domain.transitions.suspend import require_event_room
+from cloudsched.errors import InvalidSchedule, NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+
+
+class Verb(StrEnum):
+    """What a caller can do with a task or an execution, as the API's paths name it."""
+
+    EDIT = "edit"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    DELETE = "delete"
+    TRIGGER = "trigger"
+    BACKFILL = "backfill"
+    SEND_EVENT = "sendEvent"
+    RETRY = "retry"
+
+
+STARTING_VERBS = frozenset({Verb.RESUME, Verb.TRIGGER, Verb.BACKFILL, Verb.RETRY})
+"""The verbs that make a task run."""
+
+
+def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender) -> list[Verb]:
+    """Return what a task's state allows, and what would change it.
+
+    Args:
+        task: The task.
+        now: Reads the clock, which only some tasks need.
+        sender: Who would send an event.
+    """
+    is_active = task.status is TaskStatus.ACTIVE
+    allowed = {
+        Verb.EDIT: True,
+        Verb.PAUSE: _passes(require_pausable, task) or (task.status is TaskStatus.PAUSED and task.is_paused_as_gone),
+        Verb.RESUME: task.status is TaskStatus.PAUSED and _can_resume(task, now),
+        Verb.CANCEL: _passes(require_cancellable, task),
+        Verb.DELETE: True,
+        Verb.TRIGGER: _passes(require_triggerable, task),
+        Verb.BACKFILL: is_active and _passes(require_backfillable, task) and _has_past(task, now),
+        Verb.SEND_EVENT: _takes_events(task, now, sender),
+    }
+    return [verb for verb, is_allowed in allowed.items() if is_allowed]
+
+
+def find_execution_verbs(
+    task: Task, execution: Execution, now: Callable[[], datetime], sender: EventSender
+) -> list[Verb]:
+    """Return what an execution's state, and its task's, allow."""
+    if task.find_run(execution.id) is not None:
+        return [Verb.SEND_EVENT] if _takes_events(task, now, sender, execution.id) else []
+    return [Verb.RETRY] if _passes(require_retryable, task, execution) else []
+
+
+def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
+    if not task.is_one_time or task.planned_to is not None or task.runs:
+        return True
+    return _passes(require_future, task, resume_plan(task, now()).next_execution_time)
+
+
+def _has_past(task: Task, now: Callable[[], datetime]) -> bool:
+    """Return whether any occurrence is past, so that there is a range to backfill."""
+    try:
+        first = task.schedule.first()
+    except InvalidSchedule:  # so sparse that the search gave up
+        return False
+    return first is not None and first <= now()
+
+
+def _takes_events(
+    task: Task, now: Callable[[], datetime], sender: EventSender, execution_id: str | None = None
+) -> bool:
+    if task.has_ended or not task.events:
+        return not task.has_ended
+    awaited = {name for run in task.runs if run.suspension for name in run.suspension.events}
+    at = now()
+    events = (
+        Event(name=name, at=at, sender=sender, execution_id=execution_id) for name in (*sorted(awaited), "any-other")
+    )
+    return any(_passes(require_event_room, task, event) for event in events)
+
+
+def _passes(check: Callable[..., object], *what: object) -> bool:
+    try:
+        check(*what)
+    except NotAllowed:
+        return False
+    return True

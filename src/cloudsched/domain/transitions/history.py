@@ -1,0 +1,88 @@
+"""Note in a task's document what was done with it by hand, in the commit that does it.
+
+The notes cost no operation. Their room is bounded: the oldest fall off, and are counted. Payloads, code, free texts
+and addresses are named when they change, and never copied; of other values only short ones are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.documents.history import Action, FieldChange, HistoryEntry
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.task import TaskSpec
+from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.task import Task
+
+MAX_ENTRIES: Final = 50
+_FIELDS: Final = ("schedule", *TaskSpec.model_fields)
+"""What an edit can change."""
+_MAX_VALUE: Final = 200
+"""The longest value that is copied, as JSON."""
+_MAX_ENTRY_BYTES: Final = 2_000
+"""The largest entry; a larger one names its fields only."""
+_NAMED_ONLY: Final = frozenset(
+    {"payload", "children", "script", "source", "description", "purpose", "on_completion", "delivery_title"}
+)
+"""The fields whose values are not copied: they may hold what is private, or secrets."""
+
+
+def with_entry(
+    before: Task | None,
+    task: Task,
+    action: Action,
+    by: EventSender | None,
+    now: datetime,
+    **more: Any,
+) -> Task:
+    """Return a changed task with what was done with it; unchanged if nothing has changed.
+
+    Args:
+        before: The task before the change; None if it is new.
+        task: The task after it.
+        action: What was done.
+        by: Who did it; None for the scheduler.
+        now: When.
+        more: More fields of the entry.
+    """
+    if task is before:
+        return task
+    fields = tuple(compare_fields(before, task)) if before is not None and action is Action.EDITED else ()
+    entry = HistoryEntry(at=now, action=action, by=by, fields=fields, **more)
+    if _size(entry) > _MAX_ENTRY_BYTES:
+        named = tuple(FieldChange(field=each.field) for each in fields)
+        entry = entry.model_copy(update={"fields": named})
+    earlier = () if before is None else before.history
+    left_out = 0 if before is None else before.history_left_out
+    history = (*earlier, entry)
+    while len(history) > MAX_ENTRIES or sum(map(_size, history)) > MAX_HISTORY_BYTES:
+        history = history[1:]
+    left_out += len(earlier) + 1 - len(history)
+    return task.model_copy(update={"history": history, "history_left_out": left_out})
+
+
+def compare_fields(before: Task, after: Task) -> list[FieldChange]:
+    """Return the fields that an owner sets and that differ, with their values if these are short and not private."""
+    names = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
+    old, new = _show_values(before, names), _show_values(after, names)
+    shown = map(to_camel, names)
+    return [FieldChange(field=name, before=old.get(name), after=new.get(name)) for name in shown]
+
+
+def _show_values(task: Task, names: Iterable[str]) -> dict[str, str]:
+    values = task.model_dump(mode="json", by_alias=True, exclude_none=True, include={*names} - _NAMED_ONLY)
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in values.items() if value != []}
+    return {name: text for name, text in texts.items() if len(text) <= _MAX_VALUE}
+
+
+def _size(entry: HistoryEntry) -> int:
+    return stored_size(entry.model_dump(mode="python", by_alias=True, exclude_none=True))

@@ -1,0 +1,87 @@
+"""What a task must be like for a change that callers ask for. Each check raises NotAllowed if it is not.
+
+`allowed_verbs` asks the same checks, so what is offered is what would be accepted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
+from cloudsched.domain.transitions.backlog import require_room
+from cloudsched.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.documents.task import Task
+
+_S = TaskStatus
+
+FINAL_STATUSES = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
+"""The final statuses: nothing of the task starts any more."""
+RETRYABLE_STATUSES = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
+"""The task statuses in which an execution may be retried manually."""
+RETRY_ACTION = "retry an execution of"
+
+
+def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
+    """Check that the task has one of these statuses."""
+    if task.status not in statuses:
+        raise NotAllowed(
+            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
+        )
+
+
+def require_pausable(task: Task) -> None:
+    """Check that an ACTIVE task may be paused."""
+    require_status(task, "pause", _S.ACTIVE)
+    require_room(task, "pause")
+
+
+def require_future(task: Task, following: datetime | None) -> None:
+    """Check that a paused task would have something to do: `following` is its next occurrence, were it resumed."""
+    require_status(task, "resume", _S.PAUSED)
+    if following is None and task.is_one_time and task.planned_to is None and not task.runs:
+        raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
+
+
+def require_cancellable(task: Task) -> None:
+    """Check that a task may be cancelled."""
+    require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
+    require_room(task, "cancel")
+
+
+def require_triggerable(task: Task) -> None:
+    """Check that a task may be run now."""
+    require_status(task, "trigger", _S.ACTIVE)
+    _require_free_run(task, "trigger")
+
+
+def require_retryable(task: Task, execution: Execution) -> None:
+    """Check that an execution that is not open may have one more attempt."""
+    if execution.status is ExecutionStatus.SUCCEEDED:
+        raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
+    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    _require_free_run(task, "retry")
+
+
+def require_backfillable(task: Task) -> None:
+    """Check that a range of past occurrences may be run."""
+    require_status(task, "backfill", _S.ACTIVE)
+    if task.backfill is not None:
+        raise NotAllowed("backfill", "already backfilling", "Wait until that has ended.")
+
+
+def open_run_error(run: Run) -> NotAllowed:
+    """Return the error for retrying a run that is still open."""
+    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
+    hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
+    return NotAllowed(RETRY_ACTION, "still at work on it", hint)
+
+
+def _require_free_run(task: Task, action: str) -> None:
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        raise NotAllowed(action, f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")

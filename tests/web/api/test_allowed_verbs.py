@@ -1,0 +1,249 @@
+"""`allowedVerbs` says what the API would do.
+
+For each caller, kind of task and state, a verb is in it if and only if the API accepts it and something changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from werkzeug.test import Client, TestResponse
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority, SenderRole
+from cloudsched.domain.documents.children import Child
+from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
+from cloudsched.domain.documents.lock_scope import LockScope
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import Backfill, Event, Parent, PendingRecords, Task, TaskStatus
+from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.testing import START, Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROLES: dict[str, tuple[Role, str | None]] = {
+    "ada": (Role.USER, "ada"),
+    "bob": (Role.USER, "bob"),
+    "reader": (Role.READER, "ada"),
+    "viewer": (Role.VIEWER, None),
+    "worker": (Role.WORKER, "ada"),
+    "root": (Role.ADMIN, None),
+}
+PAST = START - timedelta(days=3)
+HOURLY = Schedule.every(timedelta(hours=1), start=PAST)
+LATER = Schedule.every(timedelta(hours=1), start=START + timedelta(days=1))
+REQUESTS: dict[Verb, tuple[str, str, object]] = {
+    Verb.EDIT: ("PATCH", "", {"title": "Another"}),
+    Verb.PAUSE: ("POST", "/pause", None),
+    Verb.RESUME: ("POST", "/resume", None),
+    Verb.CANCEL: ("POST", "/cancel", None),
+    Verb.DELETE: ("DELETE", "", None),
+    Verb.TRIGGER: ("POST", "/trigger", None),
+    Verb.BACKFILL: ("POST", "/backfill", {"start": PAST.isoformat(), "end": START.isoformat()}),
+    Verb.SEND_EVENT: ("POST", "/events/approved", {"payload": None}),
+}
+CALL = Parent(task_id="top", execution_id="e", step=1, depth=1)
+KINDS: dict[str, dict[str, Any]] = {
+    "users'": {},
+    "servers'": {"handler": "closed"},
+    "coming": {"schedule": LATER},
+    "once": {"schedule": Schedule.once(START + timedelta(hours=1))},
+    "too urgent for users": {"handler": "modest", "priority": Priority.HIGH},
+    "own lock": {"lock_key": "k", "lock_scope": LockScope.OWNER},
+    "operator's lock": {"lock_key": "k"},
+    "children": {"handler": None, "children": (Child(handler="open"),)},
+    "servers' children": {"handler": None, "children": (Child(handler="open"), Child(handler="closed"))},
+    "for workers": {"pull": "gpu"},
+}
+"""What tasks are created with, by the app's own code."""
+REMADE: dict[str, dict[str, Any]] = {
+    "code's call": {"parent": CALL},
+    "owner's call": {"parent": CALL.model_copy(update={"is_owners": True})},
+    "delivery": {"handler": DELIVERY_HANDLER},
+    "of a handler that is gone": {"handler": "gone"},
+}
+"""What other kinds differ in, which nobody can ask for."""
+LEASE = Lease(token_hash="x", started_at=START, until=START + timedelta(hours=1))  # noqa: S106 - no password
+
+
+def make_run(number: int = 0, **fields: Any) -> Run:
+    """Return an open run."""
+    return Run(execution_id=f"run-{number}", scheduled_for=START, due_at=START, **fields)
+
+
+def waits_for(name: str) -> Run:
+    """Return a run whose handler waits for an event of its owner."""
+    waiting = Suspension(at=START, reason="waits", events=(name,), senders=(SenderRole.OWNER,))
+    return make_run(suspension=waiting, steps=1)
+
+
+FULL = tuple(Event(name="other", at=START, sender=TRUSTED_CODE, token=str(n)) for n in range(20))
+OVER = {"next_execution_time": None}
+PAUSED = {"status": TaskStatus.PAUSED, **OVER}
+LEFT = tuple(
+    PendingRecords(next_at=PAST, until=PAST, status=ExecutionStatus.SKIPPED, message="missed") for _ in range(31)
+)
+STATES: dict[str, dict[str, Any]] = {
+    "active": {},
+    "running": {"runs": (make_run(lease=LEASE),)},
+    "busy": {"runs": tuple(make_run(n, lease=LEASE) for n in range(20))},
+    "backfilling": {"backfill": Backfill(requested_at=START, next_at=PAST, until=START), "runs": (make_run(),)},
+    "behind with its records": {"pending_records": LEFT},
+    "full of events": {"events": FULL, "runs": (make_run(lease=LEASE),)},
+    "full of events, and waits for one": {"events": FULL, "runs": (waits_for("approved"),)},
+    "paused": PAUSED,
+    "paused by its user": {**PAUSED, "paused_by": Authority.USERS},
+    "paused as gone": {**PAUSED, "is_paused_as_gone": True},
+    "paused, behind with its records": {**PAUSED, "pending_records": LEFT},
+    "completed": {"status": TaskStatus.COMPLETED, **OVER},
+    "failed": {"status": TaskStatus.FAILED, **OVER},
+    "expired": {"status": TaskStatus.EXPIRED, **OVER},
+    "cancelled": {"status": TaskStatus.CANCELLED, **OVER},
+    "cancelled, and still running": {"status": TaskStatus.CANCELLED, **OVER, "runs": (make_run(lease=LEASE),)},
+}
+
+MAIN_STATES = ("active", "full of events", "paused", "paused by its user", "failed")
+"""States that meet every kind of task; the others need not, since kinds matter only to the right to start."""
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers open to users, to servers only, and open with limits."""
+    app = App(Settings())
+
+    def work(ctx: Context) -> None:
+        pass
+
+    app.handler("open", access="users")(work)
+    app.handler("closed")(work)
+    app.handler("modest", access="users", user_max_priority=Priority.LOW)(work)
+    return app
+
+
+@dataclass
+class World:
+    """An API with a key for each role, and tasks in states that the test chooses."""
+
+    sim: Simulation
+    keys: dict[str, str]
+    client: Client
+    made: int = 0
+
+    def ask(self, who: str, method: str, path: str, body: object = None) -> TestResponse:
+        content: dict[str, Any] = {} if body is None else {"json": body}
+        return self.client.open(path, method=method, headers={"X-Api-Key": self.keys[who]}, **content)
+
+    def create(self, kind: str) -> Task:
+        """Return a task of a kind, which is a pattern for others."""
+        fields: dict[str, Any] = {"owner": "ada", "title": kind, "handler": "open", "schedule": HOURLY}
+        fields |= KINDS.get(kind, {})
+        if fields["handler"] is None:
+            del fields["handler"]
+        task = self.sim.app.create(**fields)
+        return task.model_copy(update=REMADE.get(kind, {}))
+
+    def copy(self, pattern: Task, state: dict[str, Any], records: tuple[Execution, ...] = ()) -> str:
+        """Store a task like another one, in another state; return its id."""
+        self.made += 1
+        task = pattern.model_copy(update={**state, "id": f"t{self.made}"})
+        records = tuple(each.model_copy(update={"task_id": task.id}) for each in records)
+        self.sim.app.container.store.commit(task, None, records)
+        return task.id
+
+    def has_changed(self, task_id: str, before: Task) -> bool:
+        stored = self.sim.app.container.store.load(task_id)
+        return stored is None or stored.task != before
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> World:
+    made = {name: create_key(name, *rest) for name, rest in ROLES.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+    return World(sim, {name: key for name, (key, _) in made.items()}, client)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *REMADE])
+def test_verb_is_allowed_if_and_only_if_api_accepts_it(world: World, kind: str) -> None:
+    """Whatever role, kind of task and state, a verb is offered exactly if it is accepted and changes the task."""
+    pattern = world.create(kind)
+    states = STATES if kind in {"users'", "once"} else {name: STATES[name] for name in MAIN_STATES}
+    cases = {*itertools.product(states, ("ada", "root")), *itertools.product(("active", "paused"), ROLES)}
+    for state, who in sorted(cases):
+        fields = STATES[state]
+        task_id = world.copy(pattern, fields)
+        answer = world.ask(who, "GET", f"/v1/tasks/{task_id}")
+        allowed = set(answer.get_json().get("allowedVerbs", ()))
+        accepted = set()
+        for verb, (method, path, body) in REQUESTS.items():
+            stored = world.sim.app.container.store.load(task_id)
+            assert stored is not None
+            sent = world.ask(who, method, f"/v1/tasks/{task_id}{path}", body)
+            if sent.status_code < 400 and world.has_changed(task_id, stored.task):
+                accepted.add(verb.value)
+                task_id = world.copy(pattern, fields)
+        assert allowed == accepted, f"{who}, {kind}, {state}"
+
+
+def test_paused_task_past_its_only_instant_cannot_be_resumed(world: World) -> None:
+    """Time alone takes `resume` away: the only instant of a paused task has passed."""
+    task_id = world.copy(world.create("once"), PAUSED)
+    assert "resume" in world.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["allowedVerbs"]
+    world.sim.advance(timedelta(hours=2))
+    assert "resume" not in world.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["allowedVerbs"]
+    assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/resume").status_code == 409
+
+
+@pytest.mark.parametrize("kind", ["users'", "servers'", "operator's lock", "code's call", "servers' children"])
+def test_execution_is_offered_for_retry_if_and_only_if_api_retries_it(world: World, kind: str) -> None:
+    """Whatever the role, the task's state and the execution's status, `retry` is in its verbs exactly if accepted."""
+    pattern = world.create(kind)
+    statuses = [each for each in ExecutionStatus if each.is_final]
+    states = STATES if kind == "users'" else {name: STATES[name] for name in MAIN_STATES}
+    for state, status in itertools.product(states, statuses):
+        fields = STATES[state]
+        record = Execution(id="e1", task_id="", owner="ada", scheduled_for=PAST, status=status)
+        task_id = world.copy(pattern, fields, (record,))
+        for who in ("viewer", "ada", "root"):
+            answer = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions/e1").get_json()
+            listed = world.ask(who, "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
+            shown = [each["allowedVerbs"] for each in listed if each["id"] == "e1"]
+            sent = world.ask(who, "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "e1"})
+            assert ("retry" in answer["allowedVerbs"]) == (sent.status_code == 200), f"{who}, {kind}, {state}, {status}"
+            assert shown == [answer["allowedVerbs"]]
+            if sent.status_code == 200:
+                task_id = world.copy(pattern, fields, (record,))
+
+
+def test_open_execution_takes_events(world: World) -> None:
+    """An open execution offers `sendEvent`, and no retry; so the API does."""
+    task_id = world.copy(world.create("users'"), {"runs": (waits_for("approved"),)})
+    answer = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/run-0").get_json()
+    assert answer["allowedVerbs"] == ["sendEvent"]
+    assert world.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "run-0"}).status_code == 409
+    sent = world.ask("ada", "POST", f"/v1/tasks/{task_id}/events/approved", {"executionId": "run-0"})
+    assert sent.status_code == 200
+
+
+def test_lists_and_changes_say_the_same(world: World) -> None:
+    """A list's tasks have the verbs that each has alone, and so has the answer to a change."""
+    for kind in ("users'", "servers'", "own lock"):
+        world.copy(world.create(kind), {})
+    for who in ("ada", "viewer", "root"):
+        for task in world.ask(who, "GET", "/v1/tasks").get_json()["tasks"]:
+            alone = world.ask(who, "GET", f"/v1/tasks/{task['id']}").get_json()
+            assert task["allowedVerbs"] == alone["allowedVerbs"]
+    paused = world.ask("ada", "POST", "/v1/tasks/t1/pause").get_json()
+    assert "resume" in paused["allowedVerbs"]
+    assert "pause" not in paused["allowedVerbs"]

@@ -1,0 +1,204 @@
+"""Who changed what in a task and when: every change by hand is noted in its commit, within bounds, without secrets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, ApiWorld
+
+from cloudsched import App, Context, Fail, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
+from cloudsched.testing import START, Simulation
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
+PRIVATE = "hunter2-and-more"
+
+
+@pytest.fixture
+def app() -> App:
+    """A handler open to users that fails if it is told to, and one for workers."""
+    app = App(Settings())
+
+    @app.handler("work", access="users")
+    def work(payload: dict[str, Any]) -> Fail | None:
+        return Fail("as told") if payload.get("fails") else None
+
+    @app.handler("remote", pull="gpu", access="users")
+    def remote(ctx: Context) -> None:
+        pass
+
+    return app
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(world: ApiWorld, who: str = "ada", **fields: Any) -> str:
+    """Create a task, and return its id."""
+    usual = {
+        "owner": "ada",
+        "title": "T",
+        "handler": "work",
+        "schedule": HOURLY.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+    answer = world.ask(who, "/v1/tasks", usual | fields)
+    assert answer.status_code == 201, answer.text
+    return str(answer.get_json()["id"])
+
+
+def read(world: ApiWorld, task_id: str, who: str = "root") -> list[dict[str, Any]]:
+    """Return a task's history, the earliest first."""
+    answer = world.ask(who, f"/v1/tasks/{task_id}/history", method="GET")
+    assert answer.status_code == 200, answer.text
+    entries: list[dict[str, Any]] = answer.get_json()["entries"]
+    return entries[::-1]
+
+
+def test_history_says_who_did_what_and_when(world: ApiWorld) -> None:
+    """Each change by hand is an entry with its instant and its caller; what changes nothing leaves none."""
+    task_id = create(world)
+    for who, verb in (("ada", "pause"), ("root", "resume"), ("ada", "trigger"), ("ops", "cancel"), ("ada", "cancel")):
+        world.sim.advance(timedelta(minutes=1))
+        assert world.ask(who, f"/v1/tasks/{task_id}/{verb}").status_code == 200
+    entries = read(world, task_id)
+    assert [(each["action"], each["by"]["subject"], each["by"]["role"]) for each in entries] == [
+        ("CREATED", "key:ada", "owner"),
+        ("PAUSED", "key:ada", "owner"),
+        ("RESUMED", "key:root", "admin"),
+        ("TRIGGERED", "key:ada", "owner"),
+        ("CANCELLED", "key:ops", "admin"),
+    ]
+    assert [each["at"] for each in entries] == sorted({each["at"] for each in entries})
+    assert read(world, task_id, "ada") == entries
+
+
+def test_edit_shows_small_values_and_names_private_ones(world: ApiWorld) -> None:
+    """An edit's fields are listed with their values from and to; a payload is named, and nowhere copied."""
+    task_id = create(world, payload={"password": PRIVATE})
+    changes = {"title": "U", "payload": {"password": PRIVATE * 2}, "labels": ["team=a"], "description": PRIVATE}
+    assert world.ask("root", f"/v1/tasks/{task_id}", changes, "PATCH").status_code == 200
+    assert world.ask("root", f"/v1/tasks/{task_id}", {"title": "U"}, "PATCH").status_code == 200
+    created, edited = read(world, task_id)
+    assert created["action"] == "CREATED"
+    assert {each.pop("field"): each for each in edited["fields"]} == {
+        "title": {"before": '"T"', "after": '"U"'},
+        "payload": {},
+        "labels": {"after": '["team=a"]'},
+        "description": {},
+    }
+    assert PRIVATE not in world.ask("root", f"/v1/tasks/{task_id}/history", method="GET").text
+
+
+def test_retry_and_trigger_name_their_execution(world: ApiWorld) -> None:
+    """The entry of a retry or a trigger leads to the execution."""
+    task_id = create(world, payload={"fails": True}, retry={"maxRetries": 0})
+    world.ask("ada", f"/v1/tasks/{task_id}/trigger")
+    world.sim.advance(timedelta(minutes=1))
+    assert world.ask("ada", f"/v1/tasks/{task_id}/retry").status_code == 200
+    _, triggered, retried = read(world, task_id)
+    assert retried["action"] == "RETRIED"
+    assert triggered["executionId"] == retried["executionId"]
+
+
+def test_backfill_is_noted(world: ApiWorld) -> None:
+    """A backfill is an entry, too, with the first execution that it asks for."""
+    task_id = create(world)
+    world.sim.advance(timedelta(hours=3))
+    body = {"start": START.isoformat(), "end": (START + timedelta(hours=2)).isoformat()}
+    assert world.ask("ada", f"/v1/tasks/{task_id}/backfill", body).status_code == 200
+    entry = read(world, task_id)[-1]
+    assert (entry["action"], entry["by"]["subject"]) == ("BACKFILLED", "key:ada")
+    assert entry["executionId"]
+
+
+def test_scheduler_notes_that_it_paused_a_task(world: ApiWorld) -> None:
+    """A task that pauses itself after failures says so in its history, with the reason and nobody's name."""
+    task_id = create(world, payload={"fails": True}, retry={"maxRetries": 0}, pauseAfterFailures=2)
+    world.sim.advance(timedelta(hours=2, minutes=30))
+    entry = read(world, task_id)[-1]
+    assert (entry["action"], entry.get("by")) == ("PAUSED", None)
+    assert "2 failures" in entry["reason"]
+
+
+def test_history_notes_an_attempt_that_an_admin_ended(world: ApiWorld) -> None:
+    """If not the worker that claimed it but an admin ends an attempt, the history names the admin."""
+    world.offer("t1", handler="remote")
+    claim = world.claim("gpu-1")
+    run = f"/v1/tasks/t1/executions/{claim['executionId']}"
+    assert world.report("ops", "complete", run, claim["leaseToken"]).status_code == 200
+    entry = read(world, "t1")[-1]
+    assert (entry["action"], entry["by"]["subject"]) == ("ENDED", "key:ops")
+    assert entry["executionId"] == claim["executionId"]
+
+
+def test_history_of_what_a_worker_ends_itself_has_no_entry(world: ApiWorld) -> None:
+    """What runs as it should leaves no trace in the history."""
+    world.offer("t1", handler="remote")
+    claim = world.claim("gpu-1")
+    run = f"/v1/tasks/t1/executions/{claim['executionId']}"
+    assert world.report("gpu-1", "complete", run, claim["leaseToken"]).status_code == 200
+    assert [each["action"] for each in read(world, "t1")] == ["CREATED"]
+
+
+def test_history_is_bounded_and_says_what_it_lost(world: ApiWorld) -> None:
+    """However often and with whatever texts a task is edited, its history stays small; lost entries are counted."""
+    task_id = create(world)
+    for number in range(70):
+        title = f"{number}-" + "\N{SNOWMAN}" * (150 if number % 2 else 480)
+        assert world.ask("ada", f"/v1/tasks/{task_id}", {"title": title}, "PATCH").status_code == 200
+    answer = world.ask("ada", f"/v1/tasks/{task_id}/history", method="GET").get_json()
+    assert 5 < len(answer["entries"]) <= 50
+    assert len(answer["entries"]) + answer["omittedEntries"] == 71
+    stored = world.sim.app.get(task_id)
+    assert stored_size([each.model_dump(by_alias=True, exclude_none=True) for each in stored.history]) < (
+        MAX_HISTORY_BYTES + 1000
+    )
+    for _ in range(60):
+        world.ask("ada", f"/v1/tasks/{task_id}/pause")
+        world.ask("ada", f"/v1/tasks/{task_id}/resume")
+    assert len(read(world, task_id)) == 50
+
+
+def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
+    """A task that a bulk change pauses names the caller that started the change."""
+    task_id = create(world)
+    body = {"action": "pause", "filter": {"owner": "ada"}}
+    assert world.ask("ops", "/v1/tasks:batchChange", body).status_code == 202
+    world.sim.advance(timedelta(minutes=2))
+    entry = read(world, task_id)[-1]
+    assert (entry["action"], entry["by"]["subject"]) == ("PAUSED", "key:ops")
+
+
+def test_code_has_no_name(world: ApiWorld) -> None:
+    """What the app's own code does is an entry of an admin without a subject."""
+    task = world.sim.app.create(owner="ada", title="T", handler="work", schedule=HOURLY)
+    world.sim.app.pause(task.id)
+    assert [each["by"] for each in read(world, task.id)] == [{"role": "admin"}, {"role": "admin"}]
+
+
+def test_notes_cost_no_operation(world: ApiWorld) -> None:
+    """A change with its note is one read and one commit, as it was without."""
+    task = world.sim.app.create(owner="ada", title="T", handler="work", schedule=HOURLY)
+    before = world.sim.counts.copy()
+    world.sim.app.pause(task.id)
+    spent = world.sim.counts.since(before)
+    assert (spent.reads, spent.commits, spent.writes) == (1, 1, 1)
+
+
+def test_history_of_others_is_hidden(world: ApiWorld) -> None:
+    """Who may not see a task does not see its history either."""
+    task = world.sim.app.create(owner="bob", title="T", handler="work", schedule=HOURLY)
+    assert world.ask("ada", f"/v1/tasks/{task.id}/history", method="GET").status_code == 404
+    assert world.ask("gpu-1", f"/v1/tasks/{task.id}/history", method="GET").status_code == 403

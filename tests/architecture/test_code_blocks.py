@@ -1,0 +1,113 @@
+"""Every block of code in README and docs is run by a test, or at least read as what it claims to be.
+
+Python runs: on the pages of `RUN_ELSEWHERE` by the test that is named there, on all others by ``test_page_code.py``.
+Of commands that need a cloud or a network, each `cloudsched` command and option and each path of the API exists;
+``tests/deployables`` gives gcloud's commands to gcloud's own parser.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from tests.architecture import test_page_code
+from tests.doc_blocks import Block, read_blocks
+
+from cloudsched.cli.main import cloudsched
+from cloudsched.web.api.operations import OPERATIONS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
+RUN_ELSEWHERE = {
+    "README.md": "architecture/test_readme.py",
+    "tour.md": "architecture/test_readme.py",
+    "durable.md": "architecture/test_durable_doc.py",
+    "async.md": "architecture/test_async_doc.py",
+    "sandbox.md": "architecture/test_sandbox_doc.py",
+    "workers.md": "stories/test_workers_guide.py",
+    "language.md": "language/test_language_doc.py",
+    "mounting.md": "web/mounts.py",
+    "moving.md": "recipes/test_moving.py",
+    "recipes.md": "recipes/test_web_frameworks.py",
+    **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
+}
+"""Who runs a page's Python."""
+LANGUAGES = {"python", "sh", "bash", "console", "text", "json", "yaml", "ini", "js", "dockerfile", "mermaid"}
+ARGUMENTS_FOLLOW = ("emulator",)
+"""Commands that hand their arguments on to a parser of their own."""
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_says_its_language(block: Block) -> None:
+    """So that each has a reader here."""
+    assert block.language in LANGUAGES
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.language == "python"}))
+def test_the_python_of_every_page_is_run(page: str) -> None:
+    """By a test that names the page, which somebody who adds a page has to write."""
+    if page in RUN_ELSEWHERE:
+        text = (ROOT / "tests" / RUN_ELSEWHERE[page]).read_text("utf-8")
+        assert page in text or "tutorial" in text
+    else:
+        assert page in test_page_code.PAGES, f"{page} has Python that no test runs"
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language in {"json", "yaml", "ini"}], ids=str)
+def test_data_can_be_read(block: Block) -> None:
+    """JSON, YAML and unit files as their readers take them."""
+    if block.language == "json":
+        json.loads(block.text)
+    elif block.language == "yaml":
+        assert yaml.safe_load(block.text)
+    else:
+        configparser.ConfigParser(strict=False, interpolation=None).read_string(block.text)
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language in {"sh", "console", "bash"}], ids=str)
+def test_commands_and_their_options_exist(block: Block) -> None:
+    """An option that was renamed is renamed on the pages, too."""
+    for words in list_commands(block):
+        context = click.Context(cloudsched)
+        command: click.Command = cloudsched
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            found = command.get_command(context, words.pop(0))
+            assert found is not None, f"{block}: {words}"
+            command = found
+        known = {option for each in command.get_params(context) for option in (*each.opts, *each.secondary_opts)}
+        used = {word.partition("=")[0] for word in words if word.startswith("--") and len(word) > 2}
+        if command.name not in ARGUMENTS_FOLLOW:
+            assert used <= known, f"{block}: {used - known}"
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if "curl" in each.text], ids=str)
+def test_requests_are_those_of_the_api(block: Block) -> None:
+    """Each path below ``/v1`` is one of an operation."""
+    patterns = [re.sub(r"\\\{\w+\\\}", "[^/:?]+", re.escape(each.path)) for each in OPERATIONS]
+    for path in re.findall(r"(?:8080|\$URL|\$API)(/v1/[^\s'\"?$]+)", block.text):
+        shown = re.sub(r"\$\w+", "x", path)
+        assert any(re.fullmatch(pattern, shown) for pattern in patterns), f"{block}: {path}"
+
+
+def list_commands(block: Block) -> list[list[str]]:
+    """Return the words behind `cloudsched` of each such command in a block."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    found = []
+    for line in lines:
+        for part in re.split(r"\s*(?:&&|\|\||[|;&])\s*", re.sub(r"\s#.*$", "", line.removeprefix("$ "))):
+            try:
+                words = shlex.split(part)
+            except ValueError:  # a quotation over several lines: a request's body
+                continue
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                words.pop(0)
+            if words and words[0] == "cloudsched":
+                found.append(words[1 : words.index("--")] if "--" in words else words[1:])
+    return found

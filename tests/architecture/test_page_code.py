@@ -1,0 +1,238 @@
+"""The Python of pages that no test of their own runs, each with what the page takes for granted."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import httpx
+import pytest
+from pydantic import BaseModel
+from tests.doc_blocks import read_blocks
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import App, Done, Execution, Settings, Task, TaskDraft
+from cloudsched.config.access import Access
+from cloudsched.config.assistant_settings import AssistantSettings
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {
+    "declared.md", "recurrence.md", "lifecycle.md", "dependencies.md", "drafts.md", "delivery.md", "calendars.md",
+    "dashboard.md", "operations.md", "security.md", "emulator.md", "api.md",
+    "assistant.md", "approvals.md", "testing.md",
+}  # fmt: skip
+
+
+class Reminder(BaseModel):
+    """What the handlers of several pages are given."""
+
+    text: str = "Tea"
+
+
+def read_python(page: str) -> list[str]:
+    """Return a page's Python, block by block."""
+    (path,) = DOCS.rglob(page)
+    return [block.text for block in read_blocks(path) if block.language == "python"]
+
+
+def run(code: str, page: str, **names: Any) -> dict[str, Any]:
+    """Run a block with names that the page has not defined; return all names."""
+    exec(compile(code, page, "exec"), names)  # noqa: S102 - our own pages
+    return names
+
+
+@contextmanager
+def serve(app: App) -> Iterator[tuple[str, str]]:
+    """Serve an API with an admin's key; yield its URL and the key."""
+    key, kept = create_key("docs", Role.ADMIN)
+    with (
+        Simulation(app, access=Access(api_keys=(str(kept),))) as sim,
+        WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server,
+    ):
+        server.serve()
+        yield f"http://{server.address}", key
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with the handler that most pages use."""
+    made = App(Settings())
+
+    @made.handler("remind", access="users")
+    def remind(reminder: Reminder) -> str:
+        return reminder.text
+
+    @made.handler("greet")
+    def greet(payload: dict[str, str]) -> str:
+        return payload["name"]
+
+    return made
+
+
+def test_declared_tasks_run() -> None:
+    """The three schedules of the page are there, and run."""
+    (code,) = read_python("declared.md")
+    with Simulation(run(code, "declared.md")["app"]) as sim:
+        sim.advance(timedelta(days=7))
+        assert len(sim.executions("clean-up-often")) >= 27
+        assert len(sim.executions("clean-up-nightly")) == 7
+
+
+def test_schedules_are_valid() -> None:
+    """Each call of the page returns a schedule."""
+    run(read_python("recurrence.md")[0], "recurrence.md")
+
+
+def test_an_outcome_may_be_followed_by_a_task() -> None:
+    """`Done` with `then`, as a handler returns it."""
+    (code,) = read_python("lifecycle.md")
+    names = run(f"def handle(order):\n    {code}", "lifecycle.md", Done=Done, TaskDraft=TaskDraft)
+    outcome = names["handle"](SimpleNamespace(total=3, id=7))
+    assert outcome.then[0].payload == {"order": 7}
+
+
+def test_a_session_is_opened_for_each_attempt() -> None:
+    """The handler of the page gets its session, which is committed."""
+    done: list[str] = []
+
+    class Session:
+        def __init__(self, engine: object) -> None:
+            assert engine
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            done.append("closed")
+
+        def commit(self) -> None:
+            done.append("committed")
+
+    app = App(Settings())
+    (code,) = read_python("dependencies.md")
+    given = {"app": app, "Session": Session, "engine": object(), "Month": Reminder, "Iterator": Iterator}
+    run(code, "dependencies.md", **given)
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Report", handler="report")
+        sim.advance(timedelta(days=1))
+        assert [one.status for one in sim.executions(task.id)] == ["SUCCEEDED"]
+    assert done == ["committed", "closed"]
+
+
+def test_a_sentence_becomes_a_task() -> None:
+    """Drafted and confirmed as on the page."""
+    handlers, drafting = read_python("drafts.md")
+    with serve(run(handlers, "drafts.md")["app"]) as (url, key):
+        drafting = drafting.replace('"http://127.0.0.1:8080"', "url, key=key").replace(
+            '", timezone', '", owner="ada", timezone'
+        )
+        assert run(drafting, "drafts.md", url=url, key=key)["task"].handler == "remind"
+
+
+def test_a_model_does_a_task() -> None:
+    """The task of the page is accepted, and its test is green."""
+    handlers, create, test = read_python("assistant.md")
+    app = run(handlers, "assistant.md")["app"]
+    model: Any = SimpleNamespace(complete=lambda *_: {})
+    with Simulation(app, language_model=model, assistant=AssistantSettings(is_on=True)):
+        assert run(create, "assistant.md", app=app)["task"].handler == "assistant"
+    run(test, "assistant.md", app=app)["test_ada_is_told_how_the_bikes_sell"]()
+
+
+def test_an_approval_is_waited_for() -> None:
+    """The test of the page is green."""
+    handlers, test = read_python("approvals.md")
+    names = run(handlers + test.replace("from handlers import app\n", ""), "approvals.md")
+    names["test_the_bonus_is_paid_once_it_is_approved"]()
+
+
+def test_mail_is_written_and_tested(app: App) -> None:
+    """A task with channels is created, and a template returns HTML in which text is text."""
+    create, template, _ = read_python("delivery.md")
+    write = run(template, "delivery.md", app=app, html=html)["write_html"]
+    assert "&lt;b&gt;" in write(SimpleNamespace(title="<b>", body="x"))
+    with Simulation(app):
+        run(create, "delivery.md", app=app)
+
+
+def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:
+    """A task is created and changed, a feed is created and deleted, by the synchronous client and the other."""
+    sync, both = read_python("api.md")
+    (feeds,) = read_python("calendars.md")
+    with serve(app) as (url, key):
+        keyed = sync.replace("token=get_id_token", "key=key").replace('title="Greet",', 'owner="ada", title="Greet",')
+        assert run(keyed, "api.md", url=url, key=key)["task"].title == "Greet her"
+        indented = "\n    ".join(both.splitlines())
+        asyncio.run(run(f"async def main():\n    {indented}", "api.md", url=url, key=key)["main"]())
+        run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)
+    assert "/v1/feeds/" in capsys.readouterr().out
+
+
+def test_a_dashboard_can_be_mounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is a WSGI application."""
+    monkeypatch.setitem(os.environ, "CLOUDSCHED_URL", "http://127.0.0.1:1")
+    monkeypatch.setitem(os.environ, "CLOUDSCHED_KEY", create_key("page", Role.VIEWER)[0])
+    assert callable(run(read_python("dashboard.md")[0], "dashboard.md")["page"])
+
+
+def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
+    """The two files of the page on tests, beside handlers, are a green run of pytest."""
+    handlers = "from pydantic import BaseModel\nfrom cloudsched import App, Context\napp = App()\n"
+    handlers += "class Reminder(BaseModel):\n    text: str\n"
+    handlers += (
+        "@app.handler('remind')\ndef remind(ctx: Context, reminder: Reminder):\n    ctx.notify('Tea', reminder.text)\n"
+    )
+    (tmp_path / "handlers.py").write_text(handlers)
+    for code in read_python("testing.md"):
+        (tmp_path / code.splitlines()[0].removeprefix("# ")).write_text(code)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603 - our own
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_hooks_and_decorators_are_accepted(app: App) -> None:
+    """What the pages on operations and security put above a function."""
+    run(read_python("operations.md")[0], "operations.md", app=app, Task=Task, Execution=Execution)
+    run(read_python("security.md")[0] + "def other(): ...", "security.md", app=App(Settings()))
+
+
+def test_the_emulator_moves_its_clock() -> None:
+    """Ten days pass at once, and the task is delivered."""
+    delivered: list[str] = []
+
+    def take(request: Request) -> Response:
+        delivered.append(request.path)
+        return Response("ok")
+
+    with WebServer(Request.application(take)) as target:
+        target.serve()
+
+        def create(address: str) -> None:
+            queue = "projects/demo/locations/us-central1/queues/default"
+            body = {
+                "task": {"scheduleTime": _in_ten_days(address), "httpRequest": {"url": f"http://{target.address}/"}}
+            }
+            httpx.post(f"http://{address}/v2/{queue}/tasks", json=body).raise_for_status()
+
+        run(read_python("emulator.md")[0], "emulator.md", create_a_reminder_in_ten_days=create)
+    assert delivered == ["/"]
+
+
+def _in_ten_days(address: str) -> str:
+    now = datetime.fromisoformat(httpx.get(f"http://{address}/clock").json()["now"])
+    return (now + timedelta(days=10)).isoformat().replace("+00:00", "Z")

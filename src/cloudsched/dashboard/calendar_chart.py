@@ -21,7 +21,7 @@ _LEAST: Final = 68
 """The least height of a row: that of the day's name and its counts."""
 _CHARACTER, _MARK = 0.0068, 0.012
 """How wide a letter and a mark are at most, as parts of a row of 900 pixels: text cannot be measured."""
-_APART: Final = 0.009
+_APART, _HAIR = 0.009, 0.001
 _GAP: Final = 0.03
 """How much of a bin is empty, so that bars stand apart."""
 _LABEL_SIDE: Final = 0.75
@@ -94,7 +94,8 @@ def _extent(mark: Mark, *, is_left: bool) -> tuple[float, float]:
 
 def _fits(extent: tuple[float, float], taken: list[tuple[float, float]], now: float | None) -> bool:
     start, end = extent
-    if start < -_MARK or end > 1 + _MARK or (now is not None and start + _MARK < now < end - _MARK):
+    edge = _MARK / 2 + _HAIR  # the now line may go through a mark, but not between it and its label
+    if start < -_MARK or end > 1 + _MARK or (now is not None and start + edge < now < end - edge):
         return False
     return all(end + _APART <= begin or finish + _APART <= start for begin, finish in taken)
 

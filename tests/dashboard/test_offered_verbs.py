@@ -1,0 +1,100 @@
+"""A page offers what the API allows its visitor, leads back to a chosen step, and tells a task's history."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.dashboard.test_roles_at_forms import ROLES, Pages
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.testing import START
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.testing import Simulation
+
+DONE: list[str] = []
+
+
+@pytest.fixture
+def app() -> App:
+    """A handler for servers only, and a durable one whose second step fails until the test has mended it."""
+    app, state = App(Settings()), {"is_broken": True}
+    DONE.clear()
+
+    @app.handler("closed")
+    def closed() -> None:
+        pass
+
+    @app.handler("flow", access="users", retry=0)
+    def flow(ctx: Context) -> None:
+        ctx.step("first", lambda: DONE.append("first"))
+        ctx.step("second", fail_once, retry=False)
+
+    def fail_once() -> None:
+        if state.pop("is_broken", False):
+            raise ValueError("broken")
+        DONE.append("second")
+
+    return app
+
+
+@pytest.fixture
+def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
+    made = {name: create_key(name, *role) for name, role in ROLES.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    with ExitStack() as parts:
+        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
+
+
+def create(pages: Pages, handler: str) -> Task:
+    at = START + timedelta(minutes=1)
+    return pages.sim.app.create(owner="ada", title="T", handler=handler, schedule=at)
+
+
+def test_page_offers_what_its_visitor_may_do(pages: Pages) -> None:
+    """The owner of a task of servers may pause it, and not run or edit it; an admin may; a reader nothing."""
+    path = f"/tasks/{create(pages, 'closed').id}"
+    shown = {who: pages.get(who, path).text for who in ("ada", "admin", "reader", "viewer")}
+    for who, verbs in {"ada": {"pause", "cancel", "delete"}, "admin": {"pause", "cancel", "delete", "trigger"}}.items():
+        assert {
+            verb for verb in ("pause", "cancel", "delete", "trigger", "resume") if f"/verbs/{verb}" in shown[who]
+        } == verbs
+    assert ("Edit…" in shown["ada"], "Edit…" in shown["admin"]) == (False, True)
+    assert not any("/verbs/" in shown[who] for who in ("reader", "viewer"))
+
+
+def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:
+    """The page of a failed execution with a chosen step retries from there: that step is done again."""
+    task = create(pages, "flow")
+    pages.sim.advance(timedelta(minutes=2))
+    (failed,) = pages.sim.executions(task.id)
+    path = f"/tasks/{task.id}/executions/{failed.id}"
+    assert "Retry from here" not in pages.get("ada", path).text
+    assert "Retry from here" in pages.get("ada", f"{path}?step=1").text
+    assert "Retry from here" not in pages.get("reader", f"{path}?step=1").text
+    form = {"executionId": failed.id, "fromStep": "1"}
+    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", {**form, "fromStep": "x"}).status_code == 400
+    assert pages.post("ada", f"/tasks/{task.id}/verbs/retry", form).status_code == 303
+    pages.sim.advance(timedelta(minutes=2))
+    assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
+    assert DONE == ["first", "first", "second"]
+
+
+def test_task_page_has_its_history(pages: Pages) -> None:
+    """The history of edits names who did what, with a field's values before and after."""
+    task = create(pages, "flow")
+    pages.sim.app.update(task.id, title="Renamed")
+    pages.post("admin", f"/tasks/{task.id}/verbs/pause", {})
+    text = pages.get("ada", f"/tasks/{task.id}").text
+    assert "History of edits" in text
+    assert "key:admin" in text
+    assert "the app&#39;s own code" in text
+    assert "<code>title</code>: &#34;T&#34; → &#34;Renamed&#34;" in text

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.calendars.days import WEEKDAYS, parse_days, to_date
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.calendar_bodies import PutCalendar
@@ -39,7 +38,7 @@ def put_calendar(call: ApiCall) -> Response:
     body = validate(PutCalendar, read_json_object(call.request))
     calendar = call.app.container.calendars.put(
         call.path["calendarId"],
-        _owner(call, body.owner),
+        call.caller.resolve_record_owner(body.owner),
         title=body.title,
         weekdays=body.weekdays,
         days=[(each.date, each.until or each.date, each.name) for each in body.days],
@@ -63,9 +62,8 @@ def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     A name means the calendar for everybody, or else the owner's own.
     """
-    return json_response(
-        _to_json(call, call.app.container.calendars.get(call.path["calendarId"], _owner(call, query.owner)))
-    )
+    owner = call.caller.resolve_record_owner(query.owner)
+    return json_response(_to_json(call, call.app.container.calendars.get(call.path["calendarId"], owner)))
 
 
 @operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
@@ -74,7 +72,7 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     Without their days.
     """
-    found = call.app.container.calendars.list(_owner(call, query.owner))
+    found = call.app.container.calendars.list(call.caller.resolve_record_owner(query.owner))
     shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
     return json_response({"calendars": shown})
 
@@ -94,16 +92,10 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     Tasks that name it keep the days that it had.
     """
     try:
-        call.app.container.calendars.delete(call.path["calendarId"], _owner(call, query.owner))
+        call.app.container.calendars.delete(call.path["calendarId"], call.caller.resolve_record_owner(query.owner))
     except NotFound:
         raise NotFound("calendar", call.path["calendarId"]) from None
     return Response(status=204)
-
-
-def _owner(call: ApiCall, requested: str | None) -> str:
-    if call.caller.visible_owner is None:
-        return requested or SYSTEM_OWNER
-    return str(call.caller.resolve_owner(requested))
 
 
 def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.script import MAX_TOOLS, ScriptSource, ToolName
 from cloudsched.domain.documents.task import LongText, Owner
@@ -53,7 +52,7 @@ def put_script(call: ApiCall) -> Response:
     body = validate(PutScript, read_json_object(call.request))
     script = Scripts(call.app.container.engine).put(
         call.path["scriptName"],
-        _owner(call, body.owner),
+        call.caller.resolve_record_owner(body.owner),
         source=body.source,
         description=body.description,
         tools=body.tools,
@@ -75,9 +74,8 @@ def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     With its source.
     """
-    return json_response(
-        _to_json(Scripts(call.app.container.engine).get(call.path["scriptName"], _owner(call, query.owner)))
-    )
+    owner = call.caller.resolve_record_owner(query.owner)
+    return json_response(_to_json(Scripts(call.app.container.engine).get(call.path["scriptName"], owner)))
 
 
 @operation("GET", "/v1/scripts", "Scripts", query=bodies.OwnerQuery, response_schema="ScriptList")
@@ -86,7 +84,7 @@ def list_scripts(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     Without their sources.
     """
-    found = Scripts(call.app.container.engine).list(_owner(call, query.owner))
+    found = Scripts(call.app.container.engine).list(call.caller.resolve_record_owner(query.owner))
     shown = [{name: value for name, value in _to_json(each).items() if name != "source"} for each in found]
     return json_response({"scripts": shown})
 
@@ -105,14 +103,8 @@ def delete_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     What runs already goes on; what begins later fails, until there is a script of this name again.
     """
-    Scripts(call.app.container.engine).delete(call.path["scriptName"], _owner(call, query.owner))
+    Scripts(call.app.container.engine).delete(call.path["scriptName"], call.caller.resolve_record_owner(query.owner))
     return Response(status=204)
-
-
-def _owner(call: ApiCall, requested: str | None) -> str:
-    if call.caller.visible_owner is None:
-        return requested or SYSTEM_OWNER
-    return str(call.caller.resolve_owner(requested))
 
 
 def _to_json(script: StoredScript) -> dict[str, Any]:

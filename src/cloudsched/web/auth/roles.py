@@ -141,6 +141,16 @@ class Caller:
             raise Forbidden("You can name only yourself as the owner; omit it, or give your own id.")
         return requested
 
+    def resolve_record_owner(self, requested: str | None) -> str:
+        """Return whose calendar or script is meant: the `requested` owner's or the caller's, for a server the system's.
+
+        Raises:
+            Forbidden: The caller may not act for the requested owner.
+        """
+        if self.visible_owner is None:
+            return requested or SYSTEM_OWNER
+        return str(self.resolve_owner(requested))
+
     def require_inbox(self, owner: str) -> None:
         """Check that the caller may see an inbox. Raises NotFound, whether or not it exists."""
         if not self.can_see(owner):

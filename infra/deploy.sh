@@ -7,7 +7,7 @@
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --step=NAME    run one step: services secret accounts database indexes rules queues roles logs functions sweep
-#                  monitoring smoke apply
+#                  monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -euo pipefail
@@ -23,6 +23,8 @@ source "$here/lib/ledger.sh"
 source "$here/lib/project.sh"
 # shellcheck source=lib/indexes.sh
 source "$here/lib/indexes.sh"
+# shellcheck source=lib/shards.sh
+source "$here/lib/shards.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
@@ -65,7 +67,7 @@ declare -A step_functions=(
   [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
   [logs]=exclude_feeds_from_logs [monitoring]=create_monitoring
   [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
-  [apply]=apply_schedules
+  [apply]=apply_schedules [shards]=use_shards
 )
 steps=(services secret accounts database indexes rules queues roles logs functions sweep monitoring smoke apply)
 

@@ -41,6 +41,7 @@ load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
 
+require_shards
 find_api_keys_version
 require_closed_api
 

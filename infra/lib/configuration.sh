@@ -23,6 +23,7 @@ load_configuration() {
   validate_settings
   validate_secrets
   validate_queues
+  require_match SHARDS '[1-9][0-9]{0,2}|1000' "it must be a whole number from 1 to 1000"
   if [[ "$PUBLIC_LINKS" == yes ]]; then
     FUNCTIONS+=(links)
     SENDERS_FIRST=(links "${SENDERS_FIRST[@]}")
@@ -85,7 +86,7 @@ admin, user, reader, worker or worker@QUEUE+QUEUE."
 # Reject variables that are secret or that the scripts derive from other values.
 validate_settings() {
   local setting derived
-  derived="CLOUDSCHED_(FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER|CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY)"
+  derived="CLOUDSCHED_(FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER|CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS)"
   derived="^($derived|CLOUDSCHED_MAX_[A-Z_]*|FIREBASE_AUTH_EMULATOR_HOST|K_SERVICE)="
   for setting in "${SETTINGS[@]}"; do
     [[ "$setting" =~ ^[A-Z][A-Z0-9_]*=[^~]*$ ]] ||
@@ -139,17 +140,26 @@ FUNCTIONS=(execute sweep api) # in deployment order: the function that receives 
 SENDERS_FIRST=(api sweep execute) # the other way round, to go back or to remove them
 STORE_ACCOUNTS=(api executor) # the accounts that use the database
 
-# Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set QUEUE_SETTINGS to the variable
-# by which the functions know them.
+# Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set SCALE_SETTINGS to the variables
+# by which the functions know of them, and of shards.
 add_queues() {
   local priority number
-  QUEUE_SETTINGS=()
-  ((QUEUES_PER_PRIORITY == 1)) || QUEUE_SETTINGS=("CLOUDSCHED_QUEUES_PER_PRIORITY=$QUEUES_PER_PRIORITY")
+  SCALE_SETTINGS=()
+  ((QUEUES_PER_PRIORITY == 1)) || SCALE_SETTINGS+=("CLOUDSCHED_QUEUES_PER_PRIORITY=$QUEUES_PER_PRIORITY")
+  [[ "$SHARDS" == 1 ]] || SCALE_SETTINGS+=("CLOUDSCHED_SHARDS=$SHARDS")
   for priority in "${PRIORITIES[@]}"; do
     for ((number = 2; number <= QUEUES_PER_PRIORITY; number++)); do
       QUEUES+=("$priority-q$number")
     done
   done
+}
+
+# Reject fewer shards than every task has its place in: nobody would look for those in the others.
+require_shards() {
+  local placed
+  placed="$(get_ledger_entry shards)"
+  ((SHARDS >= ${placed:-1})) || die "SHARDS is $SHARDS, but the tasks are in $placed shards already. Their number cannot be \
+lowered."
 }
 
 get_queue_limits() {

@@ -8,11 +8,16 @@ Each output line is one resource, in columns separated by tabs:
 - ``composites``, ``overrides``, ``ttl-policies``: collection group, field (or ``-``), and the arguments for gcloud that
   create what the database lacks; ``added-overrides`` does not drop any single-field index that the database has
 - ``unready-composites``, ``unready-overrides``: collection group, fields, and the state of an index that is not ready
+- ``replaced-composites``: collection group, fields, and the name of an index that many shards replace
+
+SHARDS in the environment is ``one``, ``growing`` (the file's indexes, and those of more shards) or ``many`` (without
+those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +26,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Line = tuple[str, ...]
+RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
+"""The fields whose values rise."""
+
+
+def choose_indexes(content: dict[str, Any], shards: str) -> dict[str, Any]:
+    """Return the indexes of the file that a database has with so many shards."""
+    if shards == "one" or "sharded" not in content:
+        return content
+    grown = {**content, "indexes": [*content["indexes"], *content["sharded"]["indexes"]]}
+    return drop_replaced(grown) if shards == "many" else grown
+
+
+def drop_replaced(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the indexes without those that shards replace."""
+    overrides = [
+        {**each, "indexes": []} if is_replaced(each["collectionGroup"], [each["fieldPath"]]) else each
+        for each in content["fieldOverrides"]
+    ]
+    kept = [each for each in content["indexes"] if not is_replaced(each["collectionGroup"], _get_paths(each))]
+    return {**content, "indexes": kept, "fieldOverrides": overrides}
+
+
+def is_replaced(group: str, paths: list[str]) -> bool:
+    """Whether an index is a range of rising values that begins with neither an owner, a parent nor a shard."""
+    is_led = any(path in {"owner", "parent.taskId"} or path.rpartition(".")[2] == "shard" for path in paths)
+    return group in {"tasks", "offers"} and paths[-1] in RISING and not is_led
+
+
+def find_replaced_composites(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:  # noqa: ARG001 - as the others
+    """Yield the composite indexes of the database that shards replace."""
+    for index in existing:
+        group = _get_segment(index["name"], "collectionGroups")
+        paths = [path for path in (each.strip("`") for each in _get_paths(index)) if path != "__name__"]
+        if is_replaced(group, paths):
+            yield (group, ", ".join(paths), index["name"])
 
 
 def find_missing_composites(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
@@ -98,6 +138,10 @@ def find_unready_overrides(expected: dict[str, Any], existing: list[dict[str, An
                 yield (group, path, state)
 
 
+def _get_paths(index: dict[str, Any]) -> list[str]:
+    return [field["fieldPath"] for field in index["fields"]]
+
+
 def _get_shape(index: dict[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
     paths = ((field["fieldPath"].strip("`"), field.get("order", "")) for field in index["fields"])
     return index["queryScope"], tuple(path for path in paths if path[0] != "__name__")
@@ -123,6 +167,10 @@ if __name__ == "__main__":
         "ttl-policies": find_missing_ttl_policies,
         "unready-composites": find_unready_composites,
         "unready-overrides": find_unready_overrides,
+        "replaced-composites": find_replaced_composites,
     }
-    lines = kinds[kind](json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else [])
+    content = json.loads(Path(file).read_text(encoding="utf-8"))
+    if isinstance(content, dict):
+        content = choose_indexes(content, os.environ.get("SHARDS", "one"))
+    lines = kinds[kind](content, json.loads(listed) if listed else [])
     sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

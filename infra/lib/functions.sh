@@ -52,7 +52,7 @@ set_deploy_flags() {
     "GOOGLE_CLOUD_PROJECT=$PROJECT"
     "CLOUDSCHED_LOCATION=$REGION"
     "CLOUDSCHED_QUEUE=$NAME"
-    "${QUEUE_SETTINGS[@]}"
+    "${SCALE_SETTINGS[@]}"
     "CLOUDSCHED_DATABASE=$DATABASE"
     "CLOUDSCHED_EXECUTOR_URL=$(get_service_url execute)"
     "CLOUDSCHED_INVOKER=$(get_account_email invoker)"

@@ -18,6 +18,7 @@ for _ in {1..60}; do BUILD_DELAYS+=(60); done
 # deploy.sh after the upgrade.
 create_indexes() {
   log_step "Indexes and TTL"
+  require_shards
   local group field arguments overrides=overrides
   ! has_outdated_functions || overrides=added-overrides
   while IFS=$'\t' read -r group field arguments; do
@@ -70,7 +71,18 @@ compare_indexes() {
   esac
   found="$(query gcloud firestore "${list[@]}" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" ||
     found=""
-  python3 "$INFRA/lib/firestore_indexes.py" "$1" "$INFRA/$file" <<<"$found"
+  SHARDS="$(get_index_kind)" python3 "$INFRA/lib/firestore_indexes.py" "$1" "$INFRA/$file" <<<"$found"
+}
+
+# Print which of the file's indexes the database has: with `one` shard, while it is `growing`, or with `many`.
+get_index_kind() {
+  if [[ -n "$(get_ledger_entry shards)" ]]; then
+    printf many
+  elif ((SHARDS > 1)); then
+    printf growing
+  else
+    printf one
+  fi
 }
 
 # Run a command that changes an index, and repeat it as long as it meets contention. An index that exists already was

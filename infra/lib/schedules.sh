@@ -7,9 +7,9 @@ has_schedules() {
     [[ "$(get_ledger_entry schedules)" == yes ]]
 }
 
-# run_apply OPTION…: run `cloudsched apply` with the settings of the deployed functions, as yourself. The secret is in no
+# run_cloudsched ARGUMENT…: run `cloudsched` with the settings of the deployed functions, as yourself. The secret is in no
 # argument.
-run_apply() {
+run_cloudsched() {
   local version secret
   version="$(get_ledger_entry secret.current)"
   secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET" --project="$PROJECT" --quiet)"
@@ -19,9 +19,9 @@ run_apply() {
     export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
     CLOUDSCHED_INVOKER="$(get_account_email invoker)"
     CLOUDSCHED_EXECUTOR_URL="$(get_service_url execute)"
-    ((${#QUEUE_SETTINGS[@]} == 0)) || export "${QUEUE_SETTINGS[@]}"
+    ((${#SCALE_SETTINGS[@]} == 0)) || export "${SCALE_SETTINGS[@]}"
     ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
-    "${PYTHON:-python3}" -m cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py" "$@"
+    "${PYTHON:-python3}" -m cloudsched "$@"
   )
 }
 
@@ -46,7 +46,7 @@ interpreter that has them. Then run infra/deploy.sh --step=apply."
   else
     [[ "$(get_ledger_entry schedules)" == yes ]] || record "schedules=yes"
   fi
-  output="$(run_apply "${options[@]}")" || status=$?
+  output="$(run_cloudsched apply --handlers "$FUNCTIONS_DIR/handlers.py" "${options[@]}")" || status=$?
   ((status == 0)) || [[ "$MODE" == check && "$status" == 1 ]] ||
     die "The schedules could not be applied; the error is above. It needs your own credentials, from: gcloud auth \
 application-default login."

@@ -380,11 +380,11 @@ class App(Hooks, DraftCalls):
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; see `Executor.deliver`."""
-        return self.container.executor.deliver(body, token)
+        return self.container.find_receiver(body).deliver(body, token)
 
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
-        return self.container.sweeper.sweep()
+        return self.container.shard_sweeps.sweep()
 
 
 class _GuardedApp(App):

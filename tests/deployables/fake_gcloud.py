@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from functools import partial
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -235,6 +236,11 @@ class FakeCloud(ThreadingTCPServer):
             fail("NOT_FOUND: The database does not exist.")
         elif call.words[1] == "databases":
             self._database(call, database)
+        elif call.words[1:4] == ["indexes", "composite", "delete"]:
+            kept = [each for each in self.state["indexes"] if each["name"] != call.words[4]]
+            if len(kept) == len(self.state["indexes"]):
+                fail("NOT_FOUND: no such index")
+            self.change(lambda: self.state.update({"indexes": kept}))
         elif call.words[-1] == "list":
             listed = self._list_composites() if call.words[2] == "composite" else list(self.state["fields"].values())
             self.say(json.dumps(listed))
@@ -281,7 +287,8 @@ class FakeCloud(ThreadingTCPServer):
             ]
             last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
             scope = call.flags.get("query-scope", "collection").upper().replace("-", "_")
-            index = {"name": f"{group}/indexes/1", "queryScope": scope, "fields": [*fields, last]}
+            shape = {"queryScope": scope, "fields": [*fields, last]}
+            index = {"name": f"{group}/indexes/{zlib.crc32(json.dumps(shape).encode())}", **shape}
             if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):
                 fail("ALREADY_EXISTS: index already exists")
             index["state"] = "CREATING"

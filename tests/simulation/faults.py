@@ -46,6 +46,9 @@ class FaultProfile:
     has_channels: bool = False
     """Whether results are delivered to a person, who changes preferences."""
 
+    is_sharded: bool = False
+    """Whether the store gets more shards, twice."""
+
     @property
     def is_fault_free(self) -> bool:
         """Whether nothing goes wrong, so that everything happens exactly when it is due."""
@@ -226,5 +229,23 @@ CHANNEL_PROFILES = (
         changes=24,
         rivals=(1, 2),
         has_channels=True,
+    ),
+)
+
+SHARD_PROFILES = (
+    FaultProfile("shards fault-free", changes=24, length=_HOURS, is_sharded=True),
+    FaultProfile("shards slow", linger=0.3, purge=0.5, changes=24, length=_HOURS, is_sharded=True),
+    FaultProfile(
+        "shards all faults",
+        fault=0.08,
+        kill=0.03,
+        linger=0.15,
+        yields=0.2,
+        purge=0.2,
+        drift=timedelta(seconds=2),
+        changes=24,
+        rivals=(1, 2),
+        length=_HOURS,
+        is_sharded=True,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.person import Person
@@ -68,6 +69,8 @@ class FaultyStore:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.shards = 0
+        """How many shards its process knows of; 0 for one of a version without them."""
 
     @property
     def records(self) -> RecordStore:
@@ -115,6 +118,8 @@ class FaultyStore:
             )
             self._world.on_write()
             self._world.on_commit(task, entries)
+            for each in (task, *(other.task for other in others)):
+                self._world.shards.on_commit(each.id, self.shards)
             for other in others:
                 self._on_other_task(other)
             self._world.log(
@@ -197,12 +202,25 @@ class FaultyStore:
         )
 
     def list_due_tasks(
-        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        limit: int,
+        page_token: str | None = None,
     ) -> Page[Task]:
-        return self._call(
-            "due",
-            lambda: self._world.real_store.list_due_tasks(before, since=since, limit=limit, page_token=page_token),
-        )
+        def effect() -> Page[Task]:
+            size = limit if shard is None else 2  # so that a sweep of a shard has several parts
+            page = self._world.real_store.list_due_tasks(before, since=since, limit=size, page_token=page_token)
+            if shard is None:
+                return page
+            return replace(page, items=[each for each in page.items if self._world.shards.is_in(each.id, shard)])
+
+        return self._call("due", effect)
+
+    def count_shards(self) -> int:
+        return self._world.shards.count_for(self.shards)
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None

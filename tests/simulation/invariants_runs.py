@@ -273,7 +273,7 @@ class RunInvariants:
         if envelope.at > self._world.now + _NO_FUTURE:
             self._fail(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
         body = json.loads(envelope.body)
-        if body["hop"]:
+        if body.get("hop"):
             wake_up = body["taskId"], body["executionId"], body["dueAt"], self._world.now
             self._hops[wake_up] += 1
             if self._hops[wake_up] > MAX_HOPS_AT_ONCE:

@@ -21,6 +21,7 @@ from tests.simulation.faults import (
     CHANNEL_PROFILES,
     DURABLE_PROFILES,
     PROFILES,
+    SHARD_PROFILES,
     WORKER_PROFILES,
     FaultProfile,
 )
@@ -28,8 +29,9 @@ from tests.simulation.threads import on_one_core
 from tests.simulation.world import SECRET, World
 
 from cloudsched.domain.transitions import backlog
+from cloudsched.engine.tasks import shard_sweeps
 
-ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES, *CHANNEL_PROFILES)
+ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES)
 SECONDS = 15.0
 """How much processor time the histories of a normal run may take together; the last of each profile may exceed it."""
 
@@ -37,6 +39,7 @@ SECONDS = 15.0
 def limit_records(patch: pytest.MonkeyPatch) -> None:
     """Let the sweep have something to record, without histories of hundreds of occurrences."""
     patch.setattr(backlog, "MAX_RECORDS_PER_COMMIT", 2)
+    patch.setattr(shard_sweeps, "PART_SIZE", 1)
 
 
 @pytest.fixture(autouse=True)

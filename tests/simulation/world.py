@@ -19,6 +19,7 @@ from tests.simulation.actors_channels import add_person, cancel_all, make_sender
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
+from tests.simulation.actors_shards import GrowingShards
 from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
 from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
@@ -114,8 +115,7 @@ class World:
         self._baton = Baton()
         self._wake_at: datetime | None = None
         self._has_changed = True
-        self._number = 0
-        self._swept_at = START
+        self._number, self._swept_at = 0, START
         self.faults_end_at = START + fault_profile.length
         self.ids = (*IDS, *MORE_IDS) if fault_profile.has_workers else IDS
         self.kinds = dict.fromkeys(self.ids, "work")
@@ -130,10 +130,9 @@ class World:
         """Three for executors, one for clients and, where there are workers, two for them."""
         if fault_profile.has_channels:
             add_person(self)
-        spread = fault_profile.length.total_seconds()
-        self._changes = deque(
-            sorted(START + timedelta(seconds=self.random.random() * spread) for _ in range(fault_profile.changes))
-        )
+        self.shards = GrowingShards(self)
+        moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
+        self._changes = deque(sorted(moments))
 
     def _app(self) -> App:
         app = App(
@@ -242,7 +241,7 @@ class World:
                 self._step(settled)
             for rules in (self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
-            for others in (self.backlogs, self.calendars, self.channels):
+            for others in (self.backlogs, self.calendars, self.channels, self.shards):
                 others.check_end_state()
         finally:
             self._kill_remaining()
@@ -264,12 +263,14 @@ class World:
             choices.append((2.0, self._start_change))
         if (sweep_at := self._next_sweep_at()) is not None and sweep_at <= self.now:
             choices.append((2.0, self._start_sweep))
+        if (growth_at := self.shards.next_at()) is not None and growth_at <= self.now:
+            choices.append((2.0, self.shards.act))
         visit_at = self.workers.next_at() if self.now < end else None
         if visit_at is not None and visit_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.workers.start_visit))
         lingers = self.faults_enabled and self.random.random() < self.fault_profile.linger
         if not choices or (lingers and awake):
-            self._advance_clock(end, waiting, sweep_at, visit_at)
+            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()
@@ -314,7 +315,7 @@ class World:
         self.deliveries += 1
         self.log(f"gets {body.decode()}")
         assert self.current
-        self.current.revision = json.loads(body)["revision"]
+        self.current.revision = json.loads(body).get("revision", 0)
         verdict = app.deliver(body, token)
         self.log(f"{verdict.action}: {verdict.reason}")
 

@@ -184,10 +184,22 @@ class CountingStore:
         return self._count_items(self._store.list_tasks(query, limit=limit, page_token=page_token))
 
     def list_due_tasks(
-        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        limit: int,
+        page_token: str | None = None,
     ) -> Page[Task]:
         """Pass on; a read for each item, and one for an empty page."""
-        return self._count_items(self._store.list_due_tasks(before, since=since, limit=limit, page_token=page_token))
+        return self._count_items(
+            self._store.list_due_tasks(before, since=since, shard=shard, limit=limit, page_token=page_token)
+        )
+
+    def count_shards(self) -> int:
+        """Pass on."""
+        return self._store.count_shards()
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None

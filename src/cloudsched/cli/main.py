@@ -39,11 +39,12 @@ _COMMANDS = {
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
     "scripts": ("cloudsched.cli.scripts:scripts", "Show and change stored scripts, which tasks run by name."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
+    "shards": ("cloudsched.cli.shards:shards", "Spread tasks over more ranges of Firestore's indexes."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
 """Each command's location and summary: all that ``--help`` needs."""
-_EXTRAS = {"apply": "worker", "keys": "worker", "mcp": "mcp", "worker": "worker"}
+_EXTRAS = {"apply": "worker", "keys": "worker", "mcp": "mcp", "shards": "worker", "worker": "worker"}
 """The extra that brings what a command imports; ``dev``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."

@@ -56,6 +56,7 @@ _NO_PROJECT = (
     "Firestore emulator, FIRESTORE_EMULATOR_HOST."
 )
 
+MAX_SHARDS = 1_000
 MAX_QUEUES_PER_PRIORITY = 200
 """Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas); there are four priorities."""
 
@@ -95,6 +96,13 @@ class Settings:
         "CLOUDSCHED_QUEUE",
         "the queue's id",
         default="cloudsched",
+    )
+    shards: int = setting(
+        "CLOUDSCHED_SHARDS",
+        "over how many ranges of Firestore's indexes tasks are spread, up to 1000: Firestore takes some 500 writes a "
+        "second into each. Raise it as the [guide](../how-to/operations.md#more-shards) says; never lower it",
+        whole_number(MAX_SHARDS),
+        default=1,
     )
     queues_per_priority: int = setting(
         "CLOUDSCHED_QUEUES_PER_PRIORITY",

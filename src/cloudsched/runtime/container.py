@@ -37,7 +37,7 @@ from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
-from cloudsched.engine.tasks.sweeper import Sweeper
+from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.tasks.calendars import Calendars
+    from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.runtime.factories import Parts
     from cloudsched.runtime.many_tasks import ManyTasks
     from cloudsched.runtime.verified_contacts import VerifiedContacts
@@ -373,7 +374,24 @@ class Container(AssistantParts):
     @lazy_property
     def sweeper(self) -> Sweeper:
         """Repairs and finishes what crashes and lost dispatches left behind."""
+        return self._make_sweeper(None)
+
+    @lazy_property
+    def shard_sweeps(self) -> ShardSweeps:
+        """Sweeps each shard of the store, where there are several."""
+        from cloudsched.engine.tasks.shard_sweeps import ShardSweeps  # noqa: PLC0415 - imported only when used
+
+        return ShardSweeps(
+            self.engine, self._keys, lambda shard: self.sweeper if shard is None else self._make_sweeper(shard)
+        )
+
+    def find_receiver(self, body: bytes) -> Executor | ShardSweeps:
+        """Return what processes a delivered dispatch."""
+        return self.shard_sweeps if body.startswith(b'{"sweep":') else self.executor
+
+    def _make_sweeper(self, shard: int | None) -> Sweeper:
+        threads = 1 if shard is None or not isinstance(self.clock, SystemClock) else SHARD_THREADS
         if not self.settings.fallback:
-            return Sweeper(self.engine, self.child_tasks)
+            return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads)
         sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
-        return Sweeper(replace(self.engine, sender=sender), self.child_tasks)
+        return Sweeper(replace(self.engine, sender=sender), self.child_tasks, shard=shard, threads=threads)

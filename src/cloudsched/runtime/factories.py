@@ -58,7 +58,12 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
     """Return the store that the settings name, in Firestore."""
     from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - see the module's docstring
 
-    return FirestoreStore(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+    return FirestoreStore(
+        project=settings.project,
+        database=settings.database,
+        emulator=settings.firestore_emulator,
+        shards=settings.shards,
+    )
 
 
 def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
@@ -74,7 +79,12 @@ def open_firestore_listener(settings: Settings) -> FirestoreListener:
     """Return the listener that notifies workers of new work in Firestore."""
     from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - see the module's docstring
 
-    return FirestoreListener(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+    return FirestoreListener(
+        project=settings.project,
+        database=settings.database,
+        emulator=settings.firestore_emulator,
+        shards=settings.shards,
+    )
 
 
 def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:

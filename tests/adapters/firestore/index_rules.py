@@ -17,15 +17,17 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from google.cloud.firestore_v1.types import query as proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
+SCRIPT = Path(__file__).parents[3] / "infra" / "lib" / "firestore_indexes.py"
 MAX_DISJUNCTIONS = 30
 _NAME = "__name__"
 _ELEMENTS = "[]"
@@ -83,9 +85,11 @@ class Indexes:
     """The single-field indexes of a collection's field; of ``*``, those of all fields without an entry."""
 
     @classmethod
-    def from_file(cls, path: Path) -> Indexes:
-        """Read a file in the format of ``firestore.indexes.json``."""
-        return cls.from_content(json.loads(path.read_text(encoding="utf-8")))
+    def from_file(cls, path: Path, shards: Literal["one", "growing", "many"] = "one") -> Indexes:
+        """Read a file in the format of ``firestore.indexes.json``: the indexes of a database with so many shards."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        chosen: Mapping[str, Any] = runpy.run_path(str(SCRIPT))["choose_indexes"](content, shards)
+        return cls.from_content(chosen)
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Indexes:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests import greeting_app
+from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import (
+    INDEX_FILE,
     NOW,
     EmptyDatabase,
     ProductionChannel,
@@ -25,6 +27,7 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore import listener as listeners
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.listener import FirestoreListener
+from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
@@ -96,9 +99,18 @@ FILTERS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.fixture
-def rules(monkeypatch: pytest.MonkeyPatch) -> ProductionRules:
+def spread(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
+    """Which indexes a database has, and over how many shards it is spread."""
+    shards, count = getattr(request, "param", ("one", 1))
+    placement = Placement(count if shards == "many" else 0)
+    monkeypatch.setattr(Shards, "load_placement", lambda _: placement)
+    return shards, count
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch, spread: tuple[Any, int]) -> ProductionRules:
     """What every Firestore adapter is connected to: an empty database with production's rules."""
-    rules = ProductionRules()
+    rules = ProductionRules(Indexes.from_file(INDEX_FILE, spread[0]))
     monkeypatch.setattr(rpc, "open_channel", lambda *_: ProductionChannel(EmptyDatabase(), rules))
     return rules
 
@@ -137,8 +149,14 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
         "expire": lambda: store.expire(NOW),
         "list_tasks": lambda: [store.list_tasks(q, limit=5, page_token=token) for q, token in every_task_query()],
         "list_due_tasks": list_pages(
-            lambda **page: [store.list_due_tasks(NOW, since=since, **page) for since in (None, NOW)], "due"
+            lambda **page: [
+                store.list_due_tasks(NOW, since=since, shard=shard, **page)
+                for since in (None, NOW)
+                for shard in (None, *range(store.count_shards())[1:])
+            ],
+            "due",
         ),
+        "count_shards": store.count_shards,
         "list_offers": list_offers,
         "load_many": lambda: store.load_many(["t1", "t2"]),
         "next_wakeup": store.next_wakeup,
@@ -196,9 +214,9 @@ def methods(port: type) -> set[str]:
     return {name for name, value in vars(port).items() if callable(value) and not name.startswith("_")}
 
 
-def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
     """Make each call of each port that can query, with every combination of its filters."""
-    with closing(FirestoreStore(**DATABASE)) as store:  # type: ignore[arg-type]
+    with closing(FirestoreStore(**DATABASE, shards=shards)) as store:  # type: ignore[arg-type]
         calls = every_call_of_the_store(store, make_task)
         assert set(calls) == methods(Store), "call every method of the port"
         for call in calls.values():
@@ -220,22 +238,26 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(listeners, "FALLBACK_POLL", timedelta(0))
     for keys, owner in itertools.product((MOST_KEYS[:1], MOST_KEYS), (None, "ada")):
         is_polled = threading.Event()
-        with FirestoreListener(**DATABASE).listen(keys, owner, is_polled.set):  # type: ignore[arg-type]
+        with FirestoreListener(**DATABASE, shards=shards).listen(keys, owner, is_polled.set):  # type: ignore[arg-type]
             assert is_polled.wait(60), "the query was never sent"
 
 
+@pytest.mark.parametrize("spread", [("one", 1), ("growing", 7), ("many", 7), ("many", 40)], indirect=True, ids=str)
 def test_every_query_that_the_ports_can_make_has_its_index(
-    rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+    rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, spread: tuple[Any, int]
 ) -> None:
-    """No combination of filters, first page or later, is refused in production."""
-    call_every_port(make_task, monkeypatch)
+    """No combination of filters, first page or later, is refused in production, with whatever number of shards."""
+    call_every_port(make_task, monkeypatch, spread[1])
     assert rules.refusals == []
     assert len(rules.queries) > 100
 
 
-def test_every_index_is_needed(rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spread", [("one", 1), ("many", 7)], indirect=True, ids=str)
+def test_every_index_is_needed(
+    rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, spread: tuple[Any, int]
+) -> None:
     """Without any one of the indexes some query is refused: an index that nobody uses costs storage and write time."""
-    call_every_port(make_task, monkeypatch)
+    call_every_port(make_task, monkeypatch, spread[1])
     for index in rules.indexes:
         fewer = rules.indexes.without(index)
         assert any(map(fewer.why_refused, rules.queries)), f"no query needs {index}"

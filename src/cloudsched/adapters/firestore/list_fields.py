@@ -1,15 +1,16 @@
 """Fields that documents have for indexes alone, and that nothing else reads.
 
-Lists across tasks are led by the owner, or else by `shard`, so that a later version can spread each of them over
-several ranges: Firestore takes some 500 writes a second into one.
+Lists across tasks are led by the owner, or else by the shard; see `adapters.firestore.shards`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.adapters.firestore.queries import OFFER_SHARD
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import find_open_position, is_failure, is_listed
+from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 
 if TYPE_CHECKING:
@@ -23,19 +24,19 @@ CHANGED: Final = "changed"
 """Where every task has its shard, and `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
 """When the task was stored last, by Firestore's clock."""
-SHARD: Final = 0
-"""The only shard."""
 
 
-def add_list_fields(document: Document, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what is stored of a document, with these fields."""
+def add_list_fields(document: Document, data: dict[str, Any], shard: int) -> dict[str, Any]:
+    """Return what is stored of a document, with these fields; the shard is its task's."""
+    if isinstance(document, OfferEntry):
+        return {**data, OFFER_SHARD: shard}
     if isinstance(document, Task):
-        data = {**data, CHANGED: {"shard": SHARD}}
+        data = {**data, CHANGED: {"shard": shard}}
         if (position := find_open_position(document)) is not None:
             status, since = position
-            data[OPEN] = {"shard": SHARD, "status": str(status), "since": since}
+            data[OPEN] = {"shard": shard, "status": str(status), "since": since}
     if isinstance(document, Execution) and is_listed(document):
-        return {**data, LISTED: {"shard": SHARD, "isFailure": is_failure(document)}}
+        return {**data, LISTED: {"shard": shard, "isFailure": is_failure(document)}}
     return data
 
 
@@ -44,4 +45,5 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     data.pop(LISTED, None)
     data.pop(OPEN, None)
     data.pop(CHANGED, None)
+    data.pop(OFFER_SHARD, None)
     return data

@@ -3,7 +3,8 @@
 The query is for the few offers that were written last, whatever their order in the queue: Firestore bills a read for
 each document that comes into a query's result, so a backlog of any length costs a handful, and each new offer one.
 Offers have a collection of their own, so other changes of tasks do not concern it. Firestore itself stamps when an
-offer was written (``writtenAt``): the clocks of those who write do not matter.
+offer was written (``writtenAt``): the clocks of those who write do not matter. With so many shards and queue keys that
+one query cannot have them all (more than 30 together), `notify` is called every few seconds instead.
 
 Sources: cloud.google.com/firestore/pricing (listening to query results), and Listen in google.firestore.v1.
 """
@@ -23,6 +24,8 @@ from google.cloud.firestore_v1.types import firestore
 
 from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
+from cloudsched.adapters.firestore.shards import Shards
+from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +75,7 @@ class FirestoreListener:
         database: The database's id.
         emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
         deadline: How long leaving the context waits for the thread to end.
+        shards: Over how many shards the store is spread.
     """
 
     def __init__(
@@ -81,10 +85,12 @@ class FirestoreListener:
         database: str = "(default)",
         emulator: str | None = None,
         deadline: timedelta = DEADLINE,
+        shards: int = 1,
     ) -> None:
         self._database = f"projects/{project}/databases/{database}"
         self._emulator = emulator
         self._deadline = deadline
+        self._shards = shards
 
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
@@ -95,12 +101,21 @@ class FirestoreListener:
             Misconfigured: There are no credentials.
         """
         parent = f"{self._database}/documents"
-        request = firestore.ListenRequest.pb()(database=self._database)
-        request.add_target.target_id = _TARGET
-        request.add_target.query.parent = parent
-        query = build_arrival_listing(queue_keys, owner).to_query(WATCHED_OFFERS, parent)
-        request.add_target.query.structured_query.CopyFrom(query)
-        return _ListenThread(ListenRpc(self._database, self._emulator, self._deadline), request, notify, self._deadline)
+        calls = ListenRpc(self._database, self._emulator, self._deadline)
+        shards = Shards(calls, parent, self._shards)
+
+        def make_request() -> Message | None:
+            ranges = None if owner is not None else shards.find_ranges()
+            first, *others = build_arrival_listing(queue_keys, owner, ranges).split()
+            if others:
+                return None
+            request = firestore.ListenRequest.pb()(database=self._database)
+            request.add_target.target_id = _TARGET
+            request.add_target.query.parent = parent
+            request.add_target.query.structured_query.CopyFrom(first.to_query(WATCHED_OFFERS, parent))
+            return request
+
+        return _ListenThread(calls, make_request, notify, self._deadline)
 
 
 class ListenRpc(FirestoreRpc):
@@ -128,10 +143,17 @@ class _ListenThread(AbstractContextManager[None]):
     close anything.
     """
 
-    def __init__(self, calls: ListenRpc, request: Message, notify: Callable[[], None], join_timeout: timedelta) -> None:
+    def __init__(
+        self,
+        calls: ListenRpc,
+        make_request: Callable[[], Message | None],
+        notify: Callable[[], None],
+        join_timeout: timedelta,
+    ) -> None:
         self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
         self._rpc = calls
-        self._request = request
+        self._make_request = make_request
+        self._request = firestore.ListenRequest.pb()()
         self._notify = notify
         self._join_timeout = join_timeout
         self._has_ended = threading.Event()
@@ -161,7 +183,16 @@ class _ListenThread(AbstractContextManager[None]):
         """Read one stream after the other, until the context ends or an error is permanent."""
         while not self._has_ended.is_set():
             self._is_current, began_at = False, time.monotonic()
-            code, details = self._read_stream()
+            try:
+                request = self._make_request()
+            except StoreUnavailable as error:
+                code, details = grpc.StatusCode.UNAVAILABLE, str(error)
+            else:
+                if request is None:
+                    self._poll()
+                    return
+                self._renew(request)
+                code, details = self._read_stream()
             if self._has_ended.is_set():
                 return
             if not self._is_recoverable(code, details):
@@ -176,6 +207,13 @@ class _ListenThread(AbstractContextManager[None]):
                 log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
             pause = reconnect_delay(self._failures).total_seconds()
             self._has_ended.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads listeners, keeps no secret
+
+    def _renew(self, request: Message) -> None:
+        """Continue with this request; a resume token belongs to one query only."""
+        request.add_target.resume_token = self._request.add_target.resume_token
+        if request != self._request:
+            request.add_target.ClearField("resume_token")
+            self._request = request
 
     def _poll(self) -> None:
         while not self._has_ended.wait(FALLBACK_POLL.total_seconds() * random.uniform(0.75, 1.25)):  # noqa: S311 - the same

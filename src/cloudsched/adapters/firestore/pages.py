@@ -9,6 +9,7 @@ from cloudsched.adapters.firestore.deliveries import unhide
 from cloudsched.adapters.firestore.list_fields import drop_list_fields
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID
 from cloudsched.adapters.firestore.queries import OFFER_WRITTEN_AT, Listing
+from cloudsched.adapters.firestore.shards import query_in_order
 from cloudsched.adapters.firestore.values import decode, decode_instant
 from cloudsched.domain.documents.document import Document
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
@@ -38,7 +39,7 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
     rows: list[Message] = []
     while True:
         missing = limit + 1 - len(rows)
-        part = rpc.query(parent, listing.to_query(missing, parent, start))
+        part = query_in_order(rpc, parent, listing, missing, start)
         rows += [each for each in part if not listing.excluded_field or listing.excluded_field not in each.fields]
         if len(rows) > limit or len(part) < missing:
             break

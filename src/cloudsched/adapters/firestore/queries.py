@@ -9,7 +9,8 @@ index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from google.cloud.firestore_v1.types import query as proto
@@ -36,6 +37,10 @@ OFFER_WRITTEN_AT = "writtenAt"
 """When an offer was written, by Firestore's clock: what listeners order by."""
 
 
+TASK_SHARD = "changed.shard"
+OFFER_SHARD = "shard"
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Documents of a collection, in the order of one field, then of their id."""
@@ -43,8 +48,12 @@ class Listing:
     collection: str
     order: str
     is_descending: bool = False
-    equals: Mapping[str, str | int | Sequence[str]] | None = None
+    equals: Mapping[str, str | int | Sequence[str] | Sequence[int]] | None = None
     """The values of fields; of several values, any one."""
+    shard_field: str = ""
+    """The field of the shard, if `shards` are given."""
+    shards: Sequence[int] | None = None
+    """The shards of the documents; None if the list's index has no shards."""
     contains: tuple[str, str] | None = None
     """An array, and a text that is one of its elements."""
     start: datetime | None = None
@@ -99,6 +108,21 @@ class Listing:
             query.start_at.values.extend((start, Value(reference_value=name)))
         return query
 
+    def split(self) -> list[Listing]:
+        """Return the lists that have its documents together, each with no more values than one query takes."""
+        if self.shards is None:
+            return [self]
+        values = [value for value in (self.equals or {}).values() if not isinstance(value, str | int)]
+        size = max(1, MAX_DISJUNCTIONS // math.prod(len(each) for each in values))
+        return [
+            replace(
+                self,
+                shards=None,
+                equals={self.shard_field: part[0] if len(part) == 1 else part, **(self.equals or {})},
+            )
+            for part in (self.shards[begin : begin + size] for begin in range(0, len(self.shards), size))
+        ]
+
     def to_key(self, name: str) -> str:
         """Return what tells a document of the list from others, from its full name."""
         *_, parent, _, document = name.split("/")
@@ -116,6 +140,10 @@ class Listing:
         condition.field.field_path = field
         condition.op = operator
         condition.value.CopyFrom(encode(value))
+
+
+BY_WAKE_TIME = Listing("tasks", "wakeAt", shard_field=TASK_SHARD)
+_BY_SHARD = replace(BY_WAKE_TIME, order="")
 
 
 def build_name_query(collection: str, limit: int, after: str | None = None) -> Message:
@@ -141,10 +169,14 @@ def build_owner_query(collection: str, owner: str | None, limit: int, after: str
     return query
 
 
-def build_queue_key_query(owner: str | None, after: str) -> Message:
-    """Return the query for an offer with the first queue key after another one."""
+def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
+    """Return the query for an offer with the first queue key after another one, of an owner or in at most 30 shards."""
     query = build_owner_query("offers", owner, 1)
     del query.order_by[:]
+    if owner is None and shards is not None:
+        condition = query.where.field_filter
+        condition.field.field_path, condition.op = OFFER_SHARD, _Operator.IN
+        condition.value.CopyFrom(encode(list(shards)))
     query.select.fields.add(field_path="queueKey")
     for field in ("queueKey", "order", _NAME):
         query.order_by.add(field={"field_path": field}, direction=_Direction.ASCENDING)
@@ -198,28 +230,29 @@ def build_waiter_query(
     return query
 
 
-def build_task_listing(query: TaskQuery) -> Listing:
-    """Return the listing of the tasks that match a query.
+def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
+    """Return the listing of the tasks that match a query; indexes led by an owner or a parent have no shards.
 
     Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together.
     """
     filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
     equals = {field: value for field, value in filters.items() if value is not None}
+    in_shards = replace(_BY_SHARD, shards=shards if query.owner is None and query.parent is None else None)
     if query.is_delivery:
         if query.status is not None:
             equals[f"{UNLISTED}.status"] = str(query.status)
-        return Listing(
-            "tasks",
-            f"{UNLISTED}.createdAt",
+        return replace(
+            in_shards,
+            order=f"{UNLISTED}.createdAt",
             is_descending=True,
             equals=equals,
             excluded_field="deletedAt",
             is_empty=query.is_sorted_by_due_time or query.label is not None,
         )
     if query.is_sorted_by_due_time:
-        return Listing(
-            "tasks",
-            "nextExecutionTime",
+        return replace(
+            in_shards,
+            order="nextExecutionTime",
             equals=equals,
             start=query.due_from,
             end=query.due_until,
@@ -228,9 +261,9 @@ def build_task_listing(query: TaskQuery) -> Listing:
         )
     if query.status is not None:
         equals["status"] = str(query.status)
-    return Listing(
-        "tasks",
-        "createdAt",
+    return replace(
+        in_shards,
+        order="createdAt",
         is_descending=True,
         equals=equals,
         contains=None if query.label is None else ("labels", query.label),
@@ -238,23 +271,22 @@ def build_task_listing(query: TaskQuery) -> Listing:
     )
 
 
-def build_due_listing(before: datetime, since: datetime | None = None) -> Listing:
+def build_due_listing(before: datetime, since: datetime | None = None, shards: Sequence[int] | None = None) -> Listing:
     """Return the listing of the tasks that wait for the sweep, including those being deleted."""
-    return Listing("tasks", "wakeAt", start=since, last=before)
+    return replace(BY_WAKE_TIME, start=since, last=before, shards=shards)
 
 
-def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
-    """Return the listing of the offers in some queues, in their order."""
-    return Listing("offers", "order", equals=_offer_filters(queue_keys, owner))
+def build_offer_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
+    """Return the listing of the offers in some queues, in their order; the index led by an owner has no shards."""
+    equals: dict[str, str | Sequence[str]] = {"queueKey": tuple(queue_keys)}
+    if owner is not None:
+        return Listing("offers", "order", equals={"owner": owner, **equals})
+    return Listing("offers", "order", equals=equals, shard_field=OFFER_SHARD, shards=shards)
 
 
-def build_arrival_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
+def build_arrival_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
     """Return the listing of the offers in some queues, the last written first."""
-    return Listing("offers", OFFER_WRITTEN_AT, is_descending=True, equals=_offer_filters(queue_keys, owner))
-
-
-def _offer_filters(queue_keys: Sequence[str], owner: str | None) -> dict[str, str | Sequence[str]]:
-    return {**({} if owner is None else {"owner": owner}), "queueKey": tuple(queue_keys)}
+    return replace(build_offer_listing(queue_keys, owner, shards), order=OFFER_WRITTEN_AT, is_descending=True)
 
 
 INDEXED_TEXTS = {
@@ -283,4 +315,3 @@ INDEXED_TEXTS = {
 STEPS = Listing("steps", "number")
 EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
 MESSAGES = Listing("messages", "createdAt", is_descending=True)
-BY_WAKE_TIME = Listing("tasks", "wakeAt")

@@ -18,6 +18,7 @@ set by Firestore's clock, which listeners order by.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -44,6 +45,7 @@ from cloudsched.adapters.firestore.queries import (
 from cloudsched.adapters.firestore.records import FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch
+from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, encode_fields
 from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
@@ -60,9 +62,11 @@ from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from cloudsched.adapters.firestore.placement import Walk
+    from cloudsched.adapters.firestore.shards import Placement
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
@@ -93,6 +97,7 @@ class FirestoreStore:
         database: str = "(default)",
         emulator: str | None = None,
         deadline: timedelta = DEADLINE,
+        shards: int = 1,
     ) -> None:
         """Open a channel to the database; nothing is sent before the first call.
 
@@ -101,6 +106,7 @@ class FirestoreStore:
             database: The database's id.
             emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
             deadline: How long a call may take, retries included.
+            shards: Over how many shards the store is spread; see `adapters.firestore.shards`.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -110,7 +116,8 @@ class FirestoreStore:
         self._rpc = FirestoreRpc(path, emulator, deadline)
         self.records = FirestoreRecords(self._rpc, self._documents)
         self.inbox = FirestoreInbox(self._rpc, self._documents)
-        self.search = FirestoreSearch(self._rpc, self._documents)
+        self._shards = Shards(self._rpc, self._documents, shards)
+        self.search = FirestoreSearch(self._rpc, self._documents, self._shards)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
@@ -227,26 +234,49 @@ class FirestoreStore:
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        listing = build_task_listing(query)
+        listing = build_task_listing(query, self._shards.find_ranges())
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
         return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token)
 
     def list_due_tasks(
-        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        limit: int,
+        page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        return fetch_page(self._rpc, Task, self._documents, build_due_listing(before, since), "due", limit, page_token)
+        shards = self._shards.find_ranges() if shard is None else (shard,)
+        listing = build_due_listing(before, since, shards)
+        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
+
+    def count_shards(self) -> int:
+        """Return how many shards `list_due_tasks` takes."""
+        return len(self._shards.find_ranges() or (0,))
+
+    def load_placement(self) -> Placement:
+        """Return what is known of the shards of all tasks. Reads one document."""
+        return self._shards.load_placement()
+
+    def grow(self, shards: int, report: Callable[[Walk], object] = lambda _: None) -> Walk:
+        """Give every task its place in so many shards; see `adapters.firestore.placement`."""
+        from cloudsched.adapters.firestore.placement import place_all  # noqa: PLC0415 - for one command only
+
+        return place_all(self._rpc, self._documents, self._shards, shards, report)
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
-        listing, offers = build_offer_listing(queue_keys, owner), list[OfferEntry]()
+        listing = build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
+        offers = list[OfferEntry]()
         start: tuple[object, str] | None = after
         while len(offers) < limit:  # an unreadable document is skipped and must not hide those after it
             missing = limit - len(offers)
-            part = self._rpc.query(self._documents, listing.to_query(missing, self._documents, start))
+            part = query_in_order(self._rpc, self._documents, listing, missing, start)
             offers += skip_unreadable((each.name, partial(to_document, OfferEntry, each)) for each in part)
             if len(part) < missing:
                 break
@@ -261,7 +291,8 @@ class FirestoreStore:
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
-        found = self._rpc.query(self._documents, BY_WAKE_TIME.to_query(1, self._documents))
+        listing = replace(BY_WAKE_TIME, shards=self._shards.find_ranges())
+        found = query_in_order(self._rpc, self._documents, listing, 1)
         if not found:
             return None
         value, _ = to_sort_key(found[0], BY_WAKE_TIME)
@@ -314,7 +345,7 @@ class FirestoreStore:
             InvalidInput: It is too large, or a text in it by which it is indexed.
         """
         write, stored = _Write(), document.to_stored()
-        data = add_list_fields(document, hide_from_lists(document, stored))
+        data = add_list_fields(document, hide_from_lists(document, stored), self._shards.choose(path[1]))
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, data)
         require_write_fits(path, write, stored, data)

@@ -234,13 +234,23 @@ class SqliteStore:
         return self._fetch_page(Task, query, build_task_listing(query), limit, page_token)
 
     def list_due_tasks(
-        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,  # noqa: ARG002 - there is one
+        limit: int,
+        page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
         return self._fetch_page(Task, "due", listing, limit, page_token)
+
+    def count_shards(self) -> int:
+        """Return 1: a file has one index."""
+        return 1
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None

@@ -12,7 +12,7 @@ from cloudsched.cli.doctor.verdict import ok, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.cli.doctor.deployment import Deployment
     from cloudsched.cli.doctor.verdict import Finding
@@ -22,6 +22,8 @@ MAX_RATE = 500
 RAMP_START, RAMP_GROWTH, RAMP_MINUTES = 500, 1.5, 5
 """How Firestore and Cloud Tasks ask for load to grow: 500 operations a second, and half more every five minutes
 (firebase.google.com/docs/firestore/best-practices, cloud.google.com/tasks/docs/manage-cloud-task-scaling)."""
+RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
+"""The fields whose values rise: ranges of them that nothing leads are replaced by shards."""
 MIN_ATTEMPTS = 100
 """How often a queue delivers at least before it gives up."""
 SWEEP_LIMIT = timedelta(minutes=3)
@@ -64,11 +66,11 @@ def _check_indexes(deployment: Deployment, composites: list[Any], fields: list[A
     unready = [index for index in [*composites, *single] if index.get("state") != "READY"]
     missing: list[str] = []
     if deployment.files is not None:
-        expected = json.loads((deployment.files / "firestore.indexes.json").read_text("utf-8"))["indexes"]
+        content = json.loads((deployment.files / "firestore.indexes.json").read_text("utf-8"))
         present = {(_segment(each["name"], "collectionGroups"), _paths(each)) for each in composites}
         missing = [
             f"{each['collectionGroup']} ({', '.join(_paths(each))})"
-            for each in expected
+            for each in _expect_indexes(content, present)
             if (each["collectionGroup"], _paths(each)) not in present
         ]
     if missing:
@@ -83,6 +85,21 @@ def _check_indexes(deployment: Deployment, composites: list[Any], fields: list[A
         return wrong("indexes", "there are none", deployment.deploy("indexes"))
     known = "" if deployment.files else "; run this in a clone to compare them with its index file"
     return ok("indexes", f"{len(composites) + len(single)} are READY{known}")
+
+
+def _expect_indexes(content: dict[str, Any], present: set[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
+    """Return the composite indexes that a database needs; with those of several shards, some others may be gone."""
+    sharded = content.get("sharded", {}).get("indexes", [])
+    if not any((each["collectionGroup"], _paths(each)) in present for each in sharded):
+        return list(content["indexes"])
+    kept = [each for each in content["indexes"] if not is_replaced(each["collectionGroup"], _paths(each))]
+    return [*kept, *sharded]
+
+
+def is_replaced(group: str, paths: Sequence[str]) -> bool:
+    """Whether shards replace an index, as ``infra/lib/firestore_indexes.py`` says."""
+    is_led = any(path in {"owner", "parent.taskId"} or path.rpartition(".")[2] == "shard" for path in paths)
+    return group in {"tasks", "offers"} and paths[-1] in RISING and not is_led
 
 
 def _check_ttl(deployment: Deployment, policies: list[Any]) -> Finding:

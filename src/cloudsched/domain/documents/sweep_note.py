@@ -11,7 +11,10 @@ SWEEP_NOTE_ID: Final = "last"
 
 
 class SweepNote(Record):
-    """The last sweep. ``sweeps/last``; its `updated_at` is when it ended."""
+    """The last sweep (``sweeps/last``), or that of a shard which takes several parts (``sweeps/shard-3``).
+
+    Its `updated_at` is when it, or its last part, ended.
+    """
 
     collection: ClassVar[str] = "sweeps"
 
@@ -24,3 +27,5 @@ class SweepNote(Record):
     """Tasks whose dispatches the queue did not accept."""
     failed: int = 0
     """Tasks that could not be repaired."""
+    is_continuing: bool = False
+    """Whether another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""

@@ -61,6 +61,14 @@ class DispatchSender:
     def _send(self, dispatch: Dispatch, task: Task) -> None:
         self.send_dispatch(dispatch, task.priority, None if task.delivery is None else task.delivery.channel)
 
+    def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:
+        """Create a dispatch that wakes no task, but carries something else to the executor.
+
+        Raises:
+            QueueUnavailable: It could not be created.
+        """
+        self._dispatcher.create(QueueMessage(name, at, body, self._keys.sign(body), priority))
+
     def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:
         """Create one dispatch.
 

@@ -50,6 +50,8 @@ class DeliveryAction(StrEnum):
     WAITING = "waiting"
     """Others hold its lock. It is dispatched again when there is a place."""
     RAN = "ran"
+    SWEPT = "swept"
+    """It was no dispatch of a task, but one that sweeps a part of the store."""
     SUPERSEDED = "superseded"
     """The run's lease was lost, or its task was deleted: any result was dropped."""
 

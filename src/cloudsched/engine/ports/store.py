@@ -227,12 +227,26 @@ class Store(Protocol):
         ...
 
     def list_due_tasks(
-        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        limit: int,
+        page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
         Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted. `since` leaves out
-        those with an earlier `wake_at`, so that a store need not walk over what it has deleted there.
+        those with an earlier `wake_at`, so that a store need not walk over what it has deleted there. `shard` leaves
+        out those that are not in that one of `count_shards`; each task is in one of them.
+        """
+        ...
+
+    def count_shards(self) -> int:
+        """Return over how many ranges of its indexes the store spreads tasks, so that several can be swept at a time.
+
+        With one it reads nothing.
         """
         ...
 

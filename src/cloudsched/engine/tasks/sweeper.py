@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
@@ -26,12 +26,15 @@ from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,8 @@ that the one before it found: there is nothing further back, except what Firesto
 FULL_SWEEP_INTERVAL = timedelta(minutes=10)
 """How often a sweep begins at the very first instant all the same, as does the first one of a process: clocks may have
 been wrong, or documents restored."""
+SHARD_THREADS = 8
+"""How many tasks of one shard are repaired at a time: most of that is waiting for the queue."""
 MAX_CONSECUTIVE_FAILURES = 3
 """After how many tasks in a row for which the store does not answer the sweep gives up."""
 
@@ -74,13 +79,29 @@ class Sweep:
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
+    def add(self, other: Sweep) -> None:
+        """Add the counts of another one."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
 
 class Sweeper:
-    """Repairs overdue tasks."""
+    """Repairs overdue tasks: all, or those of one shard.
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+    Args:
+        engine: The engine's parts.
+        child_tasks: Completes what concerns calls.
+        shard: The store's shard to look at; all if None.
+        threads: How many tasks are repaired at a time.
+    """
+
+    def __init__(
+        self, engine: EngineContext, child_tasks: ChildTasks, *, shard: int | None = None, threads: int = 1
+    ) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
+        self._shard = shard
+        self._threads = threads
         self._resume_token: str | None = None
         self._front: datetime | None = None
         """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
@@ -97,38 +118,70 @@ class Sweeper:
         Raises:
             StoreUnavailable: The overdue tasks could not be listed, or the store did not answer for several in a row.
         """
-        result = Sweep()
-        now = self._engine.now()
-        store_failures = 0
-        start_token = token = self._resume_token
-        while result.examined < MAX_EXAMINED:
-            page = self._list_due(now, token)
-            for task in sorted(page.items, key=lambda task: task.priority.rank):
-                result.examined += 1
-                try:
-                    self._repair(task, now, result)
-                except QueueUnavailable as error:
-                    result.unsent += 1
-                    log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
-                except Exception as error:  # a problem of one task must not prevent the repair of the others
-                    result.failed += 1
-                    log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
-                    is_store_failure = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
-                    store_failures = store_failures + 1 if is_store_failure else 0
-                    if store_failures == MAX_CONSECUTIVE_FAILURES:
-                        raise
-                else:
-                    store_failures = 0
-            token = page.next_page_token
-            if token is None:
-                if start_token is None:
-                    break
-                start_token = None
+        result, start_token = Sweep(), self._resume_token
+        token = self._sweep_pages(start_token, MAX_EXAMINED, result)
+        if token is None and start_token is not None and result.examined < MAX_EXAMINED:
+            token = self._sweep_pages(None, MAX_EXAMINED, result)
         self._resume_token = token
-        result.expired = self._engine.store.expire(now)
-        counts = {"examined": result.examined, "dispatched": result.dispatched}
-        log.info("swept", extra={"action": "swept", **counts})
+        result.expired = self._engine.store.expire(self._engine.now())
+        self._log(result)
         return result
+
+    def sweep_part(self, after: str | None, limit: int) -> tuple[Sweep, str | None]:
+        """Repair about so many overdue tasks, those after a token; return the token after them, None at the end.
+
+        Raises:
+            StoreUnavailable: As for `sweep`. Nothing is lost if the part is repeated.
+        """
+        result = Sweep()
+        token = self._sweep_pages(after, limit, result)
+        self._log(result)
+        return result, token
+
+    def _log(self, result: Sweep) -> None:
+        shard = {} if self._shard is None else {"shard": self._shard}
+        counts = {"examined": result.examined, "dispatched": result.dispatched}
+        log.info("swept", extra={"action": "swept", **counts, **shard})
+
+    def _sweep_pages(self, token: str | None, limit: int, result: Sweep) -> str | None:
+        """Repair the tasks of page after page, until there is none or `limit` were examined; return the next token."""
+        now, failures = self._engine.now(), 0
+        while True:
+            page = self._list_due(now, token)
+            tasks = sorted(page.items, key=lambda task: task.priority.rank)
+            for found, error in self._map(lambda task: self._try_repair(task, now), tasks):
+                result.add(found)
+                failures = 0 if error is None else failures + 1
+                if error is not None and failures == MAX_CONSECUTIVE_FAILURES:
+                    raise error
+            token = page.next_page_token
+            if token is None or result.examined >= limit:
+                return token
+
+    def _map(self, repair: Callable[[Task], T], tasks: Sequence[Task]) -> Iterator[T]:
+        """Repair tasks one after the other, or several at a time; yield the results in their order."""
+        if self._threads == 1 or len(tasks) < 2:  # noqa: PLR2004 - nothing to do at the same time
+            yield from map(repair, tasks)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - with shards only
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            yield from pool.map(repair, tasks)
+
+    def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
+        """Repair a task; return what was done, and the error if the store did not answer."""
+        result, store_error = Sweep(examined=1), None
+        try:
+            self._repair(task, now, result)
+        except QueueUnavailable as error:
+            result.unsent += 1
+            log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
+        except Exception as error:  # a problem of one task must not prevent the repair of the others
+            result.failed += 1
+            log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
+            if isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable):
+                store_error = error
+        return result, store_error
 
     def resend(self, until: datetime) -> int:
         """Send the dispatches of all active tasks that are due up to an instant again; return how many there were.
@@ -154,10 +207,10 @@ class Sweeper:
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""
         if token is not None:
-            return self._engine.store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
+            return self._engine.store.list_due_tasks(now - GRACE, shard=self._shard, limit=PAGE_SIZE, page_token=token)
         is_full = self._full_at is None or not timedelta(0) <= now - self._full_at < FULL_SWEEP_INTERVAL
         since = None if is_full or self._front is None else self._front - COMMIT_MARGIN
-        page = self._engine.store.list_due_tasks(now - GRACE, since=since, limit=PAGE_SIZE)
+        page = self._engine.store.list_due_tasks(now - GRACE, since=since, shard=self._shard, limit=PAGE_SIZE)
         if is_full:
             self._full_at, self._front = now, None
         if not page.unreadable:  # the wake_at of an unreadable document is unknown

@@ -1,0 +1,144 @@
+"""Shards: each index of rising values that no owner leads is split into ranges, and lists merge them again.
+
+Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its id modulo
+the number of shards (``changed.shard``; its offer has it as ``shard``, the lists of runs beside their own fields), and
+with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one query, and
+merges the results of several, in the order that a single range has.
+
+With one shard lists use indexes without it, as they always did. More shards than one take over only when *every* task
+and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of
+its own; until then lists use the indexes without shards, which have all tasks, wherever each is. That document also
+says the greatest number of shards that there ever were, so that nobody looks at too few.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass
+from heapq import merge
+from typing import TYPE_CHECKING, Final
+
+from google.cloud.firestore_v1.types import write as proto
+
+from cloudsched.adapters.firestore.values import encode_fields
+from cloudsched.engine.ports.shards import choose_shard
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.firestore.queries import Listing
+    from cloudsched.adapters.firestore.rpc import FirestoreRpc
+    from cloudsched.adapters.google.channel import Message
+
+_Write: Message = proto.Write.pb()
+PLACEMENT: Final = "shards/placement"
+"""The document about all of them."""
+RECHECK_SECONDS: Final = 60.0
+"""How long a process with more than one shard takes for granted what that document says, or that there is none."""
+_MAX_QUERIES: Final = 8
+"""How many queries of one list are made at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is known of where all tasks are.
+
+    Attributes:
+        count: Every task and offer has one of this many shards; 0 if some may have none.
+        growing_to: The number of shards for which a walk over all tasks is under way; 0 for none.
+        after: The full name of the last document that it has seen.
+    """
+
+    count: int = 0
+    growing_to: int = 0
+    after: str = ""
+
+
+class Shards:
+    """The shards of one process.
+
+    Args:
+        rpc: The store's connection.
+        documents: The full name of its documents.
+        count: Over how many shards this process spreads what it writes.
+    """
+
+    def __init__(self, rpc: FirestoreRpc, documents: str, count: int) -> None:
+        self.count = count
+        self._rpc = rpc
+        self._name = f"{documents}/{PLACEMENT}"
+        self._placement = Placement()
+        self._check_at = 0.0
+        self._lock = threading.Lock()
+
+    def choose(self, task_id: str) -> int:
+        """Return the shard of a task."""
+        return choose_shard(task_id, self.count)
+
+    def find_ranges(self) -> tuple[int, ...] | None:
+        """Return the shards to look for tasks and offers in; None to use the indexes without shards.
+
+        With one shard it reads nothing; with more one document a minute.
+        """
+        if self.count == 1:
+            return None
+        placement = self._find_placement()
+        return tuple(range(max(self.count, placement.count))) if placement.count else None
+
+    def list_all(self) -> tuple[int, ...]:
+        """Return the shards that anything may be in, also before `find_ranges` returns any: of lists always sharded."""
+        if self.count == 1:
+            return (0,)
+        placement = self._find_placement()
+        return tuple(range(max(self.count, placement.count, placement.growing_to)))
+
+    def load_placement(self) -> Placement:
+        """Read what is known of all tasks. Reads one document."""
+        found, _ = self._rpc.get(self._name)
+        if found is None:
+            return Placement()
+        fields = found.fields
+        return Placement(fields["count"].integer_value, fields["growingTo"].integer_value, fields["after"].string_value)
+
+    def store_placement(self, placement: Placement) -> None:
+        """Store what is known now."""
+        write = _Write()
+        write.update.name = self._name
+        content = {"count": placement.count, "growingTo": placement.growing_to, "after": placement.after}
+        encode_fields(write.update.fields, content)
+        self._rpc.commit([write])
+        with self._lock:
+            self._placement, self._check_at = placement, time.monotonic() + RECHECK_SECONDS
+
+    def _find_placement(self) -> Placement:
+        with self._lock:
+            if time.monotonic() >= self._check_at:
+                self._placement = self.load_placement()
+                self._check_at = time.monotonic() + RECHECK_SECONDS
+            return self._placement
+
+
+def query_in_order(
+    rpc: FirestoreRpc, parent: str, listing: Listing, limit: int, start: tuple[object, str] | None = None
+) -> list[Message]:
+    """Return the first documents of a list, those after `start`, from as many queries as its shards take."""
+    parts = [part.to_query(limit, parent, start) for part in listing.split()]
+    if len(parts) == 1:
+        return rpc.query(parent, parts[0])
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only for more than 30 shards
+
+    with ThreadPoolExecutor(min(len(parts), _MAX_QUERIES)) as pool:
+        found = list(pool.map(lambda part: rpc.query(parent, part), parts))
+    merged = merge(*found, key=lambda each: _get_place(each, listing), reverse=listing.is_descending)
+    return list(itertools.islice(merged, limit))
+
+
+def _get_place(document: Message, listing: Listing) -> tuple[object, ...]:
+    """Return where a document stands in its list, comparable with others of the list."""
+    fields = document.fields
+    *path, last = listing.order.split(".")
+    for name in path:
+        fields = fields[name].map_value.fields
+    value = fields[last]
+    instant = value.timestamp_value
+    return instant.seconds, instant.nanos, value.string_value, document.name.split("/")

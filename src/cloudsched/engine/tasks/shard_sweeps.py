@@ -1,0 +1,162 @@
+"""Sweep the shards of a store at the same time: the job that comes once a minute sends a dispatch for each of them.
+
+An executor that gets one sweeps a part of that shard, and sends a dispatch for the next part, until nothing is overdue.
+The same part may be swept twice, at the same time or again, and nothing is lost if its process dies: the queue delivers
+it again, and if the queue has lost it, the job begins anew. While a sweep of several parts is under way, as a note of
+its shard says, the job's next ones leave the shard alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.sweep_note import SweepNote
+from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
+from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.errors import InvalidInput, QueueUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.tasks.sweeper import Sweeper
+
+log = logging.getLogger(__name__)
+
+SWEEP_PREFIX: Final = b'{"sweep":'
+"""How the body of such a dispatch begins; no other one does."""
+PART_SIZE: Final = 2_000
+"""About how many overdue tasks are one part."""
+MAX_PAUSE: Final = timedelta(minutes=10)
+"""How long after its last part a sweep that says that it continues is taken for lost: longer than any part takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPart:
+    """A part of the sweep of one shard."""
+
+    shard: int
+    started_at: datetime
+    """The minute in which the sweep began: the same for all of that minute's sweeps, and so are their dispatches."""
+    number: int = 0
+    after: str | None = None
+    """The page token after which it begins."""
+
+    @property
+    def body(self) -> bytes:
+        """The dispatch's body."""
+        fields = {"shard": self.shard, "startedAt": self.started_at.isoformat(), "number": self.number}
+        return json.dumps({"sweep": {**fields, "after": self.after}}, separators=(",", ":")).encode()
+
+    @property
+    def name(self) -> str:
+        """The dispatch's name: the same for the same part, wherever that begins."""
+        identity = f"{self.shard} {self.started_at.isoformat()} {self.number}"
+        return f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}-sweep-{self.shard}"
+
+    @classmethod
+    def from_body(cls, body: bytes) -> Self:
+        """Read a dispatch's body.
+
+        Raises:
+            InvalidInput: It is not one of a sweep.
+        """
+        try:
+            data: dict[str, Any] = json.loads(body)["sweep"]
+            part = cls(data["shard"], datetime.fromisoformat(data["startedAt"]), data["number"], data["after"])
+            is_valid = type(part.shard) is int and type(part.number) is int and part.started_at.tzinfo is not None
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InvalidInput("(body)", f"is not a part of a sweep: {error}") from error
+        if not is_valid or not isinstance(part.after, str | None):
+            raise InvalidInput("(body)", "is not a part of a sweep")
+        return part
+
+
+class ShardSweeps:
+    """Sweeps a store: at once if it has one shard, else each shard by dispatches of its own."""
+
+    def __init__(self, engine: EngineContext, keys: SigningKeys, make_sweeper: Callable[[int | None], Sweeper]) -> None:
+        self._engine = engine
+        self._keys = keys
+        self._make_sweeper = make_sweeper
+        self._sweepers: dict[int | None, Sweeper] = {}
+
+    def sweep(self) -> Sweep:
+        """Sweep everything, or have every shard swept; those that the queue does not accept are swept here.
+
+        Raises:
+            StoreUnavailable: The overdue tasks could not be listed.
+        """
+        count = self._engine.store.count_shards()
+        if count == 1:
+            return self._get_sweeper(None).sweep()
+        result, now = Sweep(), self._engine.now()
+        for shard in range(count):
+            try:
+                self._send(SweepPart(shard, now.replace(second=0, microsecond=0)))
+            except QueueUnavailable:
+                result.add(self._get_sweeper(shard).sweep())
+        return result
+
+    def deliver(self, body: bytes, token: str) -> DeliveryResult:
+        """Sweep the part of a shard that was dispatched, and dispatch the next one.
+
+        Raises:
+            Unauthenticated: The token is missing or wrong. Nothing was read.
+            InvalidInput: The body is not a part of a sweep. Do not deliver it again.
+            StoreUnavailable: The store did not answer; deliver it again.
+            QueueUnavailable: The next part could not be dispatched; deliver it again.
+        """
+        self._keys.verify(body, token)
+        part = SweepPart.from_body(body)
+        if part.number == 0 and self._is_under_way(part):
+            return DeliveryResult(DeliveryAction.DROPPED, f"another sweep of shard {part.shard} is under way")
+        found, after = self._get_sweeper(part.shard).sweep_part(part.after, PART_SIZE)
+        if after is not None:
+            self._note(part, found, is_continuing=True)
+            self._send(SweepPart(part.shard, part.started_at, part.number + 1, after))
+        elif part.number:
+            self._note(part, found, is_continuing=False)
+        return DeliveryResult(DeliveryAction.SWEPT, f"shard {part.shard}: {found.examined} were overdue")
+
+    def _get_sweeper(self, shard: int | None) -> Sweeper:
+        return self._sweepers.setdefault(shard, self._make_sweeper(shard))
+
+    def _send(self, part: SweepPart) -> None:
+        self._engine.sender.send_body(part.name, part.body, self._engine.now(), Priority.CRITICAL)
+
+    def _is_under_way(self, part: SweepPart) -> bool:
+        stored = self._engine.store.records.load(SweepNote, f"shard-{part.shard}")
+        if stored is None or not stored.record.is_continuing or stored.record.started_at == part.started_at:
+            return False
+        return abs(self._engine.now() - stored.record.updated_at) < MAX_PAUSE
+
+    def _note(self, part: SweepPart, found: Sweep, *, is_continuing: bool) -> None:
+        """Note how far the sweep of a shard has come."""
+        now, records = self._engine.now(), self._engine.store.records
+        note_id = f"shard-{part.shard}"
+        stored = records.load(SweepNote, note_id)
+        note = SweepNote(
+            id=note_id,
+            owner=SYSTEM_OWNER,
+            created_at=now,
+            updated_at=now,
+            started_at=part.started_at,
+            examined=found.examined,
+            dispatched=found.dispatched,
+            unsent=found.unsent,
+            failed=found.failed,
+            is_continuing=is_continuing,
+        )
+        try:
+            records.write(note, None if stored is None else stored.version)
+        except VersionConflict:  # of two sweeps at a time, either one's note does
+            log.debug("sweep not noted", extra={"action": "sweep_not_noted"})

@@ -1,0 +1,322 @@
+"""With any number of shards Firestore lists the same, in the same order and pages, as with one; also while it grows."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.cloud.firestore_v1.types import write as proto
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.adapters.firestore.index_rules import Indexes
+from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
+
+from cloudsched.adapters.firestore import placement as placing
+from cloudsched.adapters.firestore import rpc, shards
+from cloudsched.adapters.firestore.listener import FirestoreListener
+from cloudsched.adapters.firestore.queries import build_name_query
+from cloudsched.adapters.firestore.shards import Placement
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.google.channel import open_channel
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import Store
+
+LATER = NOW + timedelta(days=900)
+DEADLINE = timedelta(minutes=1)
+_Write: Any = proto.Write.pb()
+
+
+@dataclass(repr=False)
+class Database:
+    """A database in the emulator that refuses what production would refuse with the indexes that it has by now."""
+
+    address: str
+    rules: ProductionRules
+    project: str = field(default_factory=lambda: f"demo-{uuid.uuid4().hex[:20]}")
+
+    @contextmanager
+    def open(self, count: int) -> Iterator[FirestoreStore]:
+        """Open it as a process does that was told of so many shards."""
+        with closing(
+            FirestoreStore(project=self.project, emulator=self.address, deadline=DEADLINE, shards=count)
+        ) as opened:
+            yield opened
+
+    def empty(self) -> None:
+        """Begin with another one, of one shard."""
+        self.project = f"demo-{uuid.uuid4().hex[:20]}"
+        self.rules.indexes = Indexes.from_file(INDEX_FILE)
+
+    def grow(self, count: int) -> None:
+        """Raise the number of shards as the guide says: indexes, walk, and no indexes without shards any more."""
+        self.rules.indexes = Indexes.from_file(INDEX_FILE, "growing")
+        with self.open(count) as store:
+            store.grow(count)
+        self.rules.indexes = Indexes.from_file(INDEX_FILE, "many")
+
+    def age(self, store: FirestoreStore) -> None:
+        """Leave every document as an earlier version stored it: without a shard."""
+        documents = f"projects/{self.project}/databases/(default)/documents"
+        for collection, name in (("tasks", "changed"), ("offers", "shard")):
+            for found in store._rpc.query(documents, build_name_query(collection, 1_000)):  # noqa: SLF001 - to damage it
+                write = _Write(update={"name": found.name}, update_mask={"field_paths": [name]})
+                write.current_document.exists = True
+                store._rpc.commit([write])  # noqa: SLF001 - likewise
+
+
+@pytest.fixture
+def database(firestore_address: str, monkeypatch: pytest.MonkeyPatch) -> Database:
+    rules = ProductionRules(Indexes.from_file(INDEX_FILE))
+    monkeypatch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
+    monkeypatch.setattr(shards, "RECHECK_SECONDS", 0.0)
+    return Database(firestore_address, rules)
+
+
+def read_all(read: Callable[[str | None], Page[Any]]) -> list[str]:
+    """Return the ids of a list of whatever size, page by page."""
+    found, token = [], None
+    while True:
+        page = read(token)
+        assert page.items or page.next_page_token is None
+        found += [each.id for each in page.items]
+        token = page.next_page_token
+        if token is None:
+            return found
+
+
+def read_everything(store: Store, limit: int) -> dict[str, object]:
+    """Return what every list that shards concern has."""
+    found: dict[str, object] = {}
+    queries = [
+        TaskQuery(),
+        TaskQuery(status=TaskStatus.PAUSED, handler="greet"),
+        TaskQuery(handler="greet"),
+        TaskQuery(owner="ada", status=TaskStatus.ACTIVE),
+        TaskQuery(parent="p", handler="greet"),
+        TaskQuery(due_from=NOW),
+        TaskQuery(due_until=NOW + timedelta(hours=2), handler="greet"),
+        TaskQuery(is_delivery=True),
+        TaskQuery(is_delivery=True, handler="greet", status=TaskStatus.ACTIVE),
+        TaskQuery(label="team=a"),
+        TaskQuery(label="team=a", status=TaskStatus.ACTIVE),
+    ]
+    for query in queries:
+
+        def read(token: str | None, query: TaskQuery = query) -> Page[Any]:
+            return store.list_tasks(query, limit=limit, page_token=token)
+
+        found[repr(query)] = read_all(read)
+    found["counted"] = store.search.count_tasks(queries[0], 1_000)
+    found["due"] = read_all(partial(read_due, store, limit, None))
+    found["first"] = store.next_wakeup()
+    found["queues"] = list(store.search.list_queue_keys(limit=100))
+    found["offers"] = [each.task_id for each in store.list_offers(["gpu", "cpu"], limit=limit)]
+    found["waiting"] = store.search.count_offers("gpu", None, 100)
+    everything = ExecutionQuery()
+    found["finished"] = read_all(
+        lambda token: store.search.list_finished(everything, is_failure=False, limit=limit, page_token=token)
+    )
+    found["running"] = read_all(
+        lambda token: store.search.list_open(everything, ExecutionStatus.RUNNING, limit=limit, page_token=token)
+    )
+    return found
+
+
+_HOURS = st.integers(0, 3).map(lambda hours: NOW + timedelta(hours=hours))
+_DELIVERY = Delivery(
+    channel="EMAIL", task_id="p", execution_id="e1", category="OTHERS", created_at=NOW, message_id="m", thread="t"
+)
+_TASKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "created_at": _HOURS,
+            "at": _HOURS,
+            "status": st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+            "handler": st.sampled_from(["greet", "bill"]),
+            "owner": st.sampled_from(["ada", "bob"]),
+            "labels": st.sampled_from([(), ("team=a",), ("kind=b", "team=a")]),
+            "parent": st.none() | st.just(Parent(task_id="p", execution_id="e1", step=0, depth=1)),
+            "delivery": st.sampled_from([None, None, _DELIVERY]),
+            "offer": st.none()
+            | st.builds(Offer, queueKey=st.sampled_from(["gpu", "cpu"]), order=st.sampled_from(["0 a", "1 a", "2 a"])),
+        }
+    ),
+    max_size=10,
+)
+
+
+def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Execution]) -> None:
+    for task in tasks:
+        store.commit(task, None, [make_execution(task, "e1", content=None)])
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7,), (2, 5), (35,)]), is_old=st.booleans())
+def test_lists_are_the_same_with_any_number_of_shards(
+    database: Database,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    fields: list[dict[str, Any]],
+    limit: int,
+    counts: tuple[int, ...],
+    *,
+    is_old: bool,
+) -> None:
+    """They are those of a store without shards, before, while and after there are more, also of older documents."""
+    database.empty()
+    database.rules.queries.clear()
+    tasks = [make_task(id=f"t{number * 7 % 13}", **each) for number, each in enumerate(fields)]
+    half = len(tasks) // 2
+    with closing(SqliteStore()) as plain:
+        fill(plain, tasks, make_execution)
+        expected = read_everything(plain, limit)
+    with database.open(1) as store:
+        fill(store, tasks[:half], make_execution)
+        if is_old:
+            database.age(store)
+    with database.open(counts[0]) as store:
+        fill(store, tasks[half:], make_execution)
+        assert read_everything(store, limit) == expected, "told of shards, but not all documents have one"
+    for count in counts:
+        database.grow(count)
+        with database.open(count) as store:
+            assert read_everything(store, limit) == expected
+            parts = [read_all(partial(read_due, store, limit, shard)) for shard in range(store.count_shards())]
+            assert sorted(itertools.chain(*parts)) == sorted(each.id for each in tasks)
+    assert not database.rules.refusals
+
+
+def read_due(store: Store, limit: int, shard: int | None, token: str | None) -> Page[Any]:
+    return store.list_due_tasks(LATER, shard=shard, limit=limit, page_token=token)
+
+
+def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what happens at each of its calls
+    database: Database, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks are created, changed and purged by old and new processes; the walk fails at any call, and is repeated.
+
+    At every moment a sweep of the new number finds every task that is there all along, and in the end every task.
+    """
+    monkeypatch.setattr(placing, "BATCH_SIZE", 3)
+    random = Random(7)  # noqa: S311 - a test is to be repeatable
+    database.rules.indexes = Indexes.from_file(INDEX_FILE, "growing")
+    with database.open(1) as old, database.open(5) as new:
+        staying = [make_task(id=f"s{number}") for number in range(7)]
+        for task in staying:
+            old.commit(task, None)
+        database.age(old)
+        present = {task.id for task in staying}
+        commit = new._rpc.commit  # noqa: SLF001 - to break it
+
+        def fail_sometimes(writes: Sequence[Any]) -> Any:  # noqa: ANN401 - a protobuf message
+            move = random.random()
+            if move < 0.3:
+                raise StoreUnavailable("Firestore", "for a test: before it took effect")
+            done = commit(writes)
+            act(random.choice([old, new]))
+            if move > 0.8:
+                raise StoreUnavailable("Firestore", "for a test: after it took effect")
+            return done
+
+        def act(store: FirestoreStore) -> None:
+            kind, task_id = random.choice(["create", "change", "purge"]), f"c{random.randrange(9)}"
+            found = store.load(task_id)
+            monkeypatch.setattr(new._rpc, "commit", commit)  # noqa: SLF001 - as it was
+            if found is None:
+                store.commit(make_task(id=task_id, offer=Offer(queue_key="gpu", order="1")), None)
+                present.add(task_id)
+            elif kind == "change":
+                store.commit(found.task.model_copy(update={"title": f"{random.random()}"}), found.version)
+            elif kind == "purge":
+                store.commit(found.task.model_copy(update={"deleted_at": NOW}), found.version)
+                store.purge(task_id)
+                present.discard(task_id)
+            monkeypatch.setattr(new._rpc, "commit", fail_sometimes)  # noqa: SLF001 - as before
+            assert set(read_all(partial(read_due, new, 4, None))) == present
+
+        monkeypatch.setattr(new._rpc, "commit", fail_sometimes)  # noqa: SLF001 - from now on
+        for _ in range(500):
+            with suppress(StoreUnavailable):
+                new.grow(5)
+                break
+        else:
+            pytest.fail("the walk has not come to its end")
+        monkeypatch.setattr(new._rpc, "commit", commit)  # noqa: SLF001 - from now on all is well
+        database.rules.indexes = Indexes.from_file(INDEX_FILE, "many")
+        assert new.load_placement() == Placement(5)
+        parts = [read_all(partial(read_due, new, 4, shard)) for shard in range(5)]
+        assert sorted(itertools.chain(*parts)) == sorted(present)
+        offered = {each for each in present if each.startswith("c")}
+        assert {each.task_id for each in new.list_offers(["gpu"], limit=100)} == offered
+        for part, shard in zip(parts, range(5), strict=True):
+            assert {choose_shard(each, 5) for each in part} <= {shard, 0}  # a process of one shard writes 0
+    assert not database.rules.refusals
+
+
+def test_a_walk_needs_the_indexes_first(database: Database, make_task: MakeTask) -> None:
+    """Without them nothing relies on shards, and nothing has been changed."""
+    with database.open(3) as store:
+        store.commit(make_task(id="t1"), None)
+        with pytest.raises(Misconfigured, match="Deploy infra"):
+            store.grow(3)
+        assert store.load_placement() == Placement()
+        assert read_all(partial(read_due, store, 1, None)) == ["t1"]
+
+
+def test_shards_do_not_become_fewer(database: Database) -> None:
+    """Other processes look for tasks in all shards that there were."""
+    database.grow(3)
+    with database.open(2) as store:
+        with pytest.raises(InvalidInput, match="cannot be lowered"):
+            store.grow(2)
+        assert store.count_shards() == 3
+
+
+def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: MakeTask) -> None:
+    """It reads no document about shards, and its queries name none."""
+    with database.open(1) as store:
+        store.commit(make_task(id="t1"), None)
+        read_everything(store, 3)
+        assert store.count_shards() == 1
+    named = [each for each in database.rules.queries if "shard" in str(each)]
+    assert {each.from_[0].collection_id for each in named if "changed.shard" in str(each)} == set()
+
+
+def test_listeners_hear_of_offers_in_every_shard(database: Database, make_task: MakeTask) -> None:
+    """Also if they are in more shards than one query can ask for."""
+    for count in (7, 40):
+        database.empty()
+        database.grow(count)
+        heard = threading.Event()
+        listener = FirestoreListener(project=database.project, emulator=database.address, shards=count)
+        with database.open(count) as store, listener.listen(["gpu"], None, heard.set):
+            assert heard.wait(60), "it is listening"
+            heard.clear()
+            store.commit(make_task(id=f"t{count}", offer=Offer(queue_key="gpu", order="1")), None)
+            assert heard.wait(60), "the offer was not reported"
+    assert not database.rules.refusals

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Build the source folder to deploy: your functions, plus cloudsched. A requirements.txt that pins a version
 # (cloudsched==1.2.3) gets that one from the index; otherwise cloudsched is packed as a wheel built from this checkout, so
-# that you deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now.
+# that you deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now, with the
+# hashes of its files here and for RUNTIME (python312); sbom.cdx.json lists them.
 #
 # Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
 #
@@ -43,17 +44,22 @@ else
   grep -qF "$own" "$output/requirements.txt" || printf '%s\n' "$own" >>"$output/requirements.txt"
 fi
 
+# The files for the functions' runtime: Linux on x86-64, with the Python of RUNTIME.
+target=(--only-binary=:all: --target=. --implementation=cp --python-version="$(sed -E 's/python3/3./' <<<"${RUNTIME:-python312}")")
+for platform in manylinux_2_{28,17,12,5}_x86_64 manylinux1_x86_64 linux_x86_64; do
+  target+=(--platform="$platform")
+done
 (
   cd "$output"
-  "$python" -m pip install --quiet --dry-run --ignore-installed --report pins.json --requirement requirements.txt
-  "$python" - "$own" <<'PYTHON'
-import json, pathlib, sys
-
-resolved = (item["metadata"] for item in json.loads(pathlib.Path("pins.json").read_text())["install"])
-own = sys.argv[1]
-pins = sorted(f"{one['name']}=={one['version']}" for one in resolved if not own or one["name"] != "cloudsched")
-pathlib.Path("requirements.txt").write_text("\n".join([*filter(None, [own]), *pins, ""]))
-pathlib.Path("pins.json").unlink()
-PYTHON
+  pip=("$python" -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed)
+  "${pip[@]}" --report pins.json --requirement requirements.txt
+  "$python" "$root/infra/lib/pins.py" list "$own" pins.json >wheels.txt
+  reports=(pins.json)
+  if [[ ! -s wheels.txt ]] || "${pip[@]}" --no-deps "${target[@]}" --report target.json --requirement wheels.txt >&2; then
+    [[ -s wheels.txt ]] || cp pins.json target.json
+    reports+=(target.json)
+  fi
+  "$python" "$root/infra/lib/pins.py" write "$own" "${reports[@]}"
+  rm -f pins.json target.json wheels.txt
 )
 printf 'Built %s with %s\n' "$output" "$what"

@@ -98,6 +98,7 @@ build_source
 for function in "${FUNCTIONS[@]}"; do
   # Pin the traffic first, so that deploying a new revision does not move any of it.
   shift_traffic "$function" "${old[$function]}=100"
+  detach_function "$function"
   deploy_function "$function"
   candidate[$function]="$(get_latest_revision "$function" | tail -n 1)"
   if [[ "${candidate[$function]}" == "${old[$function]}" ]]; then
@@ -105,8 +106,12 @@ for function in "${FUNCTIONS[@]}"; do
   fi
 done
 wait_for_indexes
-change "tag the new API's revision" gcloud run services update-traffic "$NAME-api" --region="$REGION" \
-  --update-tags="candidate=${candidate[api]}" --project="$PROJECT" --quiet
+for function in api links; do
+  [[ -n "${candidate[$function]-}" ]] || continue
+  change "tag the new revision of $NAME-$function" gcloud run services update-traffic "$NAME-$function" --region="$REGION" \
+    --update-tags="candidate=${candidate[$function]}" --project="$PROJECT" --quiet
+done
+test_links candidate || roll_back
 grant_smoke_access
 request_when_allowed GET "$(get_service_url api candidate)/v1/tasks?pageSize=1"
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
@@ -132,14 +137,15 @@ for share in "${shares[@]}"; do
     fi
   done
   # In a subshell, so that `die` ends only the smoke test and the upgrade can be rolled back.
-  (run_smoke_test) || roll_back
+  { test_links && (run_smoke_test); } || roll_back
 done
 
 # Unpin the traffic, and record for rollback.sh which revisions served before.
 for function in "${FUNCTIONS[@]}"; do
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
-  record "digest.$function=$(compute_digest "$function")" "previous.$function=${old[$function]}"
+  record "digest.$function=$(compute_digest "$function")" "previous.$function=${old[$function]}" \
+    "image.$function=$(get_image "${candidate[$function]}" | tail -n 1)"
 done
 set_trust_after_upgrade
 record "${ended[@]}" "trust.api=$TRUST_AFTER_UPGRADE"

@@ -29,7 +29,7 @@ get_secret_mounts() {
   [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
 }
 
-# Set DEPLOY_FLAGS to the flags of `gcloud functions deploy` for a function, except its source.
+# Set DEPLOY_FLAGS to the flags of `gcloud run deploy` for a function, except its source.
 set_deploy_flags() {
   local function="$1" account concurrency minimum maximum timeout ingress settings secrets
   set_access_settings "$function"
@@ -44,9 +44,9 @@ set_deploy_flags() {
       ;;
     execute)
       account=executor concurrency="$EXECUTE_CONCURRENCY" minimum="$EXECUTE_MIN_INSTANCES"
-      maximum="$EXECUTE_MAX_INSTANCES" timeout="$EXECUTE_TIMEOUT" ingress=internal-only
+      maximum="$EXECUTE_MAX_INSTANCES" timeout="$EXECUTE_TIMEOUT" ingress=internal
       ;;
-    sweep) account=executor concurrency=1 minimum=0 maximum=3 timeout="$SWEEP_TIMEOUT" ingress=internal-only ;;
+    sweep) account=executor concurrency=1 minimum=0 maximum=3 timeout="$SWEEP_TIMEOUT" ingress=internal ;;
   esac
   settings=(
     "GOOGLE_CLOUD_PROJECT=$PROJECT"
@@ -68,12 +68,11 @@ set_deploy_flags() {
   secrets="$(get_secret_mounts "$function")"
   local IFS='~'
   DEPLOY_FLAGS=(
-    --gen2 --region="$REGION" --runtime="$RUNTIME" --entry-point="$function" --trigger-http --no-allow-unauthenticated
+    --region="$REGION" --function="$function" --base-image="$RUNTIME" --automatic-updates --no-allow-unauthenticated
     --service-account="$(get_account_email "$account")"
     --build-service-account="projects/$PROJECT/serviceAccounts/$(get_account_email builder)"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
-    --min-instances="$minimum" --max-instances="$maximum" --ingress-settings="$ingress"
-    --update-labels="managed-by=cloudsched,deployment=$NAME"
+    --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
   )
   if [[ -n "$secrets" ]]; then
@@ -99,17 +98,49 @@ get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../
 
 build_source() {
   [[ "$MODE" != check ]] || return 0
+  export RUNTIME
   change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }
 
+# deploy_function FUNCTION: build and create a revision, labelled with the commit that it was built from.
 deploy_function() {
   set_deploy_flags "$1"
-  change "deploy function $NAME-$1 (some minutes)" gcloud functions deploy "$NAME-$1" "${DEPLOY_FLAGS[@]}" --source="$SOURCE_DIR" \
+  change "deploy function $NAME-$1 (some minutes)" gcloud run deploy "$NAME-$1" "${DEPLOY_FLAGS[@]}" \
+    --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$(get_commit)" --source="$SOURCE_DIR" \
     --project="$PROJECT" --quiet
 }
 
-get_function_state() {
-  query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet
+# Print the commit of this checkout as a label, with -changed if files differ from it, or "unknown".
+get_commit() {
+  local commit
+  commit="$(git -C "$INFRA" rev-parse HEAD 2>/dev/null)" || commit="unknown"
+  [[ "$commit" == unknown || -z "$(git -C "$INFRA/.." status --porcelain --untracked-files=no)" ]] || commit+="-changed"
+  printf '%s' "$commit"
+}
+
+# Deployments before November 2026 were made by `gcloud functions deploy`, and such a function could be changed behind
+# Cloud Run's back. Detached, it is a Cloud Run service like any other, with the same address, revisions, secrets and
+# roles. Google cannot undo that. It creates a revision, so pin the traffic first.
+detach_function() {
+  [[ "$(get_ledger_entry "platform.$1")" != run ]] || return 0
+  if [[ "$MODE" == dry-run ]] || query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" \
+    --format="value(state)" --project="$PROJECT" --quiet >/dev/null; then
+    change "make function $NAME-$1 a Cloud Run service of its own" gcloud functions detach "$NAME-$1" \
+      --region="$REGION" --project="$PROJECT" --quiet
+  fi
+  record "platform.$1=run"
+}
+
+# Print the image that a revision runs, by digest.
+get_image() {
+  query gcloud run revisions describe "$1" --region="$REGION" --format="value(status.imageDigest)" \
+    --project="$PROJECT" --quiet || printf 'IMAGE'
+}
+
+# Print the latest ready revision of a function, or an empty line if none is ready; fail if there is no such service.
+get_ready_revision() {
+  query gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)" \
+    --project="$PROJECT" --quiet
 }
 
 # Test whether a function is deployed whose code or settings differ from the configuration.
@@ -127,15 +158,16 @@ OUTDATED=() # the deployed functions whose code or settings differ from the conf
 # Deploy the functions that have never been deployed. upgrade.sh changes those that run, because it can roll back.
 deploy_functions() {
   log_step "Functions"
-  local function state digest is_built=""
+  local function revision digest exists is_built=""
   for function in "${FUNCTIONS[@]}"; do
-    state="$(get_function_state "$function")" || state=""
+    exists=yes
+    revision="$(get_ready_revision "$function")" || exists=""
     digest="$(compute_digest "$function")"
-    if [[ "$state" == ACTIVE && -n "$(get_ledger_entry "digest.$function")" ]]; then
+    if [[ -n "$revision" && -n "$exists" && -n "$(get_ledger_entry "digest.$function")" ]]; then
       [[ "$(get_ledger_entry "digest.$function")" == "$digest" ]] || OUTDATED+=("$function")
       continue
     fi
-    if [[ -n "$state" ]] && ! is_managed "function.$function"; then
+    if [[ -n "$exists" ]] && ! is_managed "function.$function"; then
       die "Function $NAME-$function exists, but these scripts did not create it. Choose another NAME."
     fi
     if [[ -z "$is_built" ]]; then
@@ -143,9 +175,14 @@ deploy_functions() {
       is_built=yes
     fi
     [[ "$function" != api ]] || require_closed_api
-    mark_managed "function.$function"
+    if [[ -n "$exists" ]]; then
+      detach_function "$function"
+    else
+      record "created.function.$function=yes" "platform.$function=run"
+    fi
     deploy_function "$function"
-    record "digest.$function=$digest" "schema=$(get_schema_version)"
+    revision="$(get_latest_revision "$function" | tail -n 1)"
+    record "digest.$function=$digest" "image.$function=$(get_image "$revision" | tail -n 1)" "schema=$(get_schema_version)"
     verify_address "$function"
   done
   ((${#OUTDATED[@]})) || return 0

@@ -5,7 +5,6 @@
 SERVICES=(
   artifactregistry.googleapis.com     # stores the functions' images
   cloudbuild.googleapis.com           # builds them
-  cloudfunctions.googleapis.com
   cloudscheduler.googleapis.com       # invokes the sweep
   cloudtasks.googleapis.com
   firebaserules.googleapis.com
@@ -108,14 +107,33 @@ grant_role() {
 # The least privileges that work; docs/how-to/deployment.md gives the reason for each.
 grant_project_roles() {
   log_step "Roles on the project"
-  local account
+  local account found expression="resource.name==\"projects/$PROJECT/databases/$DATABASE\""
+  # The condition counts: after a restore, DATABASE may be another one than that which the account may use.
+  found="$(query gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" --quiet \
+    --format="value(bindings.role,bindings.members,bindings.condition.expression)")" || found=""
   for account in "${STORE_ACCOUNTS[@]}"; do
-    grant_role "database $DATABASE" "serviceAccount:$(get_account_email "$account")" roles/datastore.user \
-      --condition="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database" -- \
-      gcloud projects -- "$PROJECT"
+    ! grep -qxF "roles/datastore.user"$'\t'"serviceAccount:$(get_account_email "$account")"$'\t'"$expression" <<<"$found" || continue
+    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(get_account_email "$account")" retry \
+      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(get_account_email "$account")" \
+      --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet
   done
-  grant_role "project $PROJECT" "serviceAccount:$(get_account_email builder)" roles/cloudbuild.builds.builder --condition=None -- \
+  grant_role "project $PROJECT" "serviceAccount:$(get_account_email builder)" roles/run.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
+  revoke_old_builder_role
+}
+
+# Until November 2026 functions were built by another service, for which the builder had a role with more rights. It
+# keeps that as long as a function is deployed in that way.
+revoke_old_builder_role() {
+  local function member
+  member="serviceAccount:$(get_account_email builder)"
+  [[ "$MODE" != dry-run ]] && is_managed account.builder || return 0
+  for function in "${FUNCTIONS[@]}"; do
+    [[ "$(get_ledger_entry "platform.$function")" == run ]] || return 0
+  done
+  has_binding "$member" roles/cloudbuild.builds.builder gcloud projects get-iam-policy "$PROJECT" --quiet || return 0
+  change "revoke roles/cloudbuild.builds.builder from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
+    --member="$member" --role=roles/cloudbuild.builds.builder --condition=None --format=none --quiet
 }
 
 grant_resource_roles() {

@@ -133,6 +133,24 @@ is_smoke_account_accepted() {
   [[ "$RESPONSE_STATUS" != 401 && "$RESPONSE_STATUS" != 503 ]]
 }
 
+# test_links [TAG]: test whether the function for links answers everybody, if there is one: an address of a feed that
+# nobody has is 404, and says so as the code does, not as Cloud Run.
+test_links() {
+  [[ "$PUBLIC_LINKS" == yes ]] || return 0
+  local url
+  url="$(get_service_url links "${1-}")/v1/feeds/smoke-test.ics"
+  request_anonymously GET "$url"
+  [[ "$MODE" != dry-run ]] || return 0
+  if [[ "$RESPONSE_STATUS" == 403 ]]; then
+    log "Nobody may open links yet: Cloud Run answers 403, whatever the revision. infra/deploy.sh lets everybody call it."
+    return 0
+  fi
+  [[ "$RESPONSE_STATUS" == 404 && "$RESPONSE_BODY" == *'"status"'* ]] || {
+    log "The function for links answered $RESPONSE_STATUS: $RESPONSE_BODY"
+    return 1
+  }
+}
+
 # Create a task through the API, wait until the queue has brought it to its handler, and delete it.
 run_smoke_test() {
   log_step "Smoke test"

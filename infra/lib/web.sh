@@ -41,6 +41,19 @@ request() {
   rm -f "$response_file"
 }
 
+# request_anonymously METHOD URL: like `request`, but without any token.
+request_anonymously() {
+  local command=(curl --silent --show-error --max-time 60 --request "$1" "$2") response_file
+  if [[ "$MODE" == dry-run ]]; then
+    quote_command "${command[@]}"
+    return
+  fi
+  response_file="$(mktemp)"
+  RESPONSE_STATUS="$("${command[@]}" --output "$response_file" --write-out '%{http_code}')" || RESPONSE_STATUS=0
+  RESPONSE_BODY="$(cat "$response_file")"
+  rm -f "$response_file"
+}
+
 # get_json_field PATH < JSON: print a field, or nothing if there is none. Numbers in the path are array indices.
 get_json_field() {
   python3 -c '

@@ -15,6 +15,8 @@ from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
+from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
+from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
@@ -23,10 +25,12 @@ from tests.deployables.fake_resources import (
     Refusal,
     State,
     create_resource,
+    deploy_service,
     describe_resource,
+    describe_revision,
+    detach_function,
     fail,
     format_resource,
-    get_env,
     update_resource,
 )
 
@@ -76,6 +80,8 @@ class FakeCloud(ThreadingTCPServer):
         """How often the indexes have to be listed before one that was just requested is ready."""
         self.hidden_indexes = 0
         """How many of the newest composite indexes a list omits: it may be older than the last request."""
+        self.hop_days = 29
+        """In how many days the first dispatch to a task beyond the queue's horizon is delivered."""
         self.unknown_metrics = 0
         """How often a policy is refused because its metric was created a moment ago."""
         self._polls = 0
@@ -128,6 +134,8 @@ class FakeCloud(ThreadingTCPServer):
             self._identity(call.flags["impersonate-service-account"], call.flags["audiences"])
         elif call.starts("auth"):
             self.say("an-" + call.words[1].removeprefix("print-"))
+        elif call.starts("run deploy"):
+            self._deploy(call)
         elif call.starts("config get account"):
             self.say(OPERATOR)
         elif run := next((run for words, run in self._groups().items() if call.starts(words)), None):
@@ -146,17 +154,19 @@ class FakeCloud(ThreadingTCPServer):
     def _groups(self) -> dict[str, Callable[[Call], None]]:
         """Return the groups of commands that are not about one named resource, and what answers them."""
         return {
+            **{words: partial(run_acceptance, self) for words in ACCEPTANCE},
             "services": self._services,
             "firestore": self._firestore,
             "secrets versions": self._versions,
             "logging metrics": partial(run_metrics, self),
+            "run revisions": lambda call: self.say(describe_revision(self.state, call)),
         }
 
     def _resource(self, call: Call, verb: str, key: str) -> None:
         """Create, describe, change or delete a named resource."""
         found = self.state.get(key)
-        if verb in {"create", "deploy"}:
-            if found is not None and verb == "create":
+        if verb == "create":
+            if found is not None:
                 fail(f"ALREADY_EXISTS: {key} already exists")
             self.change(lambda: create_resource(self.state, call, key))
             return
@@ -166,12 +176,21 @@ class FakeCloud(ThreadingTCPServer):
             self.say("\n".join(describe_resource(key, found, call)))
         elif verb == "delete":
             self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
+        elif verb == "detach":
+            self.change(lambda: detach_function(self.state, key))
         elif verb in {"enable", "disable"}:
             self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"update", "update-traffic"}:
             self.change(lambda: update_resource(found, call, key, verb))
         else:
             raise NotImplementedError(call.words)
+
+    def _deploy(self, call: Call) -> None:
+        """Create or update a Cloud Run service from source."""
+        name = call.words[2]
+        if f"function/{name}" in self.state:
+            fail(f"FAILED_PRECONDITION: {name} is managed by Cloud Functions.")
+        self.change(lambda: deploy_service(self.state, call, name))
 
     def _policy(self, call: Call, verb: str, key: str) -> None:
         """Read or change an IAM policy."""
@@ -181,8 +200,9 @@ class FakeCloud(ThreadingTCPServer):
         if verb == "get-iam-policy":
             has_condition = "condition" in call.flags["format"]
             for member, role, condition in bindings:
-                title = condition.partition("title=")[2]
-                self.say(f"{role}\t{member}" + (f"\t{title}" if has_condition else ""))
+                expression, _, title = condition.removeprefix("expression=").partition(",title=")
+                shown = expression if "condition.expression" in call.flags["format"] else title
+                self.say(f"{role}\t{member}" + (f"\t{shown}" if has_condition else ""))
             return
         binding = [call.flags["member"], call.flags["role"], call.flags.get("condition", "")]
         email = binding[0].partition(":")[2]
@@ -256,7 +276,7 @@ class FakeCloud(ThreadingTCPServer):
         elif self.state[database]["protected"]:
             fail("FAILED_PRECONDITION: Delete protection is enabled.")
         else:
-            self.change(lambda: [self.state.pop(key) for key in (database, "indexes", "fields")])
+            self.change(lambda: [self.state.pop(key, None) for key in (database, "indexes", "fields")])
 
     def _list_composites(self) -> list[State]:
         found: list[State] = self.state["indexes"]
@@ -315,9 +335,11 @@ class FakeCloud(ThreadingTCPServer):
         headers = dict(line.split('"')[1].split(": Bearer ") for line in header.splitlines())
         body = json.loads(options.get("--data-binary", "null"))
         answer: tuple[int, Any] = (401, {})
-        if "googleapis" not in url:
-            refused = self._refused(url, headers)
-            answer = (refused, {}) if refused else self._api(options["--request"], url, body)
+        if "-links-" in url:
+            answer = answer_links(self.state, url)
+        elif "googleapis" not in url:
+            refused = refuse(self.state, url, headers)
+            answer = (refused, {}) if refused else answer_api(self.state, options["--request"], url)
         elif headers == {"Authorization": "an-access-token"} and "monitoring.googleapis" in url:
             answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"}:
@@ -335,37 +357,13 @@ class FakeCloud(ThreadingTCPServer):
             fail("FAILED_PRECONDITION: The service account is disabled.")
         self.say(f"an-identity-token,{account},{audience}")
 
-    def _refused(self, url: str, headers: dict[str, str]) -> int:
-        """Return the status with which Cloud Run or any serving revision of the API refuses a request, or 0.
-
-        Cloud Run checks X-Serverless-Authorization first, and strips the signature from the token that it has checked.
-        """
-        bindings = self.state.get("iam/service/cloudsched-api", [])
-        is_public = ["allUsers", "roles/run.invoker", ""] in bindings
-        checked = "X-Serverless-Authorization" if "X-Serverless-Authorization" in headers else "Authorization"
-        kind, account, audience = headers[checked].split(",")
-        address = json.loads(
-            self.state["service/cloudsched-api"]["metadata"]["annotations"]["run.googleapis.com/urls"]
-        )[0]
-        may_call = [f"serviceAccount:{account}", "roles/run.invoker", ""] in bindings
-        if not is_public and (kind != "an-identity-token" or audience != address or not may_call):
-            return 403
-        status = self.state["service/cloudsched-api"]["status"]
-        serving = [part["revisionName"] for part in status["traffic"]]
-        kind, account, audience = headers["Authorization"].split(",")
-        for name in [status["tags"]["candidate"]] if url.startswith("https://candidate---") else serving:
-            env = get_env(status["revisions"][name])
-            is_signed = is_public or checked != "Authorization" or env.get("CLOUDSCHED_TRUST_CLOUD_RUN") == "on"
-            is_known = f"{account}=admin" in env.get("CLOUDSCHED_SERVICE_ACCOUNTS", "").split()
-            if not (is_signed and is_known and audience in env["CLOUDSCHED_AUDIENCES"].split()):
-                return 401
-        return 0
-
     def _rules(self, method: str, url: str, body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
         """Store rulesets and releases."""
         path = url.partition("/v1/")[2]
         if method == "GET":
             return (200, self.state["rules/" + path]) if "rules/" + path in self.state else (404, {})
+        if method == "DELETE" and "rules/" + path not in self.state:
+            return 404, {}
         if method == "DELETE":
             self.change(lambda: self.state.pop("rules/" + path))
         elif path.endswith("/rulesets"):
@@ -375,19 +373,6 @@ class FakeCloud(ThreadingTCPServer):
             body = body.get("release", body)
             self.change(lambda: self.state.update({"rules/" + body["name"]: body}))
         return 200, body
-
-    def _api(self, method: str, url: str, _body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
-        """Accept tasks. They fail if an executor with BROKEN=yes serves; a new API with DEAF=yes answers 500."""
-        if url.startswith("https://candidate---"):
-            status = self.state["service/cloudsched-api"]["status"]
-            latest = status["revisions"][status["latestReadyRevisionName"]]
-            return (500 if "DEAF=yes" in latest["set-env-vars"] else 200), {"tasks": []}
-        if url.endswith("/executions"):
-            status = self.state["service/cloudsched-execute"]["status"]
-            serving = [status["revisions"][part["revisionName"]]["set-env-vars"] for part in status["traffic"]]
-            is_broken = any("BROKEN=yes" in settings for settings in serving)
-            return 200, {"executions": [{"status": "FAILED" if is_broken else "SUCCEEDED"}]}
-        return {"GET": 200, "POST": 201, "DELETE": 204}[method], {}
 
 
 class _Kill(Exception):

@@ -88,7 +88,7 @@ class Cloud:
         annotations: dict[str, str] = self.state["secret/cloudsched-dispatch"]["annotations"]
         return annotations
 
-    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "") -> Result:
+    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "", seconds: int = 200) -> Result:
         """Run a script of ``infra/`` until it exits or the fake cloud kills it."""
         self.fake.forget()
         self.fake.die_at, self.fake.deny = die_at, deny
@@ -103,15 +103,15 @@ class Cloud:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=seconds,
             check=False,
             start_new_session=True,  # so that the fake cloud kills the script and nothing else
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, script: str, *arguments: str) -> Result:
-        """Run a script and require it to succeed."""
-        result = self.run(script, *arguments)
+    def ok(self, script: str, *arguments: str, seconds: int = 200) -> Result:
+        """Run a script and require it to succeed within so many seconds."""
+        result = self.run(script, *arguments, seconds=seconds)
         assert result.code == 0, result.err + result.out
         return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import Any, NoReturn
 
 NUMBER = "123456789012"
@@ -89,13 +90,33 @@ def create_resource(state: State, call: Call, key: str) -> None:
         state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
     elif kind == "account":
         state[key] = {"email": name}
-    elif kind == "function":
-        state[key] = {"state": "ACTIVE"}
-        service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
-        url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
-        service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
-        told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
-        create_revision(service, name, told)
+    elif kind == "bucket":
+        state[key] = {"name": name}
+
+
+def deploy_service(state: State, call: Call, name: str) -> None:
+    """Create or update a Cloud Run service from source."""
+    service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
+    url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
+    service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
+    told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
+    create_revision(service, name, told)
+
+
+def detach_function(state: State, key: str) -> None:
+    """Make a function of Cloud Functions a service of its own, in a revision like the last one."""
+    state.pop(key)
+    name = key.partition("/")[2]
+    status = state["service/" + name]["status"]
+    create_revision(state["service/" + name], name, status["revisions"][status["latestReadyRevisionName"]])
+
+
+def describe_revision(state: State, call: Call) -> str:
+    """Return the digest of the image that a revision runs."""
+    name = call.words[3]
+    if name not in state["service/" + name[: -len("-00001-abc")]]["status"]["revisions"]:
+        fail(f"NOT_FOUND: {name}")
+    return f"us-central1-docker.pkg.dev/p/cloud-run-source-deploy/{name}@sha256:{sha256(name.encode()).hexdigest()}"
 
 
 def create_revision(service: State, name: str, told: State) -> None:

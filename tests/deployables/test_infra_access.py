@@ -239,7 +239,7 @@ def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
     del cloud.state["bucket/gs://our-results"]
     ran = cloud.run("deploy.sh")
     assert (ran.code, "Bucket our-results does not exist" in ran.err) == (1, True)
-    assert not any(key.startswith("function/") for key in cloud.state)
+    assert not any(key.startswith("service/") for key in cloud.state)
 
 
 def test_a_smoke_account_of_the_operator_is_not_changed(tmp_path: Path) -> None:

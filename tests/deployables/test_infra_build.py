@@ -12,7 +12,7 @@ from tests.deployables.fake_project import Cloud
 if TYPE_CHECKING:
     from pathlib import Path
 
-PACKED = {"main.py", "handlers.py", "requirements.txt", "reports/__init__.py", "reports/monthly.py"}
+PACKED = {"main.py", "handlers.py", "requirements.txt", "sbom.cdx.json", "reports/__init__.py", "reports/monthly.py"}
 CLUTTER = (
     ".venv/lib/python3.12/site-packages/secret.py",
     ".venv/pyvenv.cfg",

@@ -51,10 +51,10 @@ def list_changing_calls(calls: list[list[str]]) -> list[list[str]]:
 
 def test_one_run_creates_everything(deployed: Cloud) -> None:
     """One run in an empty project creates everything that the functions need, and runs a task."""
-    names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
+    names = {key for key in deployed.state if key.split("/")[0] in {"queue", "service", "job", "database", "secret"}}
     assert names == {
         *(f"queue/{queue}" for queue in QUEUES),
-        *(f"function/cloudsched-{function}" for function in ("api", "execute", "sweep")),
+        *(f"service/cloudsched-{function}" for function in ("api", "execute", "sweep")),
         "job/cloudsched-sweep",
         "database/(default)",
         "secret/cloudsched-dispatch",
@@ -86,7 +86,7 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
     assert deployed.bindings() == {
         (f"project/{PROJECT}", API, "roles/datastore.user", only),
         (f"project/{PROJECT}", EXECUTOR, "roles/datastore.user", only),
-        (f"project/{PROJECT}", BUILDER, "roles/cloudbuild.builds.builder", "None"),
+        (f"project/{PROJECT}", BUILDER, "roles/run.builder", "None"),
         *(
             (resource, member, role, "")
             for member in (API, EXECUTOR)
@@ -109,7 +109,7 @@ def test_functions_get_the_settings_that_they_need(deployed: Cloud) -> None:
         assert settings["THREADS"] == told["concurrency"] == threads
         assert settings["CLOUDSCHED_EXECUTOR_URL"] == f"https://cloudsched-execute-{NUMBER}.us-central1.run.app"
         assert settings["CLOUDSCHED_QUEUE"] == "cloudsched"
-        assert told["ingress-settings"] == ("all" if function == "api" else "internal-only")
+        assert told["ingress"] == ("all" if function == "api" else "internal")
         assert told["set-secrets"] == "CLOUDSCHED_SECRET=cloudsched-dispatch:1"
         assert "no-allow-unauthenticated" in told
         assert told["service-account"].startswith("cloudsched-api@" if function == "api" else "cloudsched-executor@")
@@ -155,7 +155,7 @@ def test_a_dry_run_prints_the_commands_of_a_run(tmp_path: Path, deployed: Cloud)
 
 def _strip_digests(call: list[str]) -> list[str]:
     """Return a call without its build folder and its digests, which a dry run cannot know."""
-    words = (re.sub(r"digest\.(\w+)=\w+", r"digest.\1", word) for word in call)
+    words = (re.sub(r"(digest|image)\.(\w+)=[^,]+", r"\1.\2", word) for word in call)
     return [re.sub(r"^--source=.*/build", "--source=build", word) for word in words]
 
 
@@ -238,7 +238,7 @@ def test_changed_settings_require_an_upgrade(cloud: Cloud) -> None:
     ran = cloud.run("deploy.sh", "--check")
     assert (ran.code, ran.out) == (1, "differs: function cloudsched-execute; run infra/upgrade.sh\n")
     cloud.ok("deploy.sh")
-    assert not any("functions deploy" in " ".join(call) for call in cloud.calls)
+    assert not any("run deploy" in " ".join(call) for call in cloud.calls)
 
 
 def test_each_priority_gets_as_many_queues_as_are_set(cloud: Cloud) -> None:
@@ -268,7 +268,7 @@ def test_a_failed_query_does_not_mean_that_a_resource_is_missing(tmp_path: Path)
     ran = cloud.run("deploy.sh", deny="tasks queues describe")
     assert ran.code != 0
     assert "PERMISSION_DENIED" in ran.err
-    assert not any(key.startswith(("queue/", "function/")) for key in cloud.state)
+    assert not any(key.startswith(("queue/", "service/")) for key in cloud.state)
 
 
 @pytest.mark.parametrize(
@@ -379,14 +379,14 @@ def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     cloud.ok("teardown.sh", "--yes", "--with-data")
     left = {key for key in cloud.state if not key.startswith(("iam/", "services", "rules/"))}
     assert left == before
-    kept = (f"project/{PROJECT}", BUILDER, "roles/cloudbuild.builds.builder", "None")
+    kept = (f"project/{PROJECT}", BUILDER, "roles/run.builder", "None")
     assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
 
 
 def test_teardown_keeps_the_data_by_default(cloud: Cloud) -> None:
     """A teardown keeps the database, and the ledger that allows its removal later."""
     cloud.ok("teardown.sh", "--yes")
-    assert {key for key in cloud.state if key.startswith(("database/", "secret/", "function/", "queue/"))} == {
+    assert {key for key in cloud.state if key.startswith(("database/", "secret/", "service/", "queue/"))} == {
         "database/(default)",
         "secret/cloudsched-dispatch",
     }

@@ -92,9 +92,9 @@ def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> No
     cloud.fake.build_polls = 9
     result = cloud.ok("deploy.sh")
     assert "waiting for " in result.err
-    before = [state for state in cloud.fake.history if "function/cloudsched-execute" not in state]
+    before = [state for state in cloud.fake.history if "service/cloudsched-execute" not in state]
     assert {index["state"] for index in before[-1]["indexes"]} == {"READY"}
-    deployed_at = next(at for at, call in enumerate(cloud.calls) if call[1:3] == ["functions", "deploy"])
+    deployed_at = next(at for at, call in enumerate(cloud.calls) if call[1:3] == ["run", "deploy"])
     lists = [at for at, call in enumerate(cloud.calls) if call[1:5] == ["firestore", "indexes", "composite", "list"]]
     assert len([at for at in lists if at < deployed_at]) >= 4
 
@@ -106,7 +106,7 @@ def test_indexes_that_are_never_ready_end_the_run(tmp_path: Path) -> None:
     result = cloud.run("deploy.sh")
     assert result.code == 1
     assert "still being built after an hour" in result.err
-    assert not any(key.startswith("function/") for key in cloud.state)
+    assert not any(key.startswith("service/") for key in cloud.state)
     assert "index on tasks (owner, createdAt) is not ready: CREATING" in cloud.run("deploy.sh", "--check").out
     cloud.fake.build_polls = 1
     cloud.ok("deploy.sh")

@@ -57,8 +57,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory, linked: Cloud) -> Cloud:
 def test_it_is_public_and_has_next_to_nothing(linked: Cloud) -> None:
     """Everybody may call it; it has the database and the password of reports: no queue, no dispatch secret, no mail."""
     told = get_revision(linked, "links")
-    assert told["entry-point"] == "links"
-    assert told["ingress-settings"] == "all"
+    assert told["function"] == "links"
+    assert told["ingress"] == "all"
     assert told["max-instances"] == "3"
     assert f"serviceAccount:{told['service-account']}" == ACCOUNT
     assert told["set-secrets"] == "CLOUDSCHED_MAIL_EVENTS_SECRET=mail-events:1"
@@ -142,5 +142,25 @@ def test_it_can_be_added_later_and_closed_again(cloud_without: Cloud) -> None:
 @pytest.fixture(name="cloud_without")
 def copy_deployment(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -> Cloud:
     """A deployed project without such a function, as it is by default."""
-    assert "function/cloudsched-links" not in deployed.state
+    assert "service/cloudsched-links" not in deployed.state
     return Cloud(tmp_path_factory.mktemp("without"), deployed.state)
+
+
+def test_an_upgrade_whose_links_are_broken_is_reverted(cloud: Cloud) -> None:
+    """The function for links is asked before it gets requests, too; what Cloud Run refuses is not its fault."""
+    for variable in ("mail-server", "mail-events"):
+        cloud.state[f"secret/{variable}"] = {"name": variable, "annotations": {}, "versions": {"1": EVENTS}}
+    cloud.configure(**CONFIG)
+    cloud.ok("deploy.sh")
+    cloud.ok("upgrade.sh")
+    before = cloud.serving("links")
+    cloud.configure(**CONFIG, SETTINGS="(MUTE=yes)")
+    ran = cloud.run("upgrade.sh")
+    assert ran.code == 1
+    assert "The function for links answered 500" in ran.err
+    assert cloud.serving("links") == before
+    assert not any("/trigger" in call[-1] for call in cloud.calls)
+    cloud.state["iam/service/cloudsched-links"].clear()
+    cloud.configure(**CONFIG, MEMORY="1Gi")
+    assert "Nobody may open links yet" in cloud.ok("upgrade.sh").err
+    assert cloud.serving("links") != before

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -95,17 +97,24 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
 def test_the_source_contains_what_is_needed_and_nothing_else(built: Deployed) -> None:
     """The source has the functions, this checkout's package byte for byte, every dependency pinned, and no secrets."""
     (wheel,) = built.source.glob("*.whl")
-    assert built.names == {"main.py", "handlers.py", "requirements.txt", wheel.name}
+    assert built.names == {"main.py", "handlers.py", "requirements.txt", "sbom.cdx.json", wheel.name}
     with ZipFile(wheel) as archive:
         packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("cloudsched/")}
     assert "cloudsched/app.py" in packed
     installed = next(built.environment.glob("lib/python3*/site-packages"))
     for name, content in packed.items():
         assert hashlib.sha256((installed / name).read_bytes()).digest() == hashlib.sha256(content).digest()
-    first, *pins = (built.source / "requirements.txt").read_text(encoding="utf-8").split()
-    assert first == f"./{wheel.name}"
+    first, *pins = (built.source / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert first == f"./{wheel.name} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
     assert pins
-    assert all(pin.count("==") == 1 for pin in pins)
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+!-]+( --hash=sha256:[0-9a-f]{64}){1,2}", pin) for pin in pins)
+    bill = json.loads((built.source / "sbom.cdx.json").read_text(encoding="utf-8"))["components"]
+    assert [f"{part['name']}=={part['version']}" for part in bill if part["name"] != "cloudsched"] == [
+        re.sub(r"[-_.]+", "-", pin.partition(" ")[0].partition("==")[0]).lower()
+        + "=="
+        + pin.partition(" ")[0].partition("==")[2]
+        for pin in pins
+    ]
 
 
 def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:

@@ -52,6 +52,9 @@ def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
         assert list_shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
     assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
     assert cloud.ok("deploy.sh", "--check").out == ""
+    for function in FUNCTIONS:
+        (revision,) = cloud.serving(function)
+        assert re.fullmatch(rf"\S+/{revision}@sha256:[0-9a-f]{{64}}", cloud.ledger[f"image.{function}"])
 
 
 def test_a_new_executor_is_deployed_before_its_senders(cloud: Cloud) -> None:

@@ -129,7 +129,7 @@ def _compare_project(deployment: Deployment, *, has_links: bool) -> Iterator[Fin
     users = [f"serviceAccount:{deployment.account(kind)}" for kind in kinds]
     builder = f"serviceAccount:{deployment.account('builder')}"
     needed = {("roles/datastore.user", user, title) for user in users}
-    needed.add(("roles/cloudbuild.builds.builder", builder, ""))
+    needed.add(("roles/run.builder", builder, ""))
     found = set(lines or ())
     for role, member, _ in sorted(needed - found):
         yield wrong("iam", f"project {project}: {member} lacks {role}", deployment.deploy("roles"))

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 SERVICES = (
     "artifactregistry",
     "cloudbuild",
-    "cloudfunctions",
     "cloudscheduler",
     "cloudtasks",
     "firebaserules",

@@ -4,7 +4,7 @@
 #   ./emulator.sh demo             run a year of tasks in a few seconds
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
-#   ./emulator.sh check            check formatting, lint, types, architecture, the API's description and the docs
+#   ./emulator.sh check            check formatting, lint, types, architecture, the API's description, Terraform and the docs
 #   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
@@ -71,6 +71,7 @@ check() {
     build_docs || failed+=(docs)
     "$python" -m pytest tests/architecture || failed+=(architecture)
     "$python" -m pytest -rs -k 'not client' tests/web/api/test_openapi_tools.py || failed+=(openapi)
+    "$python" -m pytest -rs tests/deployables/test_terraform.py || failed+=(terraform)
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
 }
 

@@ -1,0 +1,101 @@
+# The database with point-in-time recovery and daily backups; its indexes, TTL policies and rules.
+
+locals {
+  # A field has one resource: its own indexes and its TTL policy are parts of it.
+  overrides = { for field in local.indexes.fieldOverrides : "${field.collectionGroup} ${field.fieldPath}" => field }
+  expiring  = { for field in local.ttl : "${field.collectionGroup} ${field.fieldPath}" => field }
+  fields    = merge(local.expiring, local.overrides)
+
+  composites = { for index in local.indexes.indexes :
+    "${index.collectionGroup} ${join(", ", [for field in index.fields : "${field.fieldPath} ${lookup(field, "order", lookup(field, "arrayConfig", ""))}"])}" => index
+  }
+}
+
+resource "google_firestore_database" "this" {
+  count                             = var.create_database ? 1 : 0
+  project                           = var.project
+  name                              = var.database
+  location_id                       = var.firestore_location
+  type                              = "FIRESTORE_NATIVE"
+  point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
+  delete_protection_state           = var.delete_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
+  deletion_policy                   = "DELETE"
+  depends_on                        = [google_project_service.this]
+}
+
+resource "google_firestore_backup_schedule" "daily" {
+  count     = var.backup_retention == null ? 0 : 1
+  project   = var.project
+  database  = var.database
+  retention = var.backup_retention
+  daily_recurrence {}
+  depends_on = [google_firestore_database.this]
+}
+
+# The service makes one index at a time and refuses others meanwhile; the provider waits and tries again. If it gives up,
+# apply again, with -parallelism=1.
+resource "google_firestore_index" "this" {
+  for_each    = local.composites
+  project     = var.project
+  database    = var.database
+  collection  = each.value.collectionGroup
+  query_scope = each.value.queryScope
+
+  dynamic "fields" {
+    for_each = each.value.fields
+    content {
+      field_path   = fields.value.fieldPath
+      order        = lookup(fields.value, "order", null)
+      array_config = lookup(fields.value, "arrayConfig", null)
+    }
+  }
+
+  depends_on = [google_firestore_database.this]
+}
+
+resource "google_firestore_field" "this" {
+  for_each   = local.fields
+  project    = var.project
+  database   = var.database
+  collection = each.value.collectionGroup
+  field      = each.value.fieldPath
+
+  dynamic "index_config" {
+    for_each = contains(keys(local.overrides), each.key) ? [local.overrides[each.key].indexes] : []
+    content {
+      dynamic "indexes" {
+        for_each = index_config.value
+        content {
+          order       = indexes.value.order
+          query_scope = indexes.value.queryScope
+        }
+      }
+    }
+  }
+
+  dynamic "ttl_config" {
+    for_each = contains(keys(local.expiring), each.key) ? [true] : []
+    content {}
+  }
+
+  depends_on = [google_firestore_database.this]
+}
+
+resource "google_firebaserules_ruleset" "this" {
+  count   = var.release_rules ? 1 : 0
+  project = var.project
+  source {
+    files {
+      name    = "firestore.rules"
+      content = file("${local.infra}/firestore.rules")
+    }
+  }
+  depends_on = [google_firestore_database.this]
+}
+
+resource "google_firebaserules_release" "this" {
+  count        = var.release_rules ? 1 : 0
+  project      = var.project
+  name         = var.database == "(default)" ? "cloud.firestore" : "cloud.firestore/${var.database}"
+  ruleset_name = google_firebaserules_ruleset.this[0].name
+}

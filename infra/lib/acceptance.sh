@@ -1,0 +1,224 @@
+# The steps of accept.sh, and its report.
+# shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
+
+RESTORED="restored" # the database into which the backup is imported
+BACKUP=""           # the bucket of the backup
+REPORT=""           # the report's file
+STEP_NOTES=()       # what the current step has to say, for the report
+STEP="" STARTED=0   # the current step, and when it began
+
+# write_configuration PROJECT REGION [LINE…]: what the scripts read. Everything else is as in config.example.sh.
+write_configuration() {
+  {
+    printf 'PROJECT=%q\nREGION=%q\nFIRESTORE_LOCATION=%q\n' "$1" "$2" "$2"
+    shift 2
+    printf '%s\n' "$@"
+  } >"$CONFIG"
+}
+
+# run_script SCRIPT OPTION…: run one of the scripts, as an operator would.
+run_script() {
+  local script="$1"
+  shift
+  [[ "$MODE" != dry-run ]] || set -- "$@" --dry-run
+  "$INFRA/$script" --config="$CONFIG" "$@"
+}
+
+note() {
+  STEP_NOTES+=("$*")
+  log "  $*"
+}
+
+# begin_report FILE: write what was tried, with which versions.
+begin_report() {
+  REPORT="$1"
+  [[ "$MODE" != dry-run ]] || return 0
+  {
+    printf "# Acceptance\n\nThe script infra/accept.sh ran this on Google Cloud on %s, in %s.\n\n" "$(date -u +%Y-%m-%d)" "$REGION"
+    printf '| | |\n|---|---|\n| commit | %s |\n| runtime | %s |\n| gcloud | %s |\n\n' "$(get_commit)" "$RUNTIME" \
+      "$(gcloud version --format="value('Google Cloud SDK')" --quiet)"
+    printf '| step | result | seconds | what was seen |\n|---|---|---|---|\n'
+  } >"$REPORT"
+}
+
+# run_step NAME: run a step and write its line. A step that fails ends the run, and its line says so.
+run_step() {
+  STEP="$1" STEP_NOTES=() STARTED="$(date +%s)"
+  log_step "Acceptance: $STEP"
+  guard_step
+  "accept_$STEP"
+  close_access
+  trap - EXIT
+  write_line passed
+}
+
+# `die` ends the shell, and so does a signal: write the step's line, and take back what the smoke test's account may.
+guard_step() { trap 'write_line FAILED; revoke_smoke_access' EXIT; }
+
+# write_line RESULT
+write_line() {
+  [[ "$MODE" != dry-run ]] || return 0
+  local IFS=';'
+  printf '| %s | %s | %s | %s |\n' "$STEP" "$1" "$(($(date +%s) - STARTED))" "${STEP_NOTES[*]}" >>"$REPORT"
+}
+
+end_report() {
+  [[ "$MODE" != dry-run ]] || return 0
+  printf '\nCosts appear in the project'"'"'s billing report a day later, by service: write them here.\n' >>"$REPORT"
+}
+
+# Let the smoke test's account call the API. Scripts that ran meanwhile have revoked that.
+open_access() {
+  SMOKE_ACCESS="" API_TOKEN=""
+  grant_smoke_access
+  guard_step
+}
+
+close_access() {
+  revoke_smoke_access
+  guard_step
+}
+
+# create_reminder ID SECONDS-FROM-NOW: create a task for that time.
+create_reminder() {
+  local at
+  at="$(date -u --date="@$(($(date +%s) + $2))" +%Y-%m-%dT%H:%M:%SZ)"
+  request_when_allowed POST "$(get_service_url api)/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
+\"title\": \"Acceptance\", \"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD, \"schedule\": {\"at\": \"$at\"}}"
+  require_success "The API did not accept the task $1"
+}
+
+# expect_one_run ID SECONDS: wait until a task has succeeded, and check that it ran once. Notes how late it was.
+expect_one_run() {
+  local attempt state="" late
+  [[ "$MODE" != dry-run ]] || return 0
+  for ((attempt = 0; attempt <= $2 / 5; attempt++)); do
+    request_when_allowed GET "$(get_service_url api)/v1/tasks/$1/executions"
+    state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
+    [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
+    sleep "$((5 * ${DELAY_FACTOR:-1}))"
+  done
+  [[ "$state" == SUCCEEDED ]] || die "Task $1 did not run within $2 seconds: ${state:-not started}. $RESPONSE_BODY"
+  [[ -z "$(get_json_field executions.1.status <<<"$RESPONSE_BODY")" ]] || die "Task $1 ran more than once: $RESPONSE_BODY"
+  late="$(python3 -c '
+import json, sys
+from datetime import datetime
+run = json.load(sys.stdin)["executions"][0]
+due, began = (datetime.fromisoformat(run[key].replace("Z", "+00:00")) for key in ("scheduledFor", "startedAt"))
+print(f"{(began - due).total_seconds():.1f}")' <<<"$RESPONSE_BODY")"
+  note "$1 ran once, $late s after its time"
+}
+
+# ── Steps ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+accept_empty() {
+  local found
+  ! read_ledger || die "Project $PROJECT has a secret $SECRET already. Name an empty project."
+  found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
+  [[ -z "$found" ]] || die "Project $PROJECT has Cloud Run services: ${found//$'\n'/, }. Name an empty project."
+  found="$(query gcloud firestore databases list --format="value(name)" --project="$PROJECT" --quiet)" || found=""
+  [[ -z "$found" ]] || die "Project $PROJECT has Firestore databases: ${found//$'\n'/, }. Name an empty project."
+}
+
+accept_deploy() {
+  run_script deploy.sh
+  run_script deploy.sh --check
+  [[ "$MODE" == dry-run ]] || read_ledger
+  note "image of the executor: $(get_ledger_entry image.execute)"
+}
+
+accept_reminder() {
+  open_access
+  create_reminder accept-reminder 60
+  expect_one_run accept-reminder 300
+}
+
+# Nobody can move the queue's clock: the first dispatch to a task in 31 days is looked at. It must come before the end of
+# the 30 days that Cloud Tasks accepts, in the queue for hops.
+accept_hop() {
+  local at
+  open_access
+  create_reminder accept-hop $((31 * 86400))
+  at="$(query gcloud tasks list --queue="$NAME-hops" --location="$REGION" --format="value(scheduleTime)" \
+    --project="$PROJECT" --quiet)" || at=""
+  [[ "$MODE" == dry-run || "$at" =~ ^[0-9-]+T ]] || die "Queue $NAME-hops does not have one dispatch, but: '$at'."
+  note "the first hop of a task in 31 days is at $at"
+  [[ "$MODE" == dry-run ]] || (($(date -u --date="$at" +%s) < $(date +%s) + 30 * 86400)) ||
+    die "The first hop is later than Cloud Tasks accepts: $at."
+  request DELETE "$(get_service_url api)/v1/tasks/accept-hop"
+  require_success "The API did not delete the task"
+}
+
+accept_rollback() {
+  write_configuration "$PROJECT" "$REGION" "MEMORY=1Gi"
+  run_script upgrade.sh
+  run_script rollback.sh
+  write_configuration "$PROJECT" "$REGION"
+  run_script upgrade.sh
+  [[ "$MODE" == dry-run ]] || read_ledger
+  note "upgraded, rolled back, and upgraded again"
+}
+
+# The task is sent before the secret is rotated, and comes due afterwards.
+accept_rotation() {
+  open_access
+  create_reminder accept-rotation 600
+  close_access
+  run_script rotate-secret.sh
+  open_access
+  expect_one_run accept-rotation 1200
+  close_access
+  run_script rotate-secret.sh --compromised
+  [[ "$MODE" == dry-run ]] || read_ledger
+}
+
+accept_purge() {
+  open_access
+  create_reminder accept-purge 120
+  change "purge queue $NAME" gcloud tasks queues purge "$NAME" --location="$REGION" --project="$PROJECT" --quiet
+  expect_one_run accept-purge 600
+}
+
+# A backup is imported into another database, and the deployment moves there. A task that waits in the backup runs there.
+accept_restore() {
+  local account other="$DATABASE"
+  BACKUP="gs://$PROJECT-acceptance"
+  open_access
+  create_reminder accept-restore 2400
+  close_access
+  change "create bucket $BACKUP" gcloud storage buckets create "$BACKUP" --location="$REGION" --project="$PROJECT" \
+    --uniform-bucket-level-access --public-access-prevention --quiet
+  change "export database $other" gcloud firestore export "$BACKUP/backup" --database="$other" --project="$PROJECT" --quiet
+  write_configuration "$PROJECT" "$REGION" "DATABASE=$RESTORED"
+  load_configuration "$CONFIG"
+  run_script deploy.sh --step=database
+  run_script deploy.sh --step=indexes
+  run_script deploy.sh --step=rules
+  run_script deploy.sh --step=roles
+  change "import the backup into database $RESTORED" gcloud firestore import "$BACKUP/backup" --database="$RESTORED" \
+    --project="$PROJECT" --quiet
+  run_script upgrade.sh
+  [[ "$MODE" == dry-run ]] || read_ledger
+  open_access
+  expect_one_run accept-restore 3600
+  close_access
+  change "unprotect database $other" gcloud firestore databases update --database="$other" --no-delete-protection \
+    --project="$PROJECT" --quiet
+  for account in "${STORE_ACCOUNTS[@]}"; do
+    change "revoke roles/datastore.user on database $other from $NAME-$account" gcloud projects remove-iam-policy-binding \
+      "$PROJECT" --member="serviceAccount:$(get_account_email "$account")" --role=roles/datastore.user --format=none --quiet \
+      --condition="expression=resource.name==\"projects/$PROJECT/databases/$other\",title=$NAME-database"
+  done
+  change "delete database $other" gcloud firestore databases delete --database="$other" --project="$PROJECT" --quiet
+  change "delete bucket $BACKUP" gcloud storage rm --recursive "$BACKUP" --quiet
+}
+
+accept_teardown() {
+  local found
+  run_script teardown.sh --yes --with-data
+  [[ "$MODE" != dry-run ]] || return 0
+  found="$(query gcloud run services list --format="value(metadata.name)" --project="$PROJECT" --quiet)" || found=""
+  [[ -z "$found" ]] || die "The teardown left ${found//$'\n'/, }."
+  ! read_ledger || die "The teardown left secret $SECRET."
+  note "nothing is left but the enabled APIs"
+}

@@ -1,0 +1,89 @@
+"""accept.sh against the fake project: it runs every step, reports what it saw, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
+from tests.deployables.fake_resources import OPERATOR
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = ["empty", "deploy", "reminder", "hop", "rollback", "rotation", "purge", "restore", "teardown"]
+
+
+def read_lines(report: Path) -> dict[str, list[str]]:
+    """Return the cells of each step's line."""
+    rows = re.findall(r"(?m)^\| (\w+) \| (passed|FAILED) \| (\d+) \| (.*) \|$", report.read_text(encoding="utf-8"))
+    return {step: rest for step, *rest in rows}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
+    """Each step passes, the deployment moves to the restored database, and all is removed."""
+    cloud = Cloud(tmp_path)
+    report = tmp_path / "report.md"
+    cloud.ok("accept.sh", PROJECT, f"--report={report}", seconds=550)
+    lines = read_lines(report)
+    assert list(lines) == STEPS
+    assert {result for result, *_ in lines.values()} == {"passed"}
+    assert "accept-purge ran once, 1.5 s after its time" in lines["purge"][2]
+    assert re.search(r"31 days is at \d{4}-", lines["hop"][2])
+    assert "sha256:" in lines["deploy"][2]
+    kinds = {key.partition("/")[0] for key in cloud.state} - {
+        "services",
+        "project",
+        "sink",
+        "rules",
+        "indexes",
+        "fields",
+    }
+    assert {kind for kind in kinds if not kind.startswith("iam")} == set()
+    assert {place for place, *_ in cloud.bindings() if place.startswith("project/")} == set()
+    ran = [" ".join(call) for call in cloud.calls if call[0] == "gcloud"]
+    moved = next(n for n, words in enumerate(ran) if "CLOUDSCHED_DATABASE=restored" in words)
+    assert any("firestore import" in words for words in ran[:moved])
+
+
+def test_a_project_in_use_is_refused_and_the_report_says_so(cloud: Cloud, tmp_path: Path) -> None:
+    """Nothing is changed in a project that has a deployment."""
+    report = tmp_path / "report.md"
+    ran = cloud.run("accept.sh", PROJECT, f"--report={report}")
+    assert ran.code == 1
+    assert "Name an empty project" in ran.err
+    assert cloud.changes == 0
+    assert [*read_lines(report)] == ["empty"]
+    assert read_lines(report)["empty"][0] == "FAILED"
+
+
+def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: Cloud, tmp_path: Path) -> None:
+    """A step that fails ends the run, is reported, and leaves the smoke test's account without access."""
+    library = cloud.checkout / "infra/accept.sh"
+    library.write_text(re.sub(r"STEPS=\(.*\)", "STEPS=(hop)", library.read_text(encoding="utf-8")), encoding="utf-8")
+    cloud.fake.hop_days = 31
+    report = tmp_path / "report.md"
+    ran = cloud.run("accept.sh", PROJECT, f"--report={report}")
+    assert ran.code == 1
+    assert "later than Cloud Tasks accepts" in ran.err
+    assert read_lines(report)["hop"][0] == "FAILED"
+    assert cloud.state[f"account/cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"]["disabled"]
+    assert f"user:{OPERATOR}" not in {member for _, member, _, _ in cloud.bindings()}
+
+
+def test_a_dry_run_shows_each_step_and_changes_nothing(tmp_path: Path) -> None:
+    """It needs no project."""
+    cloud = Cloud(tmp_path, EMPTY)
+    printed = cloud.ok("accept.sh", PROJECT, "--dry-run").out
+    assert cloud.changes == 0
+    for words in (
+        "run deploy",
+        "tasks queues purge",
+        "firestore export",
+        "firestore import",
+        "secrets versions disable",
+    ):
+        assert words in printed

@@ -159,7 +159,7 @@ ACTIONS = (
     Action(
         "retry-last",
         TASK,
-        "Retry the last execution",
+        "Retry the last failed execution",
         count_attempts,
         2,
         "tasks/{task}/verbs/retry",

@@ -84,3 +84,15 @@ def test_an_owners_records_are_listed_by_id(store: Store) -> None:
     assert [each.id for each in store.records.list(Feed, "ada", limit=10)] == ["a", "b", "d"]
     assert [each.id for each in store.records.list(Feed, "ada", limit=2)] == ["a", "b"]
     assert store.records.list(Feed, "eve", limit=10) == []
+
+
+def test_records_of_all_owners_are_read_in_parts(store: Store) -> None:
+    """By id, each once, whoever owns them; a part begins after the id that the one before ended with."""
+    ids = [f"r{number}" for number in range(7)]
+    for number, each in enumerate(ids):
+        store.records.write(make_feed(each, owner=f"owner-{number % 3}"), None)
+    found, after = list[str](), ""
+    while page := store.records.list_all(Feed, limit=3, after=after):
+        found += [each.id for each in page]
+        after = found[-1]
+    assert found == ids

@@ -5,6 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
+
+from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
+from cloudsched.errors import InvalidInput
+
 if TYPE_CHECKING:
     from tests.conftest import MakeTask
 
@@ -37,3 +42,36 @@ def test_each_change_of_a_task_is_seen(store: Store, make_task: MakeTask) -> Non
     stored = store.load("a")
     assert stored is not None
     assert stored.task == task.model_copy(update={"deleted_at": NOW})
+
+
+def test_what_changed_after_a_mark_is_listed(store: Store, make_task: MakeTask) -> None:
+    """At least every task that has used anything and was stored after the mark was taken, page by page, each once."""
+    used = (TaskUsage(month="2027-01", handler="h", counts=UsageCounts(queries=1)),)
+    ids = [f"t{number}" for number in range(7)]
+    versions = {
+        each: store.commit(make_task(id=each, owner="ada" if each < "t5" else "bob", usage=used), None) for each in ids
+    }
+    mark = store.search.find_last_change()
+    deleted = make_task(id="t1", owner="ada", usage=used, deleted_at=NOW)
+    store.commit(deleted, versions["t1"])
+    store.commit(make_task(id="t6", owner="bob", usage=used), versions["t6"])
+    store.commit(make_task(id="t9", owner="ada", usage=used), None)
+
+    def list_ids(owner: str | None, since: str) -> list[str]:
+        found, token = list[str](), None
+        while True:
+            page = store.search.list_changed(owner, since, limit=2, page_token=token)
+            found += [task.id for task in page.items]
+            token = page.next_page_token
+            if token is None:
+                assert len(found) == len(set(found))
+                return sorted(found)
+
+    assert {"t1", "t6", "t9"} <= set(list_ids(None, mark)) <= {*ids, "t9"}
+    assert {"t1", "t9"} <= set(list_ids("ada", mark)) <= {*ids[:5], "t9"}
+    assert list_ids(None, "") == [*ids, "t9"]
+    assert list_ids("bob", "") == ["t5", "t6"]
+    assert list_ids("nobody", "") == []
+    token = store.search.list_changed(None, "", limit=2).next_page_token
+    with pytest.raises(InvalidInput):
+        store.search.list_changed("ada", "", limit=2, page_token=token)

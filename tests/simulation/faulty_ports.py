@@ -306,8 +306,8 @@ class FaultyRecords:
     def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
         self._call("delete a record", lambda: self._real.delete(kind, record_id, expected_version), is_commit=True)
 
-    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
-        found: Sequence[R] = self._call("list all records", lambda: self._real.list_all(kind, limit=limit))
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
+        found: Sequence[R] = self._call("list all records", lambda: self._real.list_all(kind, limit=limit, after=after))
         return found
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.billed_writes import count_billed_writes, count_lock_writes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,18 +131,10 @@ class CountingStore:
             others=others,
             delivered=delivered,
         )
-        records = len(executions) + len(messages) + len(entries) + sum(len(other.executions) for other in others)
-        writes, deletes = 1 + len(others) + records, 0
-        committed = [(task, expected_version), *((other.task, other.expected_version) for other in others)]
-        for written, expected in committed:
-            before, after = None if expected is None else expected.offer, offer_entry(written)
-            if before != after:
-                writes, deletes = writes + (after is not None), deletes + (after is None)
-        if delivered is not None:
-            writes += len(delivered.unfinished) or 1
-        if lock is not None:
-            lock_writes, lock_deletes = _count_lock_writes(lock)
-            writes, deletes = writes + lock_writes, deletes + lock_deletes
+        parts = len(executions) + len(messages) + len(entries)
+        writes, deletes = count_billed_writes(
+            task, expected_version, parts, lock=lock, others=others, delivered=delivered
+        )
         self._counts.add(commits=1, writes=writes, deletes=deletes)
         return version
 
@@ -154,7 +146,7 @@ class CountingStore:
     def commit_lock(self, lock: VersionedLock) -> None:
         """Pass on; if it succeeds, one commit, its writes and deletes."""
         self._store.commit_lock(lock)
-        writes, deletes = _count_lock_writes(lock)
+        writes, deletes = count_lock_writes(lock)
         self._counts.add(commits=1, writes=writes, deletes=deletes)
 
     def list_waiters(
@@ -244,12 +236,6 @@ class CountingStore:
         return page
 
 
-def _count_lock_writes(lock: VersionedLock) -> tuple[int, int]:
-    """Return how many documents a lock's commit writes and deletes. To check the lock's version alone is a write."""
-    is_deleted = lock.new_document.is_empty
-    return len(lock.entered) + (not is_deleted), len(lock.left) + is_deleted
-
-
 class CountingRecords:
     """A `RecordStore` that counts the documents that the wrapped one reads and writes."""
 
@@ -273,9 +259,9 @@ class CountingRecords:
         self._records.delete(kind, record_id, expected_version)
         self._counts.add(commits=1, deletes=1)
 
-    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
         """Pass on; a read for each record, and one if there is none."""
-        found = self._records.list_all(kind, limit=limit)
+        found = self._records.list_all(kind, limit=limit, after=after)
         self._counts.add(reads=max(1, len(found)))
         return found
 
@@ -329,6 +315,12 @@ class CountingSearch:
         """Pass on; one read."""
         self._counts.add(reads=1)
         return self._search.find_last_change(owner)
+
+    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Pass on; a read for each item, and one for an empty page."""
+        page = self._search.list_changed(owner, since, limit=limit, page_token=page_token)
+        self._counts.add(reads=max(1, len(page.items)))
+        return page
 
     def list_queue_keys(
         self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""

@@ -24,6 +24,7 @@ _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "completion": ("cloudsched.cli.completion:completion", "Let your shell complete commands and options."),
+    "cost": ("cloudsched.cli.cost:cost", "Forecast what a month costs, from the schedules that there are."),
     "dashboard": ("cloudsched.cli.dashboard:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
@@ -41,6 +42,7 @@ _COMMANDS = {
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "shards": ("cloudsched.cli.shards:shards", "Spread tasks over more ranges of Firestore's indexes."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
+    "usage": ("cloudsched.cli.usage:usage", "Show what was used in a month, and what it cost."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
 """Each command's location and summary: all that ``--help`` needs."""

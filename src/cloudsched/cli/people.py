@@ -126,6 +126,26 @@ def read(client: Client, owner: str, message_id: str) -> None:
 
 @people.command()
 @_owner_argument
+@click.option("--max-queries", type=click.IntRange(0), help="Set how many queries a month. For admins.")
+@click.option("--clear", is_flag=True, help="Delete the budget, and resume what it has paused. For admins.")
+@json_option
+@click.pass_obj
+def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, as_json: bool) -> None:
+    """Show or set how many queries an owner's tasks may use in a month."""
+    if clear:
+        client.delete_budget(owner)
+        click.echo(f"deleted the budget of {to_printable(owner)}")
+        return
+    shown = client.budget(owner) if max_queries is None else client.put_budget(owner, max_queries)
+    if as_json:
+        click.echo(to_json_line(shown.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return
+    state = "; used up, and the tasks are paused" if shown.is_used_up else ""
+    click.echo(f"{shown.queries:,} of {shown.max_queries_per_month:,} queries of {shown.month}{state}")
+
+
+@people.command()
+@_owner_argument
 @click.option("--everything", is_flag=True, help="Delete their tasks, executions, inbox and feeds as well.")
 @click.pass_obj
 def delete(client: Client, owner: str, *, everything: bool) -> None:

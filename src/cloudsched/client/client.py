@@ -31,6 +31,7 @@ from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.people_operations import PeopleOperations
 from cloudsched.client.script_operations import ScriptOperations
 from cloudsched.client.task_operations import TaskOperations
+from cloudsched.client.usage_operations import UsageOperations
 from cloudsched.client.worker_operations import WorkerOperations
 from cloudsched.errors import CloudschedError
 
@@ -51,6 +52,7 @@ class Client(
     PeopleOperations,
     CalendarOperations,
     ScriptOperations,
+    UsageOperations,
     WorkerOperations,
 ):
     """A client of one API. It may be used by several threads.
@@ -107,6 +109,7 @@ class AsyncClient(
     PeopleOperations,
     CalendarOperations,
     ScriptOperations,
+    UsageOperations,
     WorkerOperations,
 ):
     """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.

@@ -15,6 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.config.model_settings import ModelSettings
+from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
     ADDRESS,
@@ -74,6 +75,7 @@ class Settings:
     Attributes:
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
+        prices: What things cost.
         drafts: How soon and how often what is drafted may run.
         model: Which language model is asked, and how.
         assistant: Whether tasks may be done by that model, and how much one execution may use.
@@ -291,6 +293,7 @@ class Settings:
     )
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    prices: Prices = field(default_factory=Prices)
     drafts: DraftSettings = field(default_factory=DraftSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     assistant: AssistantSettings = field(default_factory=AssistantSettings)
@@ -313,6 +316,7 @@ class Settings:
             **read_settings(cls, env),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
+            prices=Prices.from_environment(env),
             drafts=DraftSettings.from_environment(env),
             model=ModelSettings.from_environment(env),
             assistant=AssistantSettings.from_environment(env),
@@ -368,6 +372,7 @@ class Settings:
             **write_settings(self),
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
+            **self.prices.to_variables(),
             **self.drafts.to_variables(),
             **self.model.to_variables(),
             **self.assistant.to_variables(),

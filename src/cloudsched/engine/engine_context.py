@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
+    from cloudsched.engine.usage.ledger import UsageLedger
 
 
 class EngineSettings(Protocol):
@@ -56,6 +57,7 @@ class EngineContext:
     committer: TransitionCommitter
     locks: Locks
     quotas: Quotas
+    usage: UsageLedger
 
     def now(self) -> datetime:
         """Return the current time by the engine's clock."""

@@ -177,6 +177,6 @@ class _Maintenance:
     def _sweep(self) -> None:
         self._next_sweep = time.monotonic() + SWEEP_INTERVAL.total_seconds()
         try:
-            self._app.container.many_tasks.sweep_notes.run(self._app.sweep)
+            self._app.container.many_tasks.sweep(self._app.sweep)
         except CloudschedError as error:  # the next sweep tries again
             log.warning("the sweep failed: %s", error)

@@ -62,6 +62,6 @@ class SweepTimer:
     def _sweep(self) -> None:
         self._swept_at = self._clock.now()
         try:
-            self._app.container.many_tasks.sweep_notes.run(self._app.sweep)
+            self._app.container.many_tasks.sweep(self._app.sweep)
         except CloudschedError as error:  # the next sweep tries again, as with Cloud Scheduler
             log.warning("the sweep failed: %s", error)

@@ -38,6 +38,7 @@ from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper
+from cloudsched.engine.usage.ledger import UsageLedger
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
@@ -227,6 +228,7 @@ class Container(AssistantParts):
             committer=TransitionCommitter(self.store, archive, self._callbacks),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
+            usage=UsageLedger(self.store.records, self.clock),
         )
 
     @lazy_property

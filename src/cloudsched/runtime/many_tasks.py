@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.feeds import Feeds
     from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.engine.tasks.sweeper import Sweep
+    from cloudsched.engine.usage.budgets import Budgets
+    from cloudsched.engine.usage.ledger import UsageLedger
+    from cloudsched.engine.usage.report import UsageReport
+    from cloudsched.engine.usage.summation import UsageSummation
+    from cloudsched.engine.usage.watch import UsageWatch
 
 
 class ManyTasks:
@@ -41,6 +47,44 @@ class ManyTasks:
     def overview(self) -> Overview:
         """Counts what there is, and keeps the counts for some seconds."""
         return Overview(self._store, self._clock, time.monotonic, self.sweep_notes)
+
+    @lazy_property
+    def _summation(self) -> UsageSummation:
+        from cloudsched.engine.usage.summation import UsageSummation  # noqa: PLC0415 - imported only when used
+
+        return UsageSummation(self._store, self._clock, self._ledger)
+
+    @lazy_property
+    def _ledger(self) -> UsageLedger:
+        from cloudsched.engine.usage.ledger import UsageLedger  # noqa: PLC0415 - imported only when used
+
+        return UsageLedger(self._store.records, self._clock)
+
+    @lazy_property
+    def usage(self) -> UsageReport:
+        """Shows what was used."""
+        from cloudsched.engine.usage.report import UsageReport  # noqa: PLC0415 - imported only when used
+
+        return UsageReport(self._ledger, self._summation, self._clock)
+
+    @lazy_property
+    def budgets(self) -> Budgets:
+        """Keeps how much owners may use."""
+        from cloudsched.engine.usage.budgets import Budgets  # noqa: PLC0415 - imported only when used
+
+        return Budgets(self._store, self._clock, self._ledger, self._summation, self._scheduler().change)
+
+    @lazy_property
+    def _usage_watch(self) -> UsageWatch:
+        from cloudsched.engine.usage.watch import UsageWatch  # noqa: PLC0415 - imported only when used
+
+        return UsageWatch(self._store, self._clock, self.budgets, self._summation)
+
+    def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
+        """Sweep, note that, and see to usage and budgets; return what the sweep found."""
+        found = self.sweep_notes.run(sweep)
+        self._usage_watch.run()
+        return found
 
     @lazy_property
     def sweep_notes(self) -> SweepNotes:

@@ -85,7 +85,7 @@ def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Resp
         require_sweeper(app.container.settings, request, is_private=not is_mounted)
         read_body(request)
         with _trace_request(app, request, is_mounted=is_mounted), app.container.tracer.span("sweep"):
-            done = app.container.many_tasks.sweep_notes.run(app.sweep)
+            done = app.container.many_tasks.sweep(app.sweep)
     except Exception as error:  # noqa: BLE001 - the same
         return render_problem(error)
     return _json_response(dataclasses.asdict(done))

@@ -297,6 +297,8 @@ def _report_crash(context: Context, error: BaseException) -> AttemptReport:
         progress=output.progress,
         queries=output.queries,
         tokens=output.tokens,
+        step_queries=output.step_queries,
+        step_tokens=output.step_tokens,
         entries=context.durable_run.pending_entries,
         calls_made=context.durable_run.calls_made,
     )

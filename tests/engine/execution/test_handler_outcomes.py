@@ -250,7 +250,7 @@ def test_a_task_whose_handler_is_gone_fails_at_once(app: App) -> None:
 
 
 def test_progress_and_usage_are_recorded() -> None:
-    """They are stored with the result; text that UTF-8 cannot encode is escaped."""
+    """They are stored with the result, the usage of both attempts; text that UTF-8 cannot encode is escaped."""
 
     def handler(ctx: Context) -> object:
         ctx.progress("half \ud800 way")
@@ -262,7 +262,7 @@ def test_progress_and_usage_are_recorded() -> None:
         return None
 
     execution = run_handler(handler)
-    assert (execution.status, execution.queries, execution.tokens) == ("SUCCEEDED", 2, 7)
+    assert (execution.status, execution.queries, execution.tokens) == ("SUCCEEDED", 4, 14)
     assert execution.progress[-1].text == r"half \ud800 way"
 
 

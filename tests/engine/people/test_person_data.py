@@ -12,6 +12,7 @@ import pytest
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.documents import contact_secrets
+from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
 from cloudsched.domain.documents.contact_secrets import LinkKey
 from cloudsched.domain.documents.held_batch import HeldItem
@@ -102,10 +103,13 @@ def finish(sim: Simulation, task: Task) -> Task:
 
 
 def test_every_kind_of_record_is_deleted() -> None:
-    """Whoever adds a kind has to say whether it is a person's; jobs, keys, calendars' and sweeps' notes are not."""
+    """Whoever adds a kind has to say whether it is a person's.
+
+    Jobs, keys, budgets, calendars' and sweeps' notes are not.
+    """
     kinds = {kind for kind in Record.__subclasses__() if kind.__module__.startswith("cloudsched.")}
-    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange, SweepNote}
-    assert set(EXPORTED_RECORDS) <= set(OWNED_RECORDS)
+    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange, SweepNote, Budget}
+    assert set(EXPORTED_RECORDS) <= {*OWNED_RECORDS, Budget}
 
 
 def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
@@ -170,6 +174,7 @@ def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.Monk
         "person": 1,
         "feed": 1,
         "usage": 1,
+        "monthlyUsage": 2,
         "task": 4,
         "execution": usage["executions"],
         "message": usage["messages"],

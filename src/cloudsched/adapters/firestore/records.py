@@ -64,9 +64,10 @@ class FirestoreRecords:
         if write is None or self._rpc.commit([write]) is None:
             raise VersionConflict(f"record {record_id}")
 
-    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
-        """Return the records of a kind, of all owners, by id. Reads only those."""
-        found = self._rpc.query(self._documents, build_owner_query(kind.collection, None, limit))
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
+        """Return the records of a kind, of all owners, by id, those after an id. Reads only those."""
+        last = document_name(self._documents, kind.collection, after) if after else None
+        found = self._rpc.query(self._documents, build_owner_query(kind.collection, None, limit, last))
         return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.search import ExecutionQuery
     from cloudsched.engine.ports.task_query import TaskQuery
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = tuple(
     str(field.serialization_alias or field.alias or name)
     for name, field in Execution.model_fields.items()
@@ -95,6 +97,13 @@ class FirestoreSearch:
             return ""
         at, key = to_sort_key(found[0], listing)
         return f"{at.timestamp_value.ToNanoseconds()} {key}"
+
+    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that were stored since a mark, the last ones first."""
+        start = _EPOCH + timedelta(microseconds=int(since.partition(" ")[0]) // 1000) if since else None
+        listing = replace(self._lead(owner, CHANGED), order=CHANGED_AT, is_descending=True, start=start)
+        parent = None if _is_too_long(listing) else self._documents
+        return fetch_page(self._rpc, Task, parent, listing, ("changed", owner, since), limit, page_token)
 
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""

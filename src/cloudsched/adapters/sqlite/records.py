@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa: S608 - no input
 _LIST = f"SELECT id, {BODY} FROM records WHERE kind = ? AND owner = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
-_LIST_ALL = f"SELECT id, {BODY} FROM records WHERE kind = ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
+_LIST_ALL = f"SELECT id, {BODY} FROM records WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - the same
 _INSERT = "INSERT INTO records (kind, id, owner, version, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = "UPDATE records SET owner = ?, version = version + 1, body = ? WHERE kind = ? AND id = ? AND version = ?"
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES ('record', ?, ?, ?)"
@@ -61,9 +61,9 @@ class SqliteRecords:
         """Delete a record that has the expected version."""
         self._execute(record_id, _DELETE, kind.collection, record_id, expected_version.value)
 
-    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
-        """Return the records of a kind, of all owners, by id."""
-        rows = self._database.read(_LIST_ALL, (kind.collection, limit))
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
+        """Return the records of a kind, of all owners, by id, those after an id."""
+        rows = self._database.read(_LIST_ALL, (kind.collection, after, limit))
         return skip_unreadable((key, partial(kind.from_stored_json, key, body)) for key, body in rows)
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:

@@ -130,6 +130,21 @@ class SqliteSearch:
         rows = self._database.read(f"SELECT coalesce(sum(number), 0) FROM changes{where}", values)  # noqa: S608 - no input
         return str(rows[0][0])
 
+    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of all tasks that have used anything: when each was stored is not in an index here."""
+        key, after = ("changed", owner, since), ""
+        if page_token:
+            _, after = read_token(key, page_token)
+        mine, values = ("", [after]) if owner is None else (" AND owner = ?", [after, owner])
+        statement = (
+            f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} AND body LIKE '%\"usage\":[{{%' ORDER BY id LIMIT ?"  # noqa: S608 - no input
+        )
+        rows = self._database.read(statement, [*values, limit + 1])
+        documents = [(row[0], partial(Task.from_stored_json, *row)) for row in rows[:limit]]
+        items = skip_unreadable(documents)
+        token = make_token(key, from_microseconds(0), rows[limit - 1][0]) if len(rows) > limit else None
+        return Page(items, token, len(documents) - len(items))
+
     def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
         mine = "" if owner is None else " AND owner = ?"

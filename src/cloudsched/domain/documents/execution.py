@@ -17,6 +17,7 @@ from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.labels import Labels
+from cloudsched.domain.documents.usage import RunUsage
 
 MAX_EARLIER_MESSAGE = 300
 """How many bytes of an attempt's error message are kept once another attempt has followed."""
@@ -201,6 +202,8 @@ class Run(WireModel):
     """A call finished while its handler was running: the run polls its calls when it is suspended."""
     lock_key: str | None = None
     """The key of the lock that it holds: the task's `scoped_lock_key` when the attempt started."""
+    usage: RunUsage | None = None
+    """What its attempts have reported; None if nothing."""
     note: str | None = None
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
 
@@ -253,9 +256,9 @@ class Execution(Document):
     """The worker that is running it; None if an executor is."""
     progress: tuple[ProgressNote, ...] = ()
     queries: int = Field(default=0, ge=0)
-    """Queries that the handler reported."""
+    """Queries that the handler reported, in all attempts."""
     tokens: int = Field(default=0, ge=0)
-    """Tokens (of a language model, say) that the handler reported."""
+    """Tokens (of a language model, say) that the handler reported, in all attempts."""
     estimated_queries: float | None = Field(default=None, ge=0)
     """The queries that its task estimated for one execution; None if it did not."""
     estimated_tokens: float | None = Field(default=None, ge=0)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
+from cloudsched.domain.documents.budget_pause import BudgetPause
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
@@ -26,6 +27,7 @@ from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, Retry
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.source import Source
+from cloudsched.domain.documents.usage import TaskUsage
 from cloudsched.domain.recurrence.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -314,6 +316,8 @@ class Task(PublicTask):
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None
     """USERS if a user paused it last; None if a server or the scheduler itself did."""
+    budget_pause: BudgetPause | None = None
+    """Its latest pause because its owner's budget was used up; `find_budget_pause` says whether that still holds."""
     is_paused_as_gone: bool = False
     """Whether ``cloudsched apply`` paused it because its declaration was gone from the code; if anybody else pauses it,
     too, it is their pause."""
@@ -335,6 +339,8 @@ class Task(PublicTask):
     """Set while the task is being deleted; callers no longer see it."""
     delivery: Delivery | None = None
     """What it delivers, if the system made it to deliver a result."""
+    usage: tuple[TaskUsage, ...] = ()
+    """What it has used this month and the one before."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""
 

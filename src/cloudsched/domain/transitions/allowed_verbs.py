@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.task import Event, TaskStatus
 from cloudsched.domain.transitions.backlog import resume_plan
+from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.domain.transitions.requirements import (
     require_backfillable,
     require_cancellable,
@@ -59,7 +60,7 @@ def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender
     is_active = task.status is TaskStatus.ACTIVE
     allowed = {
         Verb.EDIT: True,
-        Verb.PAUSE: _passes(require_pausable, task) or (task.status is TaskStatus.PAUSED and task.is_paused_as_gone),
+        Verb.PAUSE: _passes(require_pausable, task) or _can_take_over_pause(task),
         Verb.RESUME: task.status is TaskStatus.PAUSED and _can_resume(task, now),
         Verb.CANCEL: _passes(require_cancellable, task),
         Verb.DELETE: True,
@@ -79,10 +80,18 @@ def find_execution_verbs(
     return [Verb.RETRY] if _passes(require_retryable, task, execution) else []
 
 
+def _can_take_over_pause(task: Task) -> bool:
+    """Return whether a pause that is its declaration's, or its owner's budget's, would be the caller's from then on."""
+    held = find_budget_pause(task)
+    return task.status is TaskStatus.PAUSED and (task.is_paused_as_gone or (held is not None and held.is_alone))
+
+
 def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
     if not task.is_one_time or task.planned_to is not None or task.runs:
         return True
-    return _passes(require_future, task, resume_plan(task, now()).next_execution_time)
+    held = find_budget_pause(task)
+    since = held.at if held is not None and held.is_alone else now()
+    return _passes(require_future, task, resume_plan(task, since).next_execution_time)
 
 
 def _has_past(task: Task, now: Callable[[], datetime]) -> bool:

@@ -13,13 +13,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.backlog import require_room, take_records
 from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.planning import occurrence_from
+from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_from
 from cloudsched.domain.transitions.replan import reset_plan, shorten_plan
+from cloudsched.domain.transitions.usage import with_usage
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         left_out_from=now if schedule.calendars else None,
         **spec,
     )
+    task = with_usage(task, now, UsageCounts(writes=1))
     return Transition(
         with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
     )
@@ -86,6 +89,9 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
     if schedule != task.schedule or not task.is_active:
         changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
     if schedule != task.schedule:
+        if changed.budget_pause is not None:
+            held = changed.budget_pause.model_copy(update={"at": max(now, changed.budget_pause.at)})
+            changed = changed.model_copy(update={"budget_pause": held if find_budget_pause(task) else None})
         changed, records = reset_plan(note_left_out(task, now), changed, now)
     else:
         changed, records = shorten_plan(task, changed, now)

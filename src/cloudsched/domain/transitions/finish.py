@@ -33,6 +33,7 @@ from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
+from cloudsched.domain.documents.usage import RunUsage, UsageCounts
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import (
     apply_decision,
@@ -54,6 +55,7 @@ from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import on_suspend
+from cloudsched.domain.transitions.usage import with_usage
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -91,7 +93,11 @@ class AttemptReport:
     notices: Sequence[InboxMessage] = ()
     progress: Sequence[ProgressNote] = ()
     queries: int = 0
+    """What the handler reported in this attempt, with what all steps of the journal have."""
     tokens: int = 0
+    step_queries: int = 0
+    """The part that the steps have, also those of earlier attempts."""
+    step_tokens: int = 0
     entries: Sequence[JournalEntry] = ()
     """What a durable handler did that is not yet in the stored journal."""
     calls_made: int = 0
@@ -120,7 +126,9 @@ def on_outcome(
     if run is None or run.lease is None or run.lease.token_hash != token_hash:
         return None
     task = task.model_copy(update={"has_children": may_have_children(task, report.entries)})
-    step = _apply_outcome(task, _with_report(run, report), report, calls_in_progress, now, random)
+    reported = _with_report(run, report)
+    task = _with_reported_usage(task, run, reported, now)
+    step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     changed = _note_foreign_end(task, step.task, run, report, now)
     return replace(step, task=changed, entries=tuple(report.entries))
 
@@ -141,14 +149,36 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
             "progress": tuple(report.progress),
             "steps": max(run.steps, size),
             "calls_made": max(run.calls_made, report.calls_made),
+            "usage": _add_usage(run, report),
         }
     )
+
+
+def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
+    reported = RunUsage(
+        queries=report.queries,
+        tokens=report.tokens,
+        step_queries=report.step_queries,
+        step_tokens=report.step_tokens,
+    )
+    before = run.usage or RunUsage()
+    after = before.add(reported)
+    return run.usage if after == before else after
+
+
+def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> Task:
+    """Return the task with what an attempt has used counted, while its run is still open."""
+    if after.usage == before.usage or after.usage is None:
+        return task
+    known = before.usage or RunUsage()
+    used = UsageCounts(queries=after.usage.queries - known.queries, tokens=after.usage.tokens - known.tokens)
+    return with_usage(task, now, used)
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
     task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
 ) -> Transition:
-    record_fields = {"queries": report.queries, "tokens": report.tokens, "failure_cause": report.failure_cause}
+    record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
         case Done(content):
             messages = _build_messages(task, run, report, now)

@@ -23,6 +23,7 @@ from cloudsched.domain.transitions.backlog import (
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
+    find_budget_pause,
     occurrence_after,
     start_time,
     wake_instant,
@@ -40,7 +41,7 @@ from cloudsched.domain.transitions.requirements import (
     require_status,
     require_triggerable,
 )
-from cloudsched.domain.transitions.retry_execution import restore_entries
+from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def resume(task: Task, now: datetime) -> Transition:
     if task.status is _S.ACTIVE:
         return Transition(task)
     require_status(task, "resume", _S.PAUSED)
-    resumed = resume_plan(task, now)
+    resumed = resume_plan(task, held.at if (held := find_budget_pause(task)) and held.is_alone else now)
     following = resumed.next_execution_time
     require_future(task, following)
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
@@ -303,6 +304,7 @@ def retry(
         attempts_left_out=execution.attempts_left_out,
         progress=execution.progress,
         steps=len(entries),
+        usage=restore_usage(execution, entries),
     )
     why = "Retried by its owner."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)

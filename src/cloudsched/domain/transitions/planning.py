@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cloudsched.domain.documents.budget_pause import BudgetPause
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
 
@@ -344,3 +346,10 @@ def repair_number(overdue: timedelta) -> int:
     """
     minutes = int(overdue / timedelta(minutes=1))
     return minutes.bit_length() + 1 if minutes < 16 else 4 + minutes // 10  # noqa: PLR2004 - explained above
+
+
+def find_budget_pause(task: Task) -> BudgetPause | None:
+    """Return the pause of a task because its owner's budget is used up, if it still holds."""
+    held = task.budget_pause
+    is_held = held is not None and task.status is TaskStatus.PAUSED and held.at >= task.status_changed_at
+    return held if is_held else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def execution_record(
     """
     retention = task.execution_retention if task.parent is None else None
     found_by = {} if task.delivery else {"title": task.title, "handler": task.handler, "labels": task.labels}
+    usage = run.usage or RunUsage()
     return Execution(
         id=run.execution_id,
         task_id=task.id,
@@ -46,6 +48,8 @@ def execution_record(
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,
+        queries=usage.queries,
+        tokens=usage.tokens,
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions.backlog import require_room
+from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
         raise NotAllowed(
             action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
         )
+
+
+def require_budget(task: Task) -> None:
+    """Check that a task that a user starts is not paused because its owner's budget is used up."""
+    if find_budget_pause(task) is not None:
+        raise NotAllowed("start", "paused: its owner's budget is used up", "An admin may raise the budget.")
 
 
 def require_pausable(task: Task) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
+from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -68,6 +69,16 @@ def require_step(execution: Execution, from_step: int) -> None:
     if not 1 <= from_step <= last:
         hint = f"Give the number of one of its steps, from 1 to {last}." if last else "It has no steps: leave this out."
         raise InvalidInput("fromStep", f"is {from_step}, and {execution.id} has no such step", hint)
+
+
+def restore_usage(execution: Execution, entries: Collection[JournalEntry]) -> RunUsage:
+    """Return what the ended execution had used, of which the kept entries have a part."""
+    return RunUsage(
+        queries=execution.queries,
+        tokens=execution.tokens,
+        step_queries=sum(each.queries or 0 for each in entries),
+        step_tokens=sum(each.tokens or 0 for each in entries),
+    )
 
 
 def _keep_entry(step: StepRecord, execution: Execution) -> JournalEntry:

@@ -177,7 +177,14 @@ class ClaimedRun:
             transition = decision.transition
             call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
             self._stored = self._engine.committer.commit(
-                transition, stored, decision.lock, journals, call_hooks, decision.writes, delivered=decision.delivered
+                transition,
+                stored,
+                decision.lock,
+                journals,
+                call_hooks,
+                decision.writes,
+                delivered=decision.delivered,
+                reads=0,
             )
             return Committed(self._stored.task, decision)
 

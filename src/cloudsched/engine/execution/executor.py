@@ -11,13 +11,14 @@ import json
 import logging
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.planning import Dispatch, executor_wakeups
+from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
@@ -25,6 +26,9 @@ from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import ClockSkewed, InvalidInput
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
@@ -133,22 +137,23 @@ class Executor:
         transition, run = decision.transition, decision.run
         if run is None:
             return self._commit_finish(stored, transition, dispatch), decision
+        cost = _count_cost(stored.task, run, self._engine.now())
         if run.lock_key is None:
-            return self._engine.committer.commit(transition, stored), decision
+            return self._engine.committer.commit(transition, stored, **cost), decision
         now = self._engine.now()
         result = self._engine.locks.acquire(transition.task, run, dispatch, now)
         if result.is_acquired:
-            return self._engine.committer.commit(transition, stored, result.lock), decision
+            return self._engine.committer.commit(transition, stored, result.lock, **cost), decision
         return stored, WaitForLock(f"others hold {run.lock_key!r}")
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
         call_hooks = partial(run_failure_hooks, self._engine.registry, stored.task, transition.executions)
-        run = stored.task.find_run(dispatch.execution_id)
+        run, cost = stored.task.find_run(dispatch.execution_id), _count_cost(stored.task, None, self._engine.now())
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run is None or run.lock_key is None or run.lease is None:
-            return self._engine.committer.commit(transition, stored, before_commit=call_hooks)
+            return self._engine.committer.commit(transition, stored, before_commit=call_hooks, **cost)
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
-        committed = self._engine.committer.commit(transition, stored, lock, before_commit=call_hooks)
+        committed = self._engine.committer.commit(transition, stored, lock, before_commit=call_hooks, **cost)
         self._engine.locks.updates.notify(grants, self._engine.now())
         return committed
 
@@ -198,6 +203,17 @@ class Executor:
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
             self._engine.locks.waits.cancel(lock_key, task.id, dispatch.execution_id, now)
+
+
+class _Cost(TypedDict):
+    reads: int
+    dispatches: int
+
+
+def _count_cost(task: Task, run: Run | None, now: datetime) -> _Cost:
+    """Return what it took to get here since the task's last commit: a read and a dispatch, and as much for each hop."""
+    deliveries = 1 + max(timedelta(0), now - task.updated_at) // HORIZON
+    return {"reads": deliveries + (0 if run is None else run.steps), "dispatches": deliveries}
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -361,7 +361,9 @@ class Context(Calls):
         """The handler's messages, progress and usage so far."""
         inside = self.durable_run.usage_in_steps
         queries, tokens = self._usage.queries + inside.queries, self._usage.tokens + inside.tokens
-        return HandlerOutput(tuple(self._notices), tuple(self._progress), queries, tokens)
+        return HandlerOutput(
+            tuple(self._notices), tuple(self._progress), queries, tokens, inside.queries, inside.tokens
+        )
 
 
 def truncate_progress(at: datetime, text: str) -> ProgressNote:
@@ -384,3 +386,6 @@ class HandlerOutput:
     progress: tuple[ProgressNote, ...]
     queries: int
     tokens: int
+    step_queries: int
+    """The part of `queries` that the steps of the journal have, also those of earlier attempts."""
+    step_tokens: int

@@ -11,6 +11,7 @@ from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.transitions.requirements import require_budget
 from cloudsched.errors import Forbidden, InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 
 
 def require_user_start(task: Task, registry: Registry) -> None:
-    """Check that a user may start a task: only one that a user could have created as it is.
+    """Check that a user may start a task: only one that a user could have created as it is, or that a user has paused.
 
     Args:
         task: The task, which its owner wants to run, although a server may have written it.
@@ -73,7 +74,11 @@ def require_user_start(task: Task, registry: Registry) -> None:
 
     Raises:
         Forbidden: It runs what only servers may name, or holds a lock of an operator.
+        NotAllowed: It is paused because its owner's budget is used up.
     """
+    require_budget(task)
+    if task.is_paused_by_user:
+        return
     users = registry.for_users()
     try:
         require_user_access(task, users)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.person_job import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.people.person_data import PersonData
-
-ERASE_HANDLER: Final = "cloudsched.erase-person"
-EXPORT_HANDLER: Final = "cloudsched.export-person"
 
 
 def with_person_jobs(registry: Registry, data: Callable[[], PersonData]) -> Registry:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, MailLimit
 from cloudsched.domain.documents.feed import Feed
@@ -29,9 +31,12 @@ from cloudsched.domain.documents.person_job import (
 )
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
+from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
+from cloudsched.engine.usage.summation import UsageSummation
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
@@ -53,11 +58,13 @@ OWNED_RECORDS: Final[tuple[type[Record], ...]] = (
     MailLimit,
     ExportPart,
     WorkerPresence,
+    UsageSheet,
+    UsageFront,
     ContactSecrets,
     Person,
 )
 """Every kind of record that belongs to a person, except the jobs themselves. The person goes last."""
-EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed, Calendar, StoredScript)
+EXPORTED_RECORDS: Final[tuple[type[Record], ...]] = (Person, Feed, Calendar, StoredScript, Budget)
 """Those that are the person's own data. The others are hashes, keys, and copies of what the inbox has."""
 _PAGE: Final = 50
 _RECORDS_PAGE: Final = 100
@@ -154,7 +161,9 @@ class PersonData:
             if not is_over and _is_time_up(ctx):
                 return Snooze(_AGAIN, "It goes on where it was.")
 
-    def _write_section(self, owner: str, cursor: ExportCursor, parts: _Parts) -> ExportCursor:
+    def _write_section(  # noqa: C901 - one case for each section
+        self, owner: str, cursor: ExportCursor, parts: _Parts
+    ) -> ExportCursor:
         """Write a page of a section; return the cursor of what follows."""
         usage, token = cursor.usage, cursor.page_token
         match cursor.section:
@@ -184,6 +193,8 @@ class PersonData:
                 follow = "inbox" if messages.next_page_token else "usage"
                 return ExportCursor(section=follow, page_token=messages.next_page_token, usage=usage)
             case "usage":
+                for shown in self._iter_months(owner):
+                    parts.add("monthlyUsage", shown)
                 parts.add("usage", usage.to_wire())
         return cursor
 
@@ -195,6 +206,13 @@ class PersonData:
             token = page.next_page_token
             if token is None:
                 return
+
+    def _iter_months(self, owner: str) -> Iterator[dict[str, Any]]:
+        ledger = UsageLedger(self._store.records, self._clock)
+        UsageSummation(self._store, self._clock, ledger).sum_up(owner)
+        for month, sheets in groupby(ledger.iterate_owner(owner), key=lambda each: each.month):
+            for handler, counts in sum_sheets(sheets).items():
+                yield {"month": month, "handler": handler, **counts.to_wire()}
 
     def _remove_old_parts(self, owner: str) -> None:
         """Delete the parts of earlier exports."""

@@ -9,11 +9,19 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.person_job import ExportCursor, ExportPart, JobKind, PersonJob, job_id, part_id
+from cloudsched.domain.documents.person_job import (
+    ERASE_HANDLER,
+    EXPORT_HANDLER,
+    ExportCursor,
+    ExportPart,
+    JobKind,
+    PersonJob,
+    job_id,
+    part_id,
+)
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
-from cloudsched.engine.people.builtin_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.errors import NotFound
 

@@ -53,8 +53,8 @@ class RecordStore(Protocol):
         """
         ...
 
-    def list_all(self, kind: type[R], *, limit: int) -> Sequence[R]:
-        """Return the records of a kind, of all owners, by id. Reads only those."""
+    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
+        """Return the records of a kind, of all owners, by id, those after an id. Reads only those."""
         ...
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:

@@ -103,6 +103,17 @@ class SearchStore(Protocol):
         """
         ...
 
+    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of at least the tasks (of an owner) that were stored after `find_last_change` returned `since`.
+
+        All tasks count: deliveries, and also those that are being deleted. In no particular order. A task that is
+        stored between two pages may be missing: it is listed after the mark that `find_last_change` returned before.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...
+
     def list_queue_keys(
         self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
     ) -> Sequence[str]:

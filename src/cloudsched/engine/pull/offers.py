@@ -292,13 +292,14 @@ class WorkQueue:
             return None
         transition, run = claimed
         if run.lock_key is None:
-            return WorkerClaim(self._engine.committer.commit(transition, stored), run, lease_token)
+            return WorkerClaim(self._engine.committer.commit(transition, stored, reads=2), run, lease_token)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
         result = self._engine.locks.acquire_for_worker(transition.task, run, now)
         if result.is_acquired:
-            return WorkerClaim(self._engine.committer.commit(transition, stored, result.lock), run, lease_token)
+            committed = self._engine.committer.commit(transition, stored, result.lock, reads=2)
+            return WorkerClaim(committed, run, lease_token)
         offered = stored.task.find_run(run.execution_id)
         if offered is not None:
             self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)

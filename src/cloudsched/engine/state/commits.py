@@ -11,8 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.usage import count_ended, with_usage
+from cloudsched.engine.ports.billed_writes import count_billed_writes
 from cloudsched.engine.ports.store import ArchivedJournal, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import StoreUnavailable, VersionConflict
@@ -36,7 +39,7 @@ class TransitionCommitter:
         self._archive = archive
         self._callbacks = callbacks
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         transition: Transition,
         stored: VersionedTask,
@@ -46,6 +49,8 @@ class TransitionCommitter:
         others: Sequence[TaskWrite] = (),
         *,
         delivered: DeliveryMark | None = None,
+        reads: int = 1,
+        dispatches: int = 0,
     ) -> VersionedTask:
         """Commit a transition on the task that was read, and return the task as committed.
 
@@ -57,6 +62,8 @@ class TransitionCommitter:
             before_commit: Called right before the commit, after large journals have been stored as blobs.
             others: Other tasks that are created or edited in the same commit.
             delivered: What the end of a delivery says about others.
+            reads: How many documents were read for it, its lock apart: the task, if it was not known.
+            dispatches: How many dispatches it took.
 
         Raises:
             VersionConflict: A task or the lock has changed since it was read.
@@ -66,26 +73,40 @@ class TransitionCommitter:
         executions, archived = transition.executions, list[ArchivedJournal]()
         finished_runs = tuple(_finished_runs(stored, transition))
         for run in finished_runs:
-            entries = (known_journals or {}).get(run.execution_id)
-            if entries is None:
-                entries = self._archive.load(stored.task.id, run) if run.steps else ()
-            if entries:
+            journal = (known_journals or {}).get(run.execution_id)
+            if journal is None:
+                journal = self._archive.load(stored.task.id, run) if run.steps else ()
+            if journal:
                 executions = tuple(
-                    self._archive.archive(each, entries) if each.id == run.execution_id else each for each in executions
+                    self._archive.archive(each, journal) if each.id == run.execution_id else each for each in executions
                 )
             if run.steps:
-                archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(entries))))
+                archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
         finished_ids = {run.execution_id for run in finished_runs}
         callbacks = () if self._callbacks is None else self._callbacks.plan(transition.task, executions, others)
         others = (*others, *callbacks)
         before_commit()
+        entries = [entry for entry in transition.entries if entry.execution_id not in finished_ids]
+        parts = len(executions) + len(transition.messages) + len(entries)
+        edited = [each for each in others if each.stored is not None]  # new ones count for themselves
+        writes, deletes = count_billed_writes(
+            transition.task, stored.version, parts, lock=lock, others=edited, delivered=delivered
+        )
+        used = UsageCounts(
+            reads=reads + (lock is not None),
+            writes=writes,
+            deletes=deletes + sum(each.size for each in archived),
+            dispatches=dispatches,
+        )
+        task = with_usage(transition.task, transition.task.updated_at, used + count_ended(stored.task, executions))
+        transition = replace(transition, task=task)
         version = self._store.commit(
             transition.task,
             stored.version,
             executions,
             transition.messages,
             lock,
-            entries=[entry for entry in transition.entries if entry.execution_id not in finished_ids],
+            entries=entries,
             archived=archived,
             others=others,
             delivered=delivered,

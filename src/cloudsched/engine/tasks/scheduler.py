@@ -18,7 +18,7 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
-from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known, to_editable_fields
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
@@ -224,7 +224,7 @@ class Scheduler:
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self._act(task_id, Action.PAUSED, partial(lifecycle.pause, paused_by=paused_by, is_gone=is_gone))
+        return self._act(task_id, Action.PAUSED, partial(budget_pause.pause, paused_by=paused_by, is_gone=is_gone))
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
@@ -232,7 +232,7 @@ class Scheduler:
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
-        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, lifecycle.cancel))
+        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel))
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -326,7 +326,7 @@ class Scheduler:
         return self._act(task_id, action, decide_allowed)
 
     def _require_start(self, task: Task, authority: Authority) -> None:
-        if authority is Authority.USERS and not task.is_paused_by_user:
+        if authority is Authority.USERS:
             require_user_start(task, self._engine.registry)
 
     def delete(self, task_id: str) -> None:

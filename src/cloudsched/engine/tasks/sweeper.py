@@ -284,6 +284,7 @@ class Sweeper:
         except VersionConflict:
             return False
         log_changes(stored.task, transition)
+        self._engine.usage.note([transition.task])
         self._engine.locks.waits.cancel_task(transition.task, now)
         self._engine.store.purge(task_id)
         return True

@@ -10,7 +10,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
-from cloudsched.errors import Forbidden, InvalidInput
+from cloudsched.errors import Forbidden, InvalidInput, NotAllowed
 from cloudsched.web.api.visibility import is_fixed_for
 from cloudsched.web.auth.roles import Right
 
@@ -55,11 +55,11 @@ class AllowedVerbs:
     def _without_starts(self, task: Task, found: Iterable[Verb]) -> tuple[Verb, ...]:
         """Return the verbs without those by which a user may not start this task."""
         found = tuple(found)
-        if self._caller.authority is not Authority.USERS or task.is_paused_by_user:
+        if self._caller.authority is not Authority.USERS:
             return found
         try:
             require_user_start(task, self._app.container.engine.registry)
-        except Forbidden:
+        except (Forbidden, NotAllowed):
             return tuple(verb for verb in found if verb not in STARTING_VERBS)
         return found
 

@@ -1,4 +1,4 @@
-"""The examples in ``/openapi.json`` of calendars and scripts."""
+"""The examples in ``/openapi.json`` of calendars, scripts and usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,45 @@ _SCRIPT: Final[Json] = {
     "createdAt": "2027-01-04T08:00:00Z",
     "updatedAt": "2027-01-04T08:00:00Z",
 }
+_AMOUNTS: Final[Json] = {
+    "executions": 720,
+    "queries": 2160,
+    "estimatedQueries": 2160,
+    "tokens": 0,
+    "estimatedTokens": 0,
+    "reads": 720,
+    "writes": 2161,
+    "deletes": 0,
+    "queueOperations": 1440,
+    "requests": 720,
+    "dollars": 0.0030249,
+}
+_PRICES: Final[Json] = {
+    "read": 0.3,
+    "write": 0.9,
+    "delete": 0.1,
+    "queueOperation": 0.4,
+    "request": 0.4,
+    "query": 0,
+    "token": 0,
+}
 RECORD_RESPONSES: Final[dict[str, Json]] = {
+    "BudgetDetails": {
+        "owner": "ada",
+        "maxQueriesPerMonth": 10000,
+        "month": "2027-01",
+        "queries": 2160,
+        "isUsedUp": False,
+        "summedUntil": "2027-01-31T08:00:00Z",
+    },
+    "UsagePage": {
+        "month": "2027-01",
+        "usage": [{"owner": "ada", "handler": "report", "month": "2027-01", **_AMOUNTS}],
+        "total": _AMOUNTS,
+        "summedUntil": "2027-01-31T08:00:00Z",
+        "isComplete": True,
+        "prices": _PRICES,
+    },
     "CalendarDetails": {**_CALENDAR, "days": [{"date": "2027-07-14", "name": "Bastille Day"}]},
     "CalendarList": {"calendars": [_CALENDAR]},
     "ScriptDetails": {**_SCRIPT, "source": "return `Hello ${input.name}`"},

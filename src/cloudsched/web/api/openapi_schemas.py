@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from cloudsched.domain.documents import draft_responses, overview_responses, responses
+from cloudsched.domain.documents import draft_responses, overview_responses, responses, usage_responses
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.mail_event import MailEvents
 from cloudsched.domain.documents.pull import Pull, QueueName
@@ -28,6 +28,7 @@ from cloudsched.web.api.field_descriptions import find_field_descriptions
 from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.api.script_operations import PutScript
+from cloudsched.web.api.usage_operations import PutBudget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,6 +53,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         PutScript,
         DraftRequest,
         BatchChangeRequest,
+        PutBudget,
     ),
     *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
@@ -64,7 +66,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
-    overview_responses.TaskCount,
+    *(overview_responses.TaskCount, usage_responses.UsagePage, usage_responses.BudgetDetails),
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),

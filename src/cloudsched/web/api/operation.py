@@ -31,6 +31,7 @@ TAGS: Final = {
     "Calendars": "Show tasks in the calendars that people have.",
     "Scripts": "Store JavaScript that an owner's tasks run by name.",
     "Schedules": "Try schedules out before using them.",
+    "Usage": "What was used, and how much of it owners may use.",
     "Service": "Health, and the description of this API.",
 }
 """The groups of operations, in the order in which they are shown."""

@@ -19,6 +19,7 @@ from cloudsched.web.api import (
     script_operations,
     service_operations,
     task_operations,
+    usage_operations,
     worker_operations,
 )
 from cloudsched.web.api.operation import find_operations
@@ -38,5 +39,6 @@ OPERATIONS: Final = (
     *find_operations(named_calendar_operations),
     *find_operations(script_operations),
     *find_operations(schedule_operations),
+    *find_operations(usage_operations),
     *find_operations(service_operations),
 )

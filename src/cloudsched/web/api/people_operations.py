@@ -72,8 +72,8 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """Delete a person's contacts and preferences, or everything.
 
     Tasks stay, and what these deliver goes to the web inbox only. With `everything=true`, all that is stored of the
-    person is deleted: tasks, executions, inbox, feeds, contacts. That is a task, which is returned with 202; repeating
-    the request returns the task that is under way.
+    person is deleted: tasks, executions, inbox, feeds, usage, contacts. That is a task, which is returned with 202;
+    repeating the request returns the task that is under way.
     """
     owner = read_owner(call)
     if query.everything == "true":

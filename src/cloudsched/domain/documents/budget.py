@@ -1,0 +1,44 @@
+"""A budget: how many queries an owner's tasks may use in a month. ``budgets/{owner}``."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pydantic import Field
+
+from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.usage import Month  # noqa: TC001 - the same
+
+WARNING_SHARE: Final = 0.8
+"""The part of a budget at whose use its operator is warned."""
+MAX_QUERIES: Final = 10**12
+
+
+class Budget(Record):
+    """What an owner may use, and how much that was when it was last looked at. The id is the owner."""
+
+    collection: ClassVar[str] = "budgets"
+
+    max_queries_per_month: int = Field(ge=0, le=MAX_QUERIES)
+    month: Month | None = None
+    """The month of these numbers, in UTC."""
+    queries: int = 0
+    """What was used in that month."""
+    queries_before: int = 0
+    """The part of it that no sheet has any more: they were deleted, with all else that was stored of the owner."""
+    queries_in_sheets: int = 0
+    """The other part."""
+    summed_until: Instant | None = None
+    warned_month: Month | None = None
+    """The last month in which a warning was logged."""
+    is_ending: bool = False
+    """Whether it is being deleted, once everything that it has paused is resumed."""
+    is_used_up: bool = False
+    """Whether the owner's tasks are paused, or are being paused or resumed, because of it."""
+
+    @property
+    def reason(self) -> str:
+        """Why tasks are paused."""
+        used = f"{self.queries:,} of {self.max_queries_per_month:,} queries of {self.month}"
+        return f"Its owner's budget is used up ({used}); it resumes next month, or when an admin raises the budget."

@@ -1,0 +1,89 @@
+"""What tasks use: counted in each task's own document, and summed up by owner, handler and month.
+
+A task counts for itself, month by month, in commits that write it anyway, so counting costs no operation. The counts
+only grow. Months are those of UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.documents.document import WireModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
+"""A month in UTC, such as ``2026-11``."""
+
+
+def month_of(instant: datetime) -> str:
+    """Return the month in which an instant lies, in UTC."""
+    utc = instant.astimezone(UTC)
+    return f"{utc.year:04}-{utc.month:02}"
+
+
+class UsageCounts(WireModel):
+    """How much was used. The Firestore and Cloud Tasks operations are those that running the tasks needed."""
+
+    executions: int = Field(default=0, ge=0)
+    """Executions that ended and had started; one that is retried by hand ends once more."""
+    queries: int = Field(default=0, ge=0)
+    """What the handlers have reported."""
+    tokens: int = Field(default=0, ge=0)
+    """The same, of a language model's tokens."""
+    estimated_queries: float = Field(default=0, ge=0)
+    """What the tasks had estimated for these executions."""
+    estimated_tokens: float = Field(default=0, ge=0)
+    reads: int = Field(default=0, ge=0)
+    """Documents read in Firestore."""
+    writes: int = Field(default=0, ge=0)
+    """Documents written."""
+    deletes: int = Field(default=0, ge=0)
+    """Documents deleted."""
+    dispatches: int = Field(default=0, ge=0)
+    """Messages in Cloud Tasks: each is created, delivered, and a request to the executor."""
+
+    def __add__(self, other: UsageCounts) -> UsageCounts:
+        return self._merge(other, lambda mine, theirs: mine + theirs)
+
+    def latest(self, other: UsageCounts) -> UsageCounts:
+        """Return the later of two counts of one thing: counts only grow."""
+        return self._merge(other, max)
+
+    def _merge(self, other: UsageCounts, choose: Callable[[Any, Any], Any]) -> UsageCounts:
+        merged = {name: choose(getattr(self, name), getattr(other, name)) for name in UsageCounts.model_fields}
+        return UsageCounts.model_construct(**merged)
+
+
+class TaskUsage(WireModel):
+    """What a task has used in a month, while it had one handler."""
+
+    month: Month
+    handler: str
+    counts: UsageCounts = UsageCounts()
+
+
+class RunUsage(WireModel):
+    """What the attempts of an open run have reported until now."""
+
+    queries: int = 0
+    tokens: int = 0
+    step_queries: int = 0
+    """The part of them that the journal's steps have, which each later attempt reports again."""
+    step_tokens: int = 0
+
+    def add(self, reported: RunUsage) -> RunUsage:
+        """Return it with an attempt's report, of which the steps' part has everything since the run began."""
+        step_queries = max(self.step_queries, reported.step_queries)
+        step_tokens = max(self.step_tokens, reported.step_tokens)
+        return RunUsage(
+            queries=self.queries + reported.queries - reported.step_queries + step_queries - self.step_queries,
+            tokens=self.tokens + reported.tokens - reported.step_tokens + step_tokens - self.step_tokens,
+            step_queries=step_queries,
+            step_tokens=step_tokens,
+        )

@@ -1,0 +1,70 @@
+"""Pause tasks whose owner's budget is used up, and resume them when there is one again.
+
+Nothing that comes due meanwhile is lost: the plan goes on from the pause, so the task's catch-up policy decides which
+of these occurrences still run, and the others get their records. If anybody else pauses such a task, too, it is their
+pause from then on, and stays when the budget lets the task go. A new schedule begins with the edit that sets it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.budget_pause import BudgetPause
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.planning import find_budget_pause
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.task import Task
+
+
+def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
+    """Pause an ACTIVE task; any other stays as it is."""
+    if task.status is not TaskStatus.ACTIVE:
+        return Transition(task)
+    return _mark(lifecycle.pause(task, now, reason), BudgetPause(at=now))
+
+
+def resume_from_budget(task: Task, now: datetime) -> Transition:
+    """Resume a task that only its owner's budget has paused; of one that others have paused, too, end that part."""
+    held = find_budget_pause(task)
+    if held is None:
+        return Transition(task)
+    if not held.is_alone:
+        return Transition(with_changes(task, now, budget_pause=None))
+    resumed = lifecycle.resume(task, now)
+    if resumed.task.status is not TaskStatus.ACTIVE:
+        return resumed
+    return Transition(resumed.task.model_copy(update={"message": "Its owner has a budget again."}), resumed.executions)
+
+
+def pause(task: Task, now: datetime, *, paused_by: Authority | None = None, is_gone: bool = False) -> Transition:
+    """Pause a task as its owner or a server asks; if it is paused by a budget alone, that becomes their pause.
+
+    What has come due since the budget was used up is decided now, as by any pause.
+    """
+    held = find_budget_pause(task)
+    if held is None or not held.is_alone:
+        return lifecycle.pause(task, now, paused_by=paused_by, is_gone=is_gone)
+    resumed = lifecycle.resume(task, now)
+    if resumed.task.status is not TaskStatus.ACTIVE:
+        return resumed
+    paused = lifecycle.pause(resumed.task, now, paused_by=paused_by, is_gone=is_gone)
+    return _mark(paused, BudgetPause(at=now, is_alone=False))
+
+
+def cancel(task: Task, now: datetime) -> Transition:
+    """Cancel a task; what came due while a budget paused it is recorded as CANCELLED, too."""
+    held = find_budget_pause(task)
+    if held is None or not held.is_alone:
+        return lifecycle.cancel(task, now)
+    resumed = lifecycle.resume(task, now)
+    return lifecycle.cancel(resumed.task, now) if resumed.task.status is TaskStatus.ACTIVE else resumed
+
+
+def _mark(transition: Transition, pause: BudgetPause) -> Transition:
+    return Transition(transition.task.model_copy(update={"budget_pause": pause}), transition.executions)

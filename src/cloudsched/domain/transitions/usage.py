@@ -1,0 +1,47 @@
+"""Count what a task uses in its own document: one entry for each month and handler.
+
+Only this month and the one before are kept, since the sweep sums up what has changed at least once a day.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.usage import TaskUsage, UsageCounts, month_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+
+MAX_HANDLERS: Final = 20
+"""For how many handlers a task counts in its two months; what further ones use is counted for `OTHER_HANDLERS`."""
+OTHER_HANDLERS: Final = "(others)"
+
+
+def with_usage(task: Task, now: datetime, used: UsageCounts) -> Task:
+    """Return the task with this counted for its handler and the month."""
+    month = month_of(now)
+    before = month_of(now.replace(day=1) - timedelta(days=1))
+    kept = [each for each in task.usage if each.month >= before]
+    handler = task.handler
+    is_known = any((each.month, each.handler) == (month, handler) for each in kept)
+    if not is_known and len(kept) >= MAX_HANDLERS:
+        handler = OTHER_HANDLERS
+    counts = [each.counts for each in kept if (each.month, each.handler) == (month, handler)]
+    rest = [each for each in kept if (each.month, each.handler) != (month, handler)]
+    entry = TaskUsage(month=month, handler=handler, counts=sum(counts, start=used))
+    return task.model_copy(update={"usage": (*rest, entry)})
+
+
+def count_ended(task: Task, executions: Sequence[Execution]) -> UsageCounts:
+    """Return what the executions of a commit count for: those that have ended, and that had started."""
+    ended = sum(each.status.is_final and each.started_at is not None for each in executions)
+    return UsageCounts(
+        executions=ended,
+        estimated_queries=ended * task.query_per_execution,
+        estimated_tokens=ended * task.tokens_per_execution,
+    )

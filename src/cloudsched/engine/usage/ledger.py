@@ -1,0 +1,178 @@
+"""The ledger: notes what tasks have counted in sheets, one or more for each owner and month.
+
+What is noted are the last known counts of each task, and counts only grow: noting them again, out of order, or at the
+same time as others changes nothing. The first sheet of a month takes new tasks until it is full; from then on the
+task's id says which of the others does, so a task's deletion needs two sheets at most. A deleted task's counts are
+noted right after its deletion was decided, and added to a sum a day later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.person_job import ERASE_HANDLER
+from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.documents.usage_sheet import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
+from cloudsched.engine.state.compare_and_set import compare_and_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+
+log = logging.getLogger(__name__)
+
+OTHER_SHEETS: Final = 500
+"""How many sheets there are besides the first: enough for a million tasks of one owner in a month."""
+SETTLED_AFTER: Final = timedelta(days=1)
+"""How long after a task's deletion its counts are added to the sum."""
+NOTED_UNTIL: Final = SETTLED_AFTER / 2
+"""How long after its deletion a task's counts are still noted; what comes later has been noted before."""
+_PAGE: Final = 50
+
+
+class UsageLedger:
+    """Writes and reads sheets."""
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def note(self, tasks: Iterable[Task]) -> None:
+        """Note what tasks have used: a read for each sheet that is concerned, and a write if it changes.
+
+        Raises:
+            Contended: Others kept changing a sheet. What is noted once more is not counted twice.
+        """
+        now = self._clock.now()
+        found = defaultdict[tuple[str, str], list[UsageMark]](list)
+        for task in tasks:
+            if task.handler == ERASE_HANDLER or (task.deleted_at is not None and task.deleted_at < now - NOTED_UNTIL):
+                continue
+            for each in task.usage:
+                mark = UsageMark(
+                    task_id=task.id,
+                    since=task.created_at,
+                    handler=each.handler,
+                    counts=each.counts,
+                    gone_at=task.deleted_at,
+                )
+                found[task.owner, each.month].append(mark)
+        for (owner, month), marks in found.items():
+            by_number = defaultdict[int, list[UsageMark]](list)
+            for mark in self._write(owner, month, 0, marks):
+                by_number[_choose_sheet(mark.task_id)].append(mark)
+            for number, rest in by_number.items():
+                if left := self._write(owner, month, number, rest):
+                    what = {"action": "usage_not_noted", "owner": owner, "month": month, "tasks": len(left)}
+                    log.error("The usage of %d tasks of one owner is not noted: too many", len(left), extra=what)
+
+    def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
+        """Return an owner's sheets of a month. Reads only those."""
+        found, after = list[UsageSheet](), f"{month}-"
+        while True:
+            page = self._records.list(UsageSheet, owner, limit=_PAGE, after=after)
+            found += [each for each in page if each.month == month]
+            if len(page) < _PAGE or page[-1].month != month:
+                return found
+            after = page[-1].id
+
+    def iterate_owner(self, owner: str) -> Iterator[UsageSheet]:
+        """Yield all sheets of an owner, the earliest month first."""
+        after = ""
+        while True:
+            page = self._records.list(UsageSheet, owner, limit=_PAGE, after=after)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].id
+
+    def iterate_month(self, month: str, after: str = "") -> Iterator[UsageSheet]:
+        """Yield the sheets of a month, those of one owner after the other, those after an id."""
+        after = after or f"{month}-"
+        while True:
+            page = self._records.list_all(UsageSheet, limit=_PAGE, after=after)
+            for each in page:
+                if each.month != month:
+                    return
+                yield each
+            if len(page) < _PAGE:
+                return
+            after = page[-1].id
+
+    def _write(self, owner: str, month: str, number: int, marks: Sequence[UsageMark]) -> Sequence[UsageMark]:
+        """Write marks into a sheet; return those that it has no room for."""
+        key = sheet_id(month, owner, number)
+
+        def write(_: None) -> Sequence[UsageMark]:
+            now = self._clock.now()
+            stored = self._records.load(UsageSheet, key)
+            before = UsageSheet(id=key, owner=owner, created_at=now, updated_at=now, month=month, number=number)
+            if stored is not None:
+                before = stored.record
+            after, left = _add_marks(_settle(before, now - SETTLED_AFTER), marks)
+            if after != before:
+                changed = after.model_copy(update={"updated_at": now})
+                self._records.write(changed, None if stored is None else stored.version)
+            return left
+
+        return compare_and_set(f"usage of {month}", lambda: None, write)
+
+
+def sheet_id(month: str, owner: str, number: int) -> str:
+    """Return the id of a sheet: those of a month are together, and in it those of an owner."""
+    return f"{month}-{hashlib.sha256(owner.encode()).hexdigest()[:24]}-{number:03}"
+
+
+def sum_sheets(sheets: Iterable[UsageSheet]) -> dict[str, UsageCounts]:
+    """Return what sheets of one month and owner have together, by handler."""
+    sums = dict[str, UsageCounts]()
+    for sheet in sheets:
+        for handler, counts in (
+            *((each.handler, each.counts) for each in sheet.settled),
+            *((each.handler, each.counts) for each in sheet.marks),
+        ):
+            sums[handler] = sums.get(handler, UsageCounts()) + counts
+    return sums
+
+
+def _choose_sheet(task_id: str) -> int:
+    return 1 + int(hashlib.sha256(task_id.encode()).hexdigest()[:8], 16) % OTHER_SHEETS
+
+
+def _settle(sheet: UsageSheet, before: datetime) -> UsageSheet:
+    """Return the sheet with the counts of the tasks that were deleted before an instant in its sums."""
+    gone = [each for each in sheet.marks if each.gone_at is not None and each.gone_at < before]
+    if not gone:
+        return sheet
+    sums = {each.handler: each.counts for each in sheet.settled}
+    for mark in gone:
+        sums[mark.handler] = sums.get(mark.handler, UsageCounts()) + mark.counts
+    settled = tuple(HandlerUsage(handler=name, counts=counts) for name, counts in sums.items())
+    kept = tuple(each for each in sheet.marks if each not in gone)
+    return sheet.model_copy(update={"marks": kept, "settled": settled})
+
+
+def _add_marks(sheet: UsageSheet, marks: Sequence[UsageMark]) -> tuple[UsageSheet, Sequence[UsageMark]]:
+    """Return the sheet with marks, and those marks that it has no room for."""
+    known = {each.key: each for each in sheet.marks}
+    left = list[UsageMark]()
+    is_full = sheet.is_full
+    for mark in marks:
+        before = known.get(mark.key)
+        if before is not None:
+            changes = {"counts": before.counts.latest(mark.counts), "gone_at": before.gone_at or mark.gone_at}
+            known[mark.key] = before.model_copy(update=changes)
+        elif is_full or len(known) >= MAX_MARKS:
+            is_full = True
+            left.append(mark)
+        else:
+            known[mark.key] = mark
+    return sheet.model_copy(update={"marks": tuple(known.values()), "is_full": is_full}), left

@@ -1,0 +1,287 @@
+"""Budgets: a warning, then a pause that loses nothing, then everything goes on; whatever users try meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.engine.usage import budgets as budgets_module
+from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.engine.usage.budgets import Budgets
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App(Settings())
+
+    @app.handler("spend", access="users")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=10)
+
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(sim: Simulation, **more: object) -> str:
+    """Create an hourly task, on the half hour, that uses ten queries each time."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    fields = {"owner": "ada", "title": "T", "handler": "spend", "schedule": hourly, **more}
+    return sim.app.create(TaskDraft.of(**fields)).id
+
+
+def get_budgets(sim: Simulation) -> Budgets:
+    return sim.app.container.many_tasks.budgets
+
+
+def sweep(sim: Simulation) -> None:
+    """Sweep as the deployed function does."""
+    sim.app.container.many_tasks.sweep(sim.app.sweep)
+
+
+def advance(sim: Simulation, span: timedelta) -> None:
+    """Let time pass with a sweep every half hour."""
+    until = sim.now + span
+    while sim.now < until:
+        sim.advance(min(HOUR / 2, until - sim.now))
+        sweep(sim)
+
+
+def statuses(sim: Simulation, task_id: str) -> dict[str, int]:
+    """Return how many executions of a task have each status."""
+    counts: dict[str, int] = {}
+    token: str | None = None
+    while True:
+        page = sim.app.executions(task_id, limit=500, page_token=token)
+        for each in page.items:
+            counts[each.status] = counts.get(each.status, 0) + 1
+        token = page.next_page_token
+        if token is None:
+            return counts
+
+
+def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a month each; of that owner's tasks only, and `explain` says why."""
+    caplog.set_level(logging.INFO)
+    mine, other = make(sim), make(sim, owner="bob")
+    get_budgets(sim).put("ada", 100)
+    advance(sim, 7 * HOUR)
+    assert not [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
+    advance(sim, HOUR)
+    advance(sim, HOUR)
+    warnings = [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
+    assert [(each.levelname, getattr(each, "owner", "")) for each in warnings] == [("WARNING", "ada")]
+    assert sim.app.get(mine).status is TaskStatus.ACTIVE
+    advance(sim, 3 * HOUR)
+    task = sim.app.get(mine)
+    assert task.status is TaskStatus.PAUSED
+    assert "budget is used up (100 of 100 queries of 2027-01)" in task.message
+    store, clock = sim.app.container.store, sim.app.container.clock
+    assert "budget is used up" in explain_task(store, clock, task, shows_holders=False).summary
+    assert sim.app.get(other).status is TaskStatus.ACTIVE
+    assert statuses(sim, mine) == {"SUCCEEDED": 10}
+    assert len([each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "ran"), [("latest", 1), ("all", 10), ({"mode": "latest", "window": 1}, 0)], ids=str
+)
+def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: object, ran: int) -> None:
+    """What came due meanwhile runs late or is recorded as SKIPPED, as the catch-up policy says."""
+    task_id = make(sim, catch_up=catch_up)
+    get_budgets(sim).put("ada", 50)
+    advance(sim, 15 * HOUR)
+    assert statuses(sim, task_id) == {"SUCCEEDED": 5}
+    get_budgets(sim).put("ada", 10_000)
+    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
+    sim.advance(timedelta(minutes=5))
+    found = statuses(sim, task_id)
+    assert found["SUCCEEDED"] == 5 + ran
+    assert sum(found.values()) == 15
+
+
+def test_the_next_month_resumes(sim: Simulation) -> None:
+    """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
+    task_id = make(sim)
+    sim.advance(HOUR)
+    once = sim.app.create(owner="ada", title="T", handler="spend", schedule=sim.now + 9 * HOUR)
+    get_budgets(sim).put("ada", 10)
+    assert sim.app.get(once.id).status is TaskStatus.PAUSED
+    sim.advance(timedelta(days=30) - HOUR)
+    sweep(sim)
+    assert sim.app.get(once.id).status is TaskStatus.PAUSED
+    sim.advance(timedelta(days=1))
+    get_budgets(sim).put("ada", 1000)
+    sim.advance(timedelta(minutes=5))
+    assert statuses(sim, once.id) == {"SUCCEEDED": 1}
+    found = statuses(sim, task_id)
+    assert found["SUCCEEDED"] == 2
+    assert sum(found.values()) == 31 * 24
+    assert get_budgets(sim).get("ada").month == "2027-02"
+
+
+def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
+    """Without anybody asking for it."""
+    task_id = make(sim)
+    get_budgets(sim).put("ada", 10)
+    advance(sim, 2 * HOUR)
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    sim.advance(timedelta(days=31))
+    sweep(sim)
+    task = sim.app.get(task_id)
+    assert (task.status, task.message) == (TaskStatus.ACTIVE, "Its owner has a budget again.")
+
+
+def test_users_cannot_get_around_it(sim: Simulation) -> None:
+    """No start of any kind while it is used up, and a task made meanwhile is paused by the next look.
+
+    A user's own pause of such a task stays when the budget lets it go.
+    """
+    first, second = make(sim), make(sim)
+    get_budgets(sim).put("ada", 10)
+    advance(sim, 2 * HOUR)
+    for task_id in (first, second):
+        with pytest.raises(NotAllowed, match="budget is used up"):
+            sim.app.resume(task_id, authority=Authority.USERS)
+        with pytest.raises(NotAllowed):
+            sim.app.trigger(task_id, authority=Authority.USERS)
+    sim.app.pause(first, authority=Authority.USERS)
+    with pytest.raises(NotAllowed, match="budget is used up"):
+        sim.app.resume(first, authority=Authority.USERS)
+    third = make(sim)
+    sweep(sim)
+    sim.advance(timedelta(minutes=5))
+    sweep(sim)
+    assert sim.app.get(third).status is TaskStatus.PAUSED
+    get_budgets(sim).put("ada", 1000)
+    assert sim.app.get(first).status is TaskStatus.PAUSED
+    assert sim.app.get(second).status is TaskStatus.ACTIVE
+    sim.app.resume(first, authority=Authority.USERS)
+    assert sim.app.get(first).status is TaskStatus.ACTIVE
+
+
+def test_a_pause_of_before_stays(sim: Simulation) -> None:
+    """A task that its owner has paused is not touched, neither when the budget is used up nor afterwards."""
+    task_id, other = make(sim), make(sim)
+    sim.app.pause(task_id, authority=Authority.USERS)
+    get_budgets(sim).put("ada", 10)
+    advance(sim, 2 * HOUR)
+    assert sim.app.get(other).status is TaskStatus.PAUSED
+    get_budgets(sim).delete("ada")
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    assert sim.app.get(other).status is TaskStatus.ACTIVE
+    with pytest.raises(NotFound):
+        get_budgets(sim).get("ada")
+
+
+def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
+    """As CANCELLED; an edit of the schedule begins anew."""
+    cancelled, edited = make(sim), make(sim)
+    get_budgets(sim).put("ada", 20)
+    advance(sim, 6 * HOUR)
+    sim.app.cancel(cancelled)
+    found = statuses(sim, cancelled)
+    assert found["SUCCEEDED"] == 1
+    assert sum(found.values()) == 6
+    sim.app.update(edited, schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00"))
+    assert sim.app.get(edited).status is TaskStatus.PAUSED
+    get_budgets(sim).put("ada", 1000)
+    sim.advance(timedelta(minutes=1))
+    task = sim.app.get(edited)
+    assert task.status is TaskStatus.ACTIVE
+    assert task.next_execution_time is not None
+    assert task.next_execution_time > sim.now
+
+
+def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some at a time: what is left is done by the next looks."""
+    monkeypatch.setattr(budgets_module, "MAX_CHANGES", 2)
+    ids = [make(sim) for _ in range(5)]
+    get_budgets(sim).put("ada", 50)
+    sim.advance(HOUR)
+    budgets = get_budgets(sim)
+    assert not budgets.enforce("ada")
+    assert sum(sim.app.get(each).status is TaskStatus.PAUSED for each in ids) == 2
+    assert not budgets.enforce_all()
+    assert budgets.enforce_all()
+    assert {sim.app.get(each).status for each in ids} == {TaskStatus.PAUSED}
+    budgets.delete("ada")
+    assert sum(sim.app.get(each).status is TaskStatus.ACTIVE for each in ids) == 2
+    assert not budgets.enforce_all()
+    assert budgets.enforce_all()
+    assert {sim.app.get(each).status for each in ids} == {TaskStatus.ACTIVE}
+    assert not sim.app.container.store.records.list(Budget, "ada", limit=1)
+
+
+def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> None:
+    """The budget is the operator's: it stays with what was used this month, when the sheets that say so are gone."""
+    make(sim)
+    get_budgets(sim).put("ada", 100)
+    advance(sim, 6 * HOUR)
+    sim.app.container.person_jobs.erase("ada")
+    advance(sim, HOUR)
+    make(sim)
+    advance(sim, 4 * HOUR)
+    assert get_budgets(sim).get("ada").queries == 100
+
+
+def test_an_occurrence_costs_no_more_with_a_budget(sim: Simulation) -> None:
+    """A look every five minutes costs a few operations, however many tasks have run; a minute without a look none."""
+    make(sim)
+    get_budgets(sim).put("ada", 10**6)
+    sweep(sim)
+    before = sim.counts.copy()
+    sim.advance(timedelta(hours=24))
+    spent = sim.counts.since(before)
+    assert (spent.reads, spent.commits, spent.writes, spent.dispatches) == (24, 48, 72, 24)
+    sim.app.sweep()
+    plain = sim.counts.copy()
+    sweep(sim)
+    assert sim.counts.since(plain).reads < 20
+    sim.advance(timedelta(minutes=1))
+    before = sim.counts.copy()
+    sim.app.sweep()
+    of_sweep = sim.counts.since(before)
+    before = sim.counts.copy()
+    sweep(sim)
+    both = sim.counts.since(before)
+    assert both.reads == of_sweep.reads
+    assert both.commits == 1  # the sweep's own note
+
+
+def test_a_store_that_does_not_answer_fails_no_sweep(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, and tried again."""
+    make(sim)
+    get_budgets(sim).put("ada", 10)
+    sim.advance(HOUR)
+
+    def fail(_owner: str) -> bool:
+        raise StoreUnavailable("the store", "no answer")
+
+    monkeypatch.setattr(get_budgets(sim), "enforce", fail)
+    sweep(sim)
+    assert [each for each in caplog.records if getattr(each, "action", "") == "usage_not_summed"]
+    monkeypatch.undo()
+    sim.advance(timedelta(minutes=5))
+    sweep(sim)
+    assert {each.status for each in sim.app.tasks().items} == {TaskStatus.PAUSED}

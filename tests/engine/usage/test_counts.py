@@ -1,0 +1,182 @@
+"""What a task counts for itself is what was billed and what its handler reported, once."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, with_usage
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOUR = timedelta(hours=1)
+
+
+class Killed(BaseException):
+    """The process has died."""
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App(Settings())
+    app_state: dict[str, Any] = {"fails": 0, "dies": False}
+
+    @app.handler("spend")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=3, tokens=7)
+        if app_state["fails"] > 0:
+            app_state["fails"] -= 1
+            raise ValueError("not yet")
+
+    @app.handler("walk", retry=5)
+    def walk(ctx: Context) -> None:
+        def look() -> int:
+            ctx.used(queries=10)
+            return 1
+
+        ctx.used(queries=1)
+        ctx.step("first", look)
+        ctx.sleep(HOUR)
+        ctx.used(tokens=1)
+        ctx.step("second", look)
+        if app_state["fails"] > 0:
+            app_state["fails"] -= 1
+            raise ValueError("not yet")
+
+    @app.handler("idle")
+    def idle() -> None: ...
+
+    with Simulation(app) as simulation:
+        simulation.state = app_state  # type: ignore[attr-defined]
+        yield simulation
+
+
+def make(sim: Simulation, handler: str, **more: object) -> str:
+    """Create an hourly task."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    fields = {"owner": "ada", "title": "T", "handler": handler, "schedule": hourly, **more}
+    return sim.app.create(TaskDraft.of(**fields)).id
+
+
+def counts(sim: Simulation, task_id: str) -> UsageCounts:
+    """Return what a task has counted, of all months and handlers."""
+    return sum((each.counts for each in sim.app.get(task_id).usage), start=UsageCounts())
+
+
+@pytest.mark.parametrize("more", [{}, {"lock_key": "door"}, {"query_per_execution": 2.5}], ids=str)
+def test_operations_are_counted_as_they_are_billed(sim: Simulation, more: dict[str, object]) -> None:
+    """Reads, writes, deletions and dispatches of a day agree with what the store and the queue were asked for."""
+    task_id = make(sim, "idle", **more)
+    sim.advance(HOUR)
+    known, before = counts(sim, task_id), sim.counts.copy()
+    sim.advance(timedelta(days=1))
+    billed, used = sim.counts.since(before), counts(sim, task_id)
+    assert used.executions - known.executions == 24
+    assert used.writes - known.writes == billed.writes
+    assert used.deletes - known.deletes == billed.deletes
+    assert used.dispatches - known.dispatches == billed.dispatches
+    assert used.reads - known.reads == billed.reads
+    assert used.estimated_queries == 25 * float(str(more.get("query_per_execution", 0)))
+
+
+def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
+    """A year away is twelve hops: twelve reads and twelve dispatches more. Its creation was counted a year before."""
+    task = sim.app.create(owner="ada", title="T", handler="idle", schedule=sim.now + timedelta(days=365))
+    sim.advance(timedelta(days=366))
+    used = counts(sim, task.id)
+    assert (used.reads, used.dispatches, used.writes, used.executions) == (13, 13, 3, 1)
+
+
+def test_every_attempt_counts(sim: Simulation) -> None:
+    """An attempt that fails has used what it has used: the record and the month have the sum."""
+    sim.state["fails"] = 2  # type: ignore[attr-defined]
+    task = sim.app.create(owner="ada", title="T", handler="spend", retry={"maxRetries": 3})
+    sim.advance(timedelta(days=1))
+    (record,) = sim.app.executions(task.id).items
+    assert (record.queries, record.tokens, record.attempt_count) == (9, 21, 3)
+    used = counts(sim, task.id)
+    assert (used.queries, used.tokens, used.executions) == (9, 21, 1)
+
+
+def test_a_step_counts_once_however_often_it_is_replayed(sim: Simulation) -> None:
+    """Steps count once; what a durable handler uses outside of them counts in each attempt and after each sleep."""
+    sim.state["fails"] = 1  # type: ignore[attr-defined]
+    task = sim.app.create(owner="ada", title="T", handler="walk")
+    sim.advance(timedelta(days=1))
+    (record,) = sim.app.executions(task.id).items
+    assert record.status == "SUCCEEDED"
+    assert (record.queries, record.tokens) == (20 + 3, 2)  # to the sleep, to the failure, to the end
+    used = counts(sim, task.id)
+    assert (used.queries, used.tokens, used.executions) == (23, 2, 1)
+
+
+def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) -> None:
+    """The record keeps what it had, and the month counts only what came on top."""
+    sim.state["fails"] = 1  # type: ignore[attr-defined]
+    task = sim.app.create(owner="ada", title="T", handler="spend", retry=0)
+    sim.advance(HOUR)
+    assert counts(sim, task.id).queries == 3
+    sim.app.retry(task.id)
+    sim.advance(HOUR)
+    (record,) = sim.app.executions(task.id).items
+    assert (record.status, record.queries) == ("SUCCEEDED", 6)
+    used = counts(sim, task.id)
+    assert (used.queries, used.executions) == (6, 2)
+
+
+def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simulation) -> None:
+    """They are in the journal; what was used outside of steps died with the process."""
+    app, is_killed = sim.app, list[bool]()
+
+    @app.handler("die", retry=3)
+    def die(ctx: Context) -> None:
+        ctx.step("look", lambda: ctx.used(queries=10))
+        ctx.used(queries=1)
+        ctx.sleep(timedelta(seconds=1))
+        if not is_killed:
+            is_killed.append(True)
+            raise Killed
+
+    task = app.create(owner="ada", title="T", handler="die")
+    while not is_killed:
+        try:
+            sim.advance(timedelta(minutes=10))
+        except Killed:
+            break
+    sim.advance(HOUR)
+    (record,) = app.executions(task.id).items
+    assert record.status == "SUCCEEDED"
+    assert record.queries in {10 + 1 + 1, 10 + 1}
+    assert counts(sim, task.id).queries == record.queries
+
+
+def test_months_and_handlers_are_apart(sim: Simulation) -> None:
+    """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
+    task_id = make(sim, "spend")
+    sim.advance(timedelta(days=1))
+    sim.app.update(task_id, handler="idle")
+    sim.advance(timedelta(days=31))
+    by_key = {(each.month, each.handler): each.counts for each in sim.app.get(task_id).usage}
+    assert set(by_key) == {("2027-01", "spend"), ("2027-01", "idle"), ("2027-02", "idle")}
+    assert by_key["2027-01", "spend"].queries == 24 * 3
+    assert by_key["2027-01", "idle"].executions == 30 * 24
+    assert by_key["2027-02", "idle"].executions == 24
+    sim.advance(timedelta(days=28))
+    assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
+
+
+def test_a_task_counts_for_a_bounded_number_of_handlers(sim: Simulation) -> None:
+    """However often a user changes the handler, the document stays small, and nothing goes uncounted."""
+    task = sim.app.create(owner="ada", title="T", handler="idle")
+    now = datetime.fromisoformat("2027-01-01T00:00:00+00:00")
+    for number in range(3 * MAX_HANDLERS):
+        task = with_usage(task.model_copy(update={"handler": f"h{number}"}), now, UsageCounts(queries=1))
+    assert len(task.usage) <= MAX_HANDLERS + 1
+    assert sum(each.counts.queries for each in task.usage) == 3 * MAX_HANDLERS
+    assert task.usage[-1].handler == OTHER_HANDLERS

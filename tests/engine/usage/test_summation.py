@@ -1,0 +1,197 @@
+"""Sums of usage are right whatever happens between two passes: nothing counts twice, nothing is missing."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.documents import usage_sheet
+from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.documents.usage_sheet import UsageFront
+from cloudsched.engine.usage import ledger as ledger_module
+from cloudsched.engine.usage import summation as summation_module
+from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
+from cloudsched.engine.usage.summation import UsageSummation, front_id
+from cloudsched.errors import NotFound
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.documents.record import Record
+
+HOUR = timedelta(hours=1)
+MONTH = "2027-01"
+
+
+class Killed(BaseException):
+    """The process has died."""
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App(Settings())
+
+    @app.handler("spend")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=3)
+
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(sim: Simulation, **more: object) -> str:
+    """Create an hourly task."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    fields = {"owner": "ada", "title": "T", "handler": "spend", "schedule": hourly, **more}
+    return sim.app.create(TaskDraft.of(**fields)).id
+
+
+def make_summation(sim: Simulation) -> UsageSummation:
+    store, clock = sim.app.container.store, sim.app.container.clock
+    return UsageSummation(store, clock, UsageLedger(store.records, clock))
+
+
+def sum_month(sim: Simulation, owner: str = "ada", month: str = MONTH) -> UsageCounts:
+    """Return what the sheets say of a month."""
+    sheets = sim.app.container.engine.usage.list_sheets(owner, month)
+    return sum(sum_sheets(sheets).values(), start=UsageCounts())
+
+
+def test_sums_follow_the_tasks(sim: Simulation) -> None:
+    """Of each owner and of all, whoever is asked first, and as often as one likes."""
+    for owner in ("ada", "ada", "bob"):
+        make(sim, owner=owner)
+    summation = make_summation(sim)
+    for hours in (1, 5, 0, 7):
+        sim.advance(hours * HOUR)
+        summation.sum_up("ada")
+        summation.sum_up(None)
+        summation.sum_up("ada")
+    assert sum_month(sim).queries == 2 * 13 * 3
+    assert sum_month(sim, "bob").queries == 13 * 3
+    assert sum_month(sim).executions == 26
+
+
+def test_a_pass_without_changes_costs_two_reads_and_one_with_a_change_reads_what_changed(sim: Simulation) -> None:
+    """A sheet is read and written once, however many of its tasks have changed."""
+    for _ in range(7):
+        make(sim)
+    sim.advance(HOUR)
+    summation = make_summation(sim)
+    before = sim.counts.copy()
+    summation.sum_up("ada")
+    assert sim.counts.since(before) == Counts(reads=2 + 7 + 1, commits=2, writes=2)
+    before = sim.counts.copy()
+    summation.sum_up("ada")
+    assert sim.counts.since(before) == Counts(reads=2)
+    before = sim.counts.copy()
+    summation.sum_up("ada", at_most_every=HOUR)
+    assert sim.counts.since(before) == Counts(reads=1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
+    sim: Simulation, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after any write of a pass or of a deletion; tasks come and go meanwhile, with and without their id."""
+    monkeypatch.setattr(usage_sheet, "MAX_MARKS", 3)
+    monkeypatch.setattr(ledger_module, "MAX_MARKS", 3)
+    monkeypatch.setattr(ledger_module, "OTHER_SHEETS", 4)
+    monkeypatch.setattr(summation_module, "_PAGE", 2)
+    monkeypatch.setattr(summation_module, "MAX_TASKS", 4)
+    chance, expected = random.Random(seed), 0  # noqa: S311 - which process dies
+    records = type(sim.app.container.engine.usage._records)  # noqa: SLF001 - the adapter that all parts write through
+    write = records.write
+    is_dangerous = False
+
+    def write_or_die(self: Any, record: Record, expected_version: Any) -> Any:  # noqa: ANN401 - the adapter's
+        fate = chance.random() if is_dangerous else 1
+        if fate < 0.1:
+            raise Killed
+        version = write(self, record, expected_version)
+        if fate < 0.2:
+            raise Killed
+        return version
+
+    monkeypatch.setattr(records, "write", write_or_die)
+    ids = [make(sim, id=f"t{number}") for number in range(6)]
+    for _ in range(12):
+        alive = len(sim.app.tasks().items)
+        is_dangerous = False
+        sim.advance(HOUR)
+        expected += 3 * alive
+        is_dangerous = True
+        for act in chance.choices(("sum", "sum", "all", "delete", "create"), k=3):
+            victim = chance.choice(ids)
+            try:
+                if act == "delete":
+                    sim.app.delete(victim)
+                elif act == "create":
+                    make(sim, id=victim)
+                else:
+                    make_summation(sim).sum_up("ada" if act == "sum" else None)
+            except (Killed, NotFound):
+                continue
+    is_dangerous = False
+    sim.advance(timedelta(minutes=5))
+    sim.app.sweep()
+    for _ in range(10):
+        make_summation(sim).sum_up("ada")
+    assert sum_month(sim).queries == expected
+
+
+def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
+    """Tasks that ended are removed after their retention, and deleted ones at once; the sum stays the same."""
+    task_id = make(sim, execution_retention=HOUR)
+    once = sim.app.create(owner="ada", title="T", handler="spend", retention=HOUR)
+    sim.advance(timedelta(days=2))
+    with pytest.raises(NotFound):
+        sim.app.get(once.id)
+    sim.app.delete(task_id)
+    assert sum_month(sim).queries == 48 * 3 + 3
+    sim.advance(timedelta(days=3))
+    sim.app.delete(make(sim))  # writes the sheet, which adds up what was gone for a day
+    sim.advance(timedelta(days=365))
+    (sheet,) = sim.app.container.engine.usage.list_sheets("ada", MONTH)
+    assert len(sheet.marks) == 1
+    assert sum_month(sim).queries == 48 * 3 + 3
+
+
+def test_another_task_of_the_same_id_counts_anew(sim: Simulation) -> None:
+    """Its counts begin at zero, and are added to those of the one before."""
+    for _ in range(3):
+        make(sim, id="t")
+        sim.advance(2 * HOUR)
+        make_summation(sim).sum_up("ada")
+        sim.app.delete("t")
+    assert sum_month(sim).queries == 3 * 2 * 3
+
+
+def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> None:
+    """Two passes at once: the one that read the tasks earlier writes later."""
+    task_id = make(sim)
+    sim.advance(HOUR)
+    old = sim.app.get(task_id)
+    sim.advance(HOUR)
+    make_summation(sim).sum_up("ada")
+    sim.app.container.engine.usage.note([old])
+    assert sum_month(sim).queries == 6
+
+
+def test_a_front_of_an_earlier_version_starts_anew(sim: Simulation) -> None:
+    """A page token that the store no longer knows ends the pass; the next one reads what it would have."""
+    make(sim)
+    sim.advance(HOUR)
+    records, now = sim.app.container.store.records, sim.now
+    front = UsageFront(id=front_id("ada"), owner="ada", created_at=now, updated_at=now, pending="1")
+    front = front.model_copy(update={"page_token": "old"})
+    records.write(front, None)
+    for _ in range(2):
+        make_summation(sim).sum_up("ada")
+    assert sum_month(sim).queries == 3

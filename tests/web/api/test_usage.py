@@ -1,0 +1,143 @@
+"""Usage over HTTP: right, priced, and each caller's own."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.config.prices import Prices
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("spend", access="users")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=3, tokens=500)
+
+    @app.handler("idle", access="users")
+    def idle() -> None: ...
+
+    return app
+
+
+@pytest.fixture
+def ask(simulate: Callable[..., Simulation]) -> Callable[..., Any]:
+    """Ask as one of these callers; `ask.sim` has the simulation."""
+    keys, kept = {}, []
+    people = {"admin": Role.ADMIN, "viewer": Role.VIEWER, "ada": Role.USER, "bob": Role.READER, "worker": Role.WORKER}
+    for name, role in people.items():
+        keys[name], entry = create_key(name, role, name if name in {"ada", "bob"} else None)
+        kept.append(str(entry))
+    prices = Prices.from_environment({"CLOUDSCHED_PRICES": "query=1000 token=2"})
+    sim = simulate(access=Access(api_keys=tuple(kept)), prices=prices)
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def send(who: str, path: str, body: object = None, method: str = "GET") -> Any:  # noqa: ANN401 - a response
+        more: dict[str, Any] = {} if body is None else {"json": body}
+        return client.open(path, method=method, headers={"X-Api-Key": keys[who]}, **more)
+
+    setattr(send, "sim", sim)  # noqa: B010 - what a test moves on
+    return send
+
+
+def fill(sim: Simulation) -> None:
+    """Create an hourly task of each handler for Ada and for Bob."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    for owner in ("ada", "bob"):
+        for handler in ("spend", "idle"):
+            sim.app.create(owner=owner, title="T", handler=handler, schedule=hourly, query_per_execution=4)
+
+
+def test_what_was_used_is_summed_and_priced(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """By owner and handler, actual and estimated, with our own operations, in dollars by the prices that are set."""
+    fill(ask.sim)
+    ask.sim.advance(10 * HOUR)
+    page = ask("admin", "/v1/usage").get_json()
+    assert (page["month"], page["isComplete"]) == ("2027-01", True)
+    assert page["summedUntil"] == "2027-01-01T10:00:00Z"
+    rows = {(each["owner"], each["handler"]): each for each in page["usage"]}
+    assert set(rows) == {("ada", "spend"), ("ada", "idle"), ("bob", "spend"), ("bob", "idle")}
+    spent = rows["ada", "spend"]
+    assert (spent["executions"], spent["queries"], spent["tokens"], spent["estimatedQueries"]) == (10, 30, 5000, 40)
+    assert (spent["reads"], spent["writes"], spent["queueOperations"], spent["requests"]) == (10, 31, 20, 10)
+    ours = (10 * 0.30 + 31 * 0.90 + 20 * 0.40 + 10 * 0.40) / 1e6
+    assert spent["dollars"] == pytest.approx(ours + 30 * 1000 / 1e6 + 5000 * 2 / 1e6)
+    assert page["total"]["queries"] == 60
+    assert page["total"]["dollars"] == pytest.approx(sum(each["dollars"] for each in page["usage"]))
+    assert page["prices"]["query"] == 1000
+
+
+def test_users_see_their_own_usage_only(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """An admin and a viewer see all, or one owner's; a worker's key sees none."""
+    fill(ask.sim)
+    ask.sim.advance(2 * HOUR)
+    for who in ("ada", "bob"):
+        assert {each["owner"] for each in ask(who, "/v1/usage").get_json()["usage"]} == {who}
+        assert {each["owner"] for each in ask("viewer", f"/v1/usage?owner={who}").get_json()["usage"]} == {who}
+    assert ask("bob", "/v1/usage?owner=ada").status_code == 403
+    assert ask("worker", "/v1/usage").status_code == 403
+
+
+def test_months_handlers_and_pages(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """A month that is over stays as it was; pages have whole owners; what is no month or no token is refused."""
+    fill(ask.sim)
+    ask.sim.advance(timedelta(days=31))
+    ask.sim.advance(HOUR)
+    january = ask("ada", "/v1/usage?month=2027-01&handler=spend").get_json()
+    assert [(each["handler"], each["executions"]) for each in january["usage"]] == [("spend", 31 * 24)]
+    assert [each["executions"] for each in ask("ada", "/v1/usage").get_json()["usage"]] == [1, 1]
+    assert ask("ada", "/v1/usage?month=2026-12").get_json()["usage"] == []
+    first = ask("admin", "/v1/usage?pageSize=1").get_json()
+    second = ask("admin", f"/v1/usage?pageSize=1&pageToken={first['nextPageToken']}").get_json()
+    assert "nextPageToken" not in second
+    assert sorted(each["owner"] for page in (first, second) for each in page["usage"]) == ["ada", "ada", "bob", "bob"]
+    for wrong in ("month=2027-13", "month=January", "pageToken=x", f"month=2026-12&pageToken={first['nextPageToken']}"):
+        assert ask("admin", f"/v1/usage?{wrong}").status_code == 400, wrong
+
+
+def test_only_admins_set_budgets(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """A user sees their own, and nobody else's; a budget that is none is refused, and one that is gone is gone."""
+    fill(ask.sim)
+    ask.sim.advance(HOUR)
+    path, body = "/v1/people/ada/budget", {"maxQueriesPerMonth": 100}
+    assert ask("ada", path).status_code == 404
+    for who in ("ada", "viewer", "worker"):
+        assert ask(who, path, body, "PUT").status_code == 403, who
+    assert ask("bob", path, body, "PUT").status_code in {403, 404}
+    assert ask("admin", path, body, "PUT").status_code == 201
+    for wrong in ({}, {"maxQueriesPerMonth": -1}, {"maxQueriesPerMonth": "5"}, {"maxQueriesPerMonth": True}):
+        assert ask("admin", path, wrong, "PUT").status_code == 400, wrong
+    shown = ask("ada", path).get_json()
+    assert (shown["maxQueriesPerMonth"], shown["queries"], shown["isUsedUp"]) == (100, 3, False)
+    assert ask("bob", path).status_code == 404
+    used_up = ask("admin", path, {"maxQueriesPerMonth": 3}, "PUT").get_json()
+    assert used_up["isUsedUp"]
+    tasks = {(each["owner"], each["status"]) for each in ask("admin", "/v1/tasks").get_json()["tasks"]}
+    assert tasks == {("ada", "PAUSED"), ("bob", "ACTIVE")}
+    (paused, *_) = [each for each in ask("ada", "/v1/tasks").get_json()["tasks"] if each["handler"] == "spend"]
+    refused = ask("ada", f"/v1/tasks/{paused['id']}/resume", {}, "POST")
+    assert refused.status_code == 409
+    assert "budget is used up" in refused.get_json()["detail"]
+    assert "budget is used up" in ask("ada", f"/v1/tasks/{paused['id']}/explain").get_json()["summary"]
+    assert ask("ada", path, None, "DELETE").status_code == 403
+    assert ask("admin", path, None, "DELETE").status_code == 204
+    assert ask("admin", path, None, "DELETE").status_code == 404
+    assert {each["status"] for each in ask("ada", "/v1/tasks").get_json()["tasks"]} == {"ACTIVE"}

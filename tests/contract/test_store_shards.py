@@ -176,7 +176,7 @@ def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Exec
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7,), (2, 5), (35,)]), is_old=st.booleans())
+@given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7, 35), (2, 5, 35)]), is_old=st.booleans())
 def test_lists_are_the_same_with_any_number_of_shards(
     database: Database,
     make_task: MakeTask,

@@ -31,6 +31,7 @@ from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -43,6 +44,7 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.inbox import InboxStore
@@ -81,6 +83,9 @@ RECORDS = (
     StoredScript,
     ScriptTree,
     SweepNote,
+    Budget,
+    UsageFront,
+    UsageSheet,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
@@ -178,6 +183,7 @@ def search_everything(search: SearchStore) -> None:
         "count_finished",
         "count_open",
         "find_last_change",
+        "list_changed",
     }
     assert methods(SearchStore) == {"list_finished", "list_open", *others}
     for owner in (None, "ada"):
@@ -185,6 +191,9 @@ def search_everything(search: SearchStore) -> None:
         search.list_queue_keys(owner, limit=5, after="gpu")
         search.count_offers("gpu", owner, 5)
         search.find_last_change(owner)
+        for since in ("", "1798794000000000000 t1"):
+            for token in (None, make_token(("changed", owner, since), NOW, "t1")):
+                search.list_changed(owner, since, limit=5, page_token=token)
     for end, after in itertools.product((None, "b"), ("", "a")):
         search.list_locks(limit=5, begin="a", end=end, after=after)
     values: dict[str, tuple[Any, ...]] = {

@@ -2,11 +2,26 @@
 
 locals {
   # A field has one resource: its own indexes and its TTL policy are parts of it.
-  overrides = { for field in local.indexes.fieldOverrides : "${field.collectionGroup} ${field.fieldPath}" => field }
-  expiring  = { for field in local.ttl : "${field.collectionGroup} ${field.fieldPath}" => field }
-  fields    = merge(local.expiring, local.overrides)
+  overrides = { for key, field in local.known_overrides : key => merge(field, {
+    indexes = [for index in field.indexes : index if !contains(local.replaced, key)]
+  }) }
+  expiring = { for field in local.ttl : "${field.collectionGroup} ${field.fieldPath}" => field }
+  fields   = merge(local.expiring, local.overrides)
 
-  composites = { for index in local.indexes.indexes :
+  # With one shard the database has the file's indexes; with more, those that begin with a shard, too; and once every task
+  # has its place, it loses those that they replace: ranges of rising values that begin with neither owner, parent nor shard.
+  composites = { for key, index in local.known_composites : key => index if !contains(local.replaced, key) }
+  replaced = [for key, index in local.ranges : key if var.placed_shards > 1
+    && contains(["tasks", "offers"], index.group)
+    && contains(local.table.risingFields, index.paths[length(index.paths) - 1])
+    && !anytrue([for path in index.paths : contains(["owner", "parent.taskId"], path) || can(regex("(^|\\.)shard$", path))])
+  ]
+  ranges = merge(
+    { for key, field in local.known_overrides : key => { group = field.collectionGroup, paths = [field.fieldPath] } },
+    { for key, index in local.known_composites : key => { group = index.collectionGroup, paths = index.fields[*].fieldPath } },
+  )
+  known_overrides = { for field in local.indexes.fieldOverrides : "${field.collectionGroup} ${field.fieldPath}" => field }
+  known_composites = { for index in concat(local.indexes.indexes, [for index in local.indexes.sharded.indexes : index if var.shards > 1]) :
     "${index.collectionGroup} ${join(", ", [for field in index.fields : "${field.fieldPath} ${lookup(field, "order", lookup(field, "arrayConfig", ""))}"])}" => index
   }
 }

@@ -15,6 +15,7 @@ locals {
     },
     var.bucket == null ? {} : { CLOUDSCHED_BUCKET = var.bucket },
     var.queues_per_priority == 1 ? {} : { CLOUDSCHED_QUEUES_PER_PRIORITY = tostring(var.queues_per_priority) },
+    var.shards == 1 ? {} : { CLOUDSCHED_SHARDS = tostring(var.shards) },
     var.api_access == "public" ? { CLOUDSCHED_PUBLIC_URL = local.urls.api } :
     local.has_links ? { CLOUDSCHED_PUBLIC_URL = local.urls.links } : {},
     var.settings,
@@ -106,6 +107,10 @@ resource "terraform_data" "checks" {
     precondition {
       condition     = contains(var.secret_generations, var.signing_generation)
       error_message = "The generation that signs must be one of secret_generations."
+    }
+    precondition {
+      condition     = var.shards >= var.placed_shards
+      error_message = "shards is ${var.shards}, but the tasks are in ${var.placed_shards} shards already. Their number cannot be lowered."
     }
     precondition {
       condition     = !local.has_own || var.api_access == "private" || length(var.service_accounts) > 0 || contains(keys(var.settings), "CLOUDSCHED_FIREBASE_PROJECT") || contains(keys(var.secrets), "CLOUDSCHED_API_KEYS")

@@ -98,8 +98,8 @@ variable "settings" {
   type        = map(string)
   default     = {}
   validation {
-    condition     = alltrue([for name in keys(var.settings) : !can(regex("SECRET|SMTP_URL|APPRISE_URLS|API_KEYS|TRUST_CLOUD_RUN|SERVICE_ACCOUNTS|AUDIENCES|SWEEPER", name))])
-    error_message = "Secrets belong in secrets; what the API trusts is derived from other variables."
+    condition     = alltrue([for name in keys(var.settings) : !can(regex("SECRET|SMTP_URL|APPRISE_URLS|API_KEYS|TRUST_CLOUD_RUN|SERVICE_ACCOUNTS|AUDIENCES|SWEEPER|QUEUES_PER_PRIORITY|SHARDS", name))])
+    error_message = "Secrets belong in secrets; what the API trusts, shards and queues_per_priority are derived from other variables."
   }
 }
 
@@ -144,8 +144,28 @@ variable "queues_per_priority" {
   type        = number
   default     = 1
   validation {
-    condition     = var.queues_per_priority >= 1 && var.queues_per_priority <= 200 && floor(var.queues_per_priority) == var.queues_per_priority
-    error_message = "It must be a whole number from 1 to 200."
+    condition     = contains(range(1, local.table.maxQueuesPerPriority + 1), var.queues_per_priority)
+    error_message = "It must be a whole number from 1 to ${local.table.maxQueuesPerPriority}."
+  }
+}
+
+variable "shards" {
+  description = "Over how many ranges of Firestore's indexes tasks are spread. It can be raised as README.md says, but never lowered."
+  type        = number
+  default     = 1
+  validation {
+    condition     = contains(range(1, local.table.maxShards + 1), var.shards)
+    error_message = "It must be a whole number from 1 to ${local.table.maxShards}."
+  }
+}
+
+variable "placed_shards" {
+  description = "In how many shards every task has its place: the last number for which `cloudsched shards grow` has ended. From 2 on, the indexes that shards replace are removed."
+  type        = number
+  default     = 1
+  validation {
+    condition     = contains(range(1, local.table.maxShards + 1), var.placed_shards)
+    error_message = "It must be a whole number from 1 to ${local.table.maxShards}."
   }
 }
 

@@ -8,10 +8,13 @@ checks between variables, with what the cloud would answer put in.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.deployables.fake_project import ROOT
 from tests.deployables.fake_resources import NUMBER
 
@@ -21,8 +24,13 @@ if TYPE_CHECKING:
 MODULE = ROOT / "infra/terraform"
 SHOWN = (
     *("bindings", "settings", "mounts", "queues", "functions", "accounts", "composites", "fields", "metrics"),
-    *("policies", "sweep_url"),
+    *("policies", "sweep_url", "common_settings"),
 )
+MANY = (
+    *("google_cloud_tasks_queue.this", "google_cloud_tasks_queue_iam_member.this"),
+    *("google_firestore_index.this", "google_firestore_field.this"),
+)
+"""The resources of which the stand-in shows the keys."""
 ANSWERS = {
     'google_service_account.this["invoker"].email': 'local.stood_in_accounts["invoker"].email',
     "google_service_account.this": "local.stood_in_accounts",
@@ -50,9 +58,29 @@ def write_stand_in(folder: Path) -> None:
     for asked, answer in ANSWERS.items():
         kept = kept.replace(asked, answer)
     shown = "\n".join(f"    {name} = local.{name}" for name in SHOWN)
+    keys = "".join(f'      "{name}" = [for key, _ in {_find_for_each(code, name)} : key]\n' for name in MANY)
+    shown += f"\n    made = {{\n{keys}    }}"
     kept += REST + f'output "computed" {{\n  value = {{\n{shown}\n  }}\n}}\n'
     kept += "".join(f'output "{name}" {{\n  value = ""\n}}\n' for name in ("api_url", "settings", "secret"))
     (folder / "main.tf").write_text(kept, encoding="utf-8")
+
+
+def _find_for_each(code: str, name: str) -> str:
+    """Return the expression whose keys say how many of a resource there are."""
+    kind, _, label = name.partition(".")
+    block = re.search(rf'(?ms)^resource "{kind}" "{label}" \{{$.*?^\}}$', code)
+    assert block, f"the module has no {name}"
+    found = re.search(r"(?ms)^  for_each +=(.*?)(?=\n  [a-z]|\n\n)", block[0])
+    assert found, f"{name} has no for_each"
+    return f"({found[1].strip()})"
+
+
+def require_terraform() -> None:
+    """Without Terraform, fail where CI is set, and skip elsewhere."""
+    if shutil.which("terraform") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "No terraform on the PATH: developer.hashicorp.com/terraform"
+        )
 
 
 def run_terraform(folder: Path, *words: str) -> tuple[int, str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import get_env
-from tests.deployables.terraform_stand_in import MODULE, evaluate, run_terraform, write_stand_in
+from tests.deployables.terraform_stand_in import MODULE, evaluate, require_terraform, run_terraform, write_stand_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +26,6 @@ MODULES: dict[str, dict[str, Any]] = {
     "existing": {"project": PROJECT, "existing_service": SHOP},
     "rotation": MINIMAL | {"secret_generations": [1, 2], "signing_generation": 1},
     "rotated": MINIMAL | {"secret_generations": [1, 2], "signing_generation": 2},
-    "sharded": MINIMAL | {"queues_per_priority": 2, "functions": {"execute": {"maximum": 250}}},
 }
 KINDS = {
     "google_project_service",
@@ -61,10 +58,7 @@ KINDS = {
 @pytest.fixture(scope="module", autouse=True)
 def find_terraform() -> None:
     """Terraform. Without it the tests fail where CI is set, and are skipped elsewhere."""
-    if shutil.which("terraform") is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            "No terraform on the PATH: developer.hashicorp.com/terraform"
-        )
+    require_terraform()
 
 
 @pytest.fixture(name="computed", scope="module")
@@ -191,15 +185,6 @@ def test_indexes_ttl_and_alerts_are_those_of_the_files(computed: dict[str, Any])
     assert "${" not in json.dumps([minimal["policies"], minimal["metrics"]])
 
 
-def test_further_queues_have_the_names_that_the_scripts_give(computed: dict[str, Any]) -> None:
-    """A priority's second queue is NAME-critical-q2, or NAME-q2; channels and hops have one."""
-    names = {queue["name"] for queue in computed["sharded"]["queues"].values()}
-    assert names == {
-        *(queue["name"] for queue in computed["minimal"]["queues"].values()),
-        *("cloudsched-critical-q2", "cloudsched-high-q2", "cloudsched-q2", "cloudsched-low-q2"),
-    }
-
-
 @pytest.mark.parametrize(
     ("variables", "complaint"),
     [
@@ -210,6 +195,10 @@ def test_further_queues_have_the_names_that_the_scripts_give(computed: dict[str,
         (MINIMAL | {"api_access": "public"}, "no caller would be accepted"),
         (MINIMAL | {"queues": {"normal": "500/999"}}, "would answer 429"),
         (MINIMAL | {"settings": {"CLOUDSCHED_SECRET": "x"}}, "Secrets belong"),
+        (MINIMAL | {"settings": {"CLOUDSCHED_SHARDS": "2"}}, "are derived from other variables"),
+        (MINIMAL | {"settings": {"CLOUDSCHED_QUEUES_PER_PRIORITY": "2"}}, "are derived from other variables"),
+        (MINIMAL | {"queues_per_priority": 2}, "would answer 429"),
+        (MINIMAL | {"shards": 8, "placed_shards": 16}, "cannot be lowered"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_made(

@@ -33,10 +33,11 @@ def task_to_json(task: Task) -> dict[str, Any]:
     return show_task(task).to_wire()
 
 
-def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:
+def finished_response(call: ApiCall, task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:
     """Respond to a worker's report; a worker that may not read tasks does not see what the task is about."""
     content = {**task_to_json(task), **more}
     if can_read_task:
+        content["allowedVerbs"] = AllowedVerbs(call.app, call.caller).of_task(task)
         return json_response(content, headers={"ETag": compute_quoted_etag(task)})
     return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 

@@ -184,7 +184,7 @@ def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Executio
 
 
 def _respond(call: ApiCall, task: Task, more: dict[str, Any] | None = None) -> Response:
-    return finished_response(task, more or {}, can_read_task=call.caller.has_right(Right.READ))
+    return finished_response(call, task, more or {}, can_read_task=call.caller.has_right(Right.READ))
 
 
 def _parse_progress(call: ApiCall, progress: Sequence[bodies.ProgressItem]) -> tuple[ProgressNote, ...]:

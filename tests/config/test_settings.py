@@ -15,6 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
 from cloudsched.config.model_settings import ModelSettings
+from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured
@@ -116,7 +117,7 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
-    sections = (Settings, Access, Sandbox, DraftSettings, ModelSettings, AssistantSettings)
+    sections = (Settings, Access, Sandbox, Prices, DraftSettings, ModelSettings, AssistantSettings)
     assert sorted(rows) == sorted(_render_table(*sections))
 
 

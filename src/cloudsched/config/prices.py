@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.config.variables import Kind, read_settings, setting, write_settings
+from cloudsched.config.variables import Kind, SettingsSection, setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ _PRICES = Kind(_parse, _format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(SettingsSection):
     """What things cost."""
 
     table: _Table = setting(
@@ -61,19 +61,6 @@ class Prices:
         _PRICES,
         default=tuple(DEFAULT_PRICES.items()),
     )
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> Prices:
-        """Read the prices from their variable.
-
-        Raises:
-            Misconfigured: It cannot be understood.
-        """
-        return cls(**read_settings(cls, env))
-
-    def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads the same prices."""
-        return write_settings(self)
 
     @property
     def per_million(self) -> dict[str, float]:

@@ -65,6 +65,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
             "value": {"action": "pause", "filter": {"handler": "report"}},
         },
     },
+    "put_budget": {"month": {"summary": "A thousand queries a month", "value": {"maxQueriesPerMonth": 1000}}},
     "put_person": {"ada": {"summary": "Mail about reminders, and quiet nights", "value": _PREFERENCES}},
     "confirm_email": {"code": {"summary": "The code from the mail", "value": {"code": "01234567"}}},
     "record_mail_events": {"bounce": {"summary": "A mail has bounced", "value": {"events": [_MAIL_EVENT]}}},

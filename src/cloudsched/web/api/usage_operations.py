@@ -116,7 +116,10 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
     error_statuses=(404, 409),
 )
 def delete_budget(call: ApiCall) -> Response:
-    """Delete an owner's budget, and resume the tasks that it has paused. For admins."""
+    """Delete an owner's budget, and resume the tasks that it has paused.
+
+    For admins. What came due meanwhile runs late or is recorded, as the tasks' `catchUp` says.
+    """
     owner = read_owner(call)
     _require_admin(call)
     call.app.container.many_tasks.budgets.delete(owner)

@@ -116,6 +116,19 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
     assert sum(found.values()) == 15
 
 
+def test_the_history_names_the_budget(sim: Simulation) -> None:
+    """What the scheduler did with the task, and why, stands in the task's history."""
+    task_id = make(sim)
+    get_budgets(sim).put("ada", 50)
+    advance(sim, 7 * HOUR)
+    get_budgets(sim).put("ada", 500)
+    created, paused, resumed = sim.app.get(task_id).history
+    assert [each.action for each in (created, paused, resumed)] == ["CREATED", "PAUSED", "RESUMED"]
+    assert (paused.by, resumed.by) == (None, None)
+    assert "budget is used up" in (paused.reason or "")
+    assert "has a budget again" in (resumed.reason or "")
+
+
 def test_the_next_month_resumes(sim: Simulation) -> None:
     """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
     task_id = make(sim)

@@ -7,11 +7,13 @@ pause from then on, and stays when the budget lets the task go. A new schedule b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.budget_pause import BudgetPause
+from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 
@@ -21,12 +23,16 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.task import Task
 
+_HAS_BUDGET: Final = "Its owner has a budget again."
+
 
 def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
     """Pause an ACTIVE task; any other stays as it is."""
     if task.status is not TaskStatus.ACTIVE:
         return Transition(task)
-    return _mark(lifecycle.pause(task, now, reason), BudgetPause(at=now))
+    paused = lifecycle.pause(task, now, reason)
+    noted = with_entry(task, paused.task, Action.PAUSED, None, now, reason=reason)
+    return _mark(Transition(noted, paused.executions), BudgetPause(at=now))
 
 
 def resume_from_budget(task: Task, now: datetime) -> Transition:
@@ -39,7 +45,8 @@ def resume_from_budget(task: Task, now: datetime) -> Transition:
     resumed = lifecycle.resume(task, now)
     if resumed.task.status is not TaskStatus.ACTIVE:
         return resumed
-    return Transition(resumed.task.model_copy(update={"message": "Its owner has a budget again."}), resumed.executions)
+    again = resumed.task.model_copy(update={"message": _HAS_BUDGET})
+    return Transition(with_entry(task, again, Action.RESUMED, None, now, reason=_HAS_BUDGET), resumed.executions)
 
 
 def pause(task: Task, now: datetime, *, paused_by: Authority | None = None, is_gone: bool = False) -> Transition:

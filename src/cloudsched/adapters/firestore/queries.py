@@ -308,6 +308,9 @@ INDEXED_TEXTS = {
     "calendarLinks": (("owner",),),
     "calendarChanges": (("owner",),),
     "sweeps": (("owner",),),
+    "budgets": (("owner",),),
+    "usage": (("owner",),),
+    "usageFronts": (("owner",),),
     "scripts": (("owner",),),
     "scriptTrees": (("owner",),),
 }

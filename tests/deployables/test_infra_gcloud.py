@@ -101,7 +101,11 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("upgrade.sh")
     run("rollback.sh")
     Schedules(cloud).declare()
+    public["SHARDS"] = "4"
+    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
+    run("deploy.sh", "--step=indexes")
     run("upgrade.sh")
+    run("deploy.sh", "--step=shards")
     run("deploy.sh")
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public | {"API_ACCESS": "private", "PUBLIC_LINKS": "yes"})
     run("deploy.sh")

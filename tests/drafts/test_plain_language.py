@@ -17,7 +17,7 @@ from tests.language.walk import NOW, ZONE
 from werkzeug.wrappers import Request
 
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.language.read import read
+from cloudsched.language.reader import read
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudsched.language.read import read
+    from cloudsched.language.reader import read
     from cloudsched.language.result import Alternative, Problem, Reading
     from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
@@ -20,7 +20,7 @@ _MODULES = {
     "Problem": "result",
     "Reading": "result",
     "ScheduleText": "schedule_text",
-    "read": "read",
+    "read": "reader",
     "read_schedule": "schedule_text",
 }
 

@@ -64,7 +64,7 @@ def read_schedule(
     """
     if is_notation(text):
         return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
-    from cloudsched.language.read import read  # noqa: PLC0415 - only words need the grammar
+    from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute
     reading = read(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
+from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.delivery.callbacks import CompletionCallbacks
 from cloudsched.engine.delivery.handler import with_deliveries
@@ -389,7 +390,7 @@ class Container(AssistantParts):
 
     def find_receiver(self, body: bytes) -> Executor | ShardSweeps:
         """Return what processes a delivered dispatch."""
-        return self.shard_sweeps if body.startswith(b'{"sweep":') else self.executor
+        return self.shard_sweeps if body.startswith(SWEEP_PREFIX) else self.executor
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
         threads = 1 if shard is None or not isinstance(self.clock, SystemClock) else SHARD_THREADS

@@ -12,6 +12,7 @@ import pytest
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.ports.shards import choose_shard
 from cloudsched.engine.tasks import shard_sweeps, sweeper
 from cloudsched.engine.tasks.shard_sweeps import SweepPart
@@ -64,7 +65,7 @@ class NamedQueue:
         """Keep everything."""
 
 
-SWEEP, TASK = shard_sweeps.SWEEP_PREFIX, b'{"taskId"'
+SWEEP, TASK = SWEEP_PREFIX, b'{"taskId"'
 
 
 @pytest.fixture

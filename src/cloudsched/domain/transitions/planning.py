@@ -16,7 +16,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
@@ -192,6 +192,10 @@ def wake_instant(task: Task) -> datetime | None:
         due += [next_start] if next_start is not None else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
+
+
+SWEEP_PREFIX: Final = b'{"sweep":'
+"""How the body of a dispatch begins that sweeps a part of a shard; that of no `Dispatch` does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SWEEP_PREFIX: Final = b'{"sweep":'
-"""How the body of such a dispatch begins; no other one does."""
 PART_SIZE: Final = 2_000
 """About how many overdue tasks are one part."""
 MAX_PAUSE: Final = timedelta(minutes=10)

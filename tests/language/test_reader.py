@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from tests.language.walk import NOW, ZONE
 
+from cloudsched import language
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import Reading, read
@@ -189,3 +191,9 @@ def test_what_the_caller_must_give() -> None:
         read("daily", now=NOW_AWARE, timezone="Mars/Olympus")
     with pytest.raises(ValueError, match="locale 'xx' is not supported"):
         read("daily", now=NOW_AWARE, timezone=ZONE, locale="xx")
+
+
+def test_no_module_has_the_name_of_what_the_package_exports() -> None:
+    """Python would put the module in the name's place as soon as anything imports it."""
+    folder = Path(language.__file__).parent
+    assert [name for name in language.__all__ if (folder / f"{name}.py").exists()] == []

@@ -114,7 +114,8 @@ def detach_function(state: State, key: str) -> None:
 def describe_revision(state: State, call: Call) -> str:
     """Return the digest of the image that a revision runs."""
     name = call.words[3]
-    if name not in state["service/" + name[: -len("-00001-abc")]]["status"]["revisions"]:
+    service = state.get("service/" + name[: -len("-00001-abc")])
+    if service is None or name not in service["status"]["revisions"]:
         fail(f"NOT_FOUND: {name}")
     return f"us-central1-docker.pkg.dev/p/cloud-run-source-deploy/{name}@sha256:{sha256(name.encode()).hexdigest()}"
 

@@ -141,3 +141,11 @@ def test_only_admins_set_budgets(ask: Any) -> None:  # noqa: ANN401 - the fixtur
     assert ask("admin", path, None, "DELETE").status_code == 204
     assert ask("admin", path, None, "DELETE").status_code == 404
     assert {each["status"] for each in ask("ada", "/v1/tasks").get_json()["tasks"]} == {"ACTIVE"}
+
+
+@pytest.mark.parametrize("owner", ["%10", "a/b", "x" * 129, ""])
+def test_what_is_no_owner_is_refused(call: Callable[..., Any], owner: str) -> None:
+    """The answer is a problem of the request that names the parameter."""
+    answer = call("GET", f"/v1/usage?owner={owner}")
+    assert answer.status_code == 400, answer.text
+    assert "owner" in answer.get_json()["detail"]

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from cloudsched.domain.documents import usage_responses as responses
 from cloudsched.domain.documents.budget import MAX_QUERIES
 from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.task import Owner  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.errors import Forbidden
 from cloudsched.web.api.operation import operation
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class UsageQuery(PageQuery):
     """Whose usage to show, and of which month."""
 
-    owner: str | None = None
+    owner: Owner | None = None
     """Only this owner's."""
     handler: str | None = None
     """Only this handler's."""

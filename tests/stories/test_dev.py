@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -75,6 +76,15 @@ def test_the_stack_prints_whether_it_is_open(keys: str, access: str, tmp_path: P
     with process(*DEV, env={**os.environ, "CLOUDSCHED_API_KEYS": keys}, cwd=tmp_path) as dev:
         dev.wait_for("Ready")
         assert f"access       {access}" in dev.output
+
+
+def test_the_stack_prints_where_its_dashboard_is(tmp_path: Path) -> None:
+    """The address that it prints serves the page."""
+    with process(*ALONE, cwd=tmp_path) as dev:
+        dev.wait_for("Ready")
+        (address,) = re.findall(r"^dashboard    (\S+)$", dev.output, re.MULTILINE)
+        with urllib.request.urlopen(address, timeout=60) as page:  # noqa: S310 - our own
+            assert b"<h1" in page.read()
 
 
 def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:

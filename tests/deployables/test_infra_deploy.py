@@ -1,4 +1,4 @@
-"""deploy.sh and teardown.sh, against a fake cloud that records what they do."""
+"""deploy.sh, against a fake cloud that records what they do."""
 
 from __future__ import annotations
 
@@ -357,47 +357,3 @@ def test_tokens_are_in_no_argument_list(deployed: Cloud) -> None:
     """A list of the machine's processes shows no token."""
     assert "an-access-token" not in json.dumps(deployed.calls)
     assert "an-identity-token" not in json.dumps(deployed.calls)
-
-
-def test_teardown_lists_what_it_would_remove(cloud: Cloud) -> None:
-    """Without --yes, teardown.sh lists what it would remove and removes nothing."""
-    before = deepcopy(cloud.state)
-    ran = cloud.ok("teardown.sh", "--with-data")
-    assert cloud.state == before
-    assert "differs: remove the job cloudsched-sweep" in ran.out
-
-
-def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
-    """Resources that existed before the deployment still exist after its teardown."""
-    cloud = Cloud(tmp_path)
-    account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
-    cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
-    cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})
-    cloud.state.update({"indexes": [], "fields": {}})
-    before = set(cloud.state)
-    cloud.ok("deploy.sh")
-    cloud.ok("teardown.sh", "--yes", "--with-data")
-    left = {key for key in cloud.state if not key.startswith(("iam/", "services", "rules/"))}
-    assert left == before
-    kept = (f"project/{PROJECT}", BUILDER, "roles/run.builder", "None")
-    assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
-
-
-def test_teardown_keeps_the_data_by_default(cloud: Cloud) -> None:
-    """A teardown keeps the database, and the ledger that allows its removal later."""
-    cloud.ok("teardown.sh", "--yes")
-    assert {key for key in cloud.state if key.startswith(("database/", "secret/", "service/", "queue/"))} == {
-        "database/(default)",
-        "secret/cloudsched-dispatch",
-    }
-    cloud.ok("teardown.sh", "--yes", "--with-data")
-    assert not any(key.startswith(("database/", "secret/", "rules/releases")) for key in cloud.state)
-
-
-def test_a_teardown_that_dies_is_resumed(cloud: Cloud) -> None:
-    """The secret with the ledger goes last, so that a killed teardown can be run again to completion."""
-    for die_at in (2, 3, 6):
-        assert cloud.run("teardown.sh", "--yes", "--with-data", die_at=die_at).code == -9
-    cloud.ok("teardown.sh", "--yes", "--with-data")
-    kinds = ("database/", "secret/", "function/", "queue/", "job/", "account/", "service/")
-    assert not any(key.startswith(kinds) for key in cloud.state)

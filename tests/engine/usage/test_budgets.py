@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.task import TaskStatus
@@ -35,13 +36,6 @@ def sim() -> Iterator[Simulation]:
 
     with Simulation(app) as simulation:
         yield simulation
-
-
-def make(sim: Simulation, **more: object) -> str:
-    """Create an hourly task, on the half hour, that uses ten queries each time."""
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    fields = {"owner": "ada", "title": "T", "handler": "spend", "schedule": hourly, **more}
-    return sim.app.create(TaskDraft.of(**fields)).id
 
 
 def get_budgets(sim: Simulation) -> Budgets:
@@ -79,7 +73,7 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
 ) -> None:
     """Once a month each; of that owner's tasks only, and `explain` says why."""
     caplog.set_level(logging.INFO)
-    mine, other = make(sim), make(sim, owner="bob")
+    mine, other = create_hourly(sim), create_hourly(sim, owner="bob")
     get_budgets(sim).put("ada", 100)
     advance(sim, 7 * HOUR)
     assert not [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
@@ -104,7 +98,7 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
 )
 def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: object, ran: int) -> None:
     """What came due meanwhile runs late or is recorded as SKIPPED, as the catch-up policy says."""
-    task_id = make(sim, catch_up=catch_up)
+    task_id = create_hourly(sim, catch_up=catch_up)
     get_budgets(sim).put("ada", 50)
     advance(sim, 15 * HOUR)
     assert statuses(sim, task_id) == {"SUCCEEDED": 5}
@@ -118,7 +112,7 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
 
 def test_the_history_names_the_budget(sim: Simulation) -> None:
     """What the scheduler did with the task, and why, stands in the task's history."""
-    task_id = make(sim)
+    task_id = create_hourly(sim)
     get_budgets(sim).put("ada", 50)
     advance(sim, 7 * HOUR)
     get_budgets(sim).put("ada", 500)
@@ -131,7 +125,7 @@ def test_the_history_names_the_budget(sim: Simulation) -> None:
 
 def test_the_next_month_resumes(sim: Simulation) -> None:
     """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
-    task_id = make(sim)
+    task_id = create_hourly(sim)
     sim.advance(HOUR)
     once = sim.app.create(owner="ada", title="T", handler="spend", schedule=sim.now + 9 * HOUR)
     get_budgets(sim).put("ada", 10)
@@ -151,7 +145,7 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
 
 def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     """Without anybody asking for it."""
-    task_id = make(sim)
+    task_id = create_hourly(sim)
     get_budgets(sim).put("ada", 10)
     advance(sim, 2 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
@@ -166,7 +160,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
 
     A user's own pause of such a task stays when the budget lets it go.
     """
-    first, second = make(sim), make(sim)
+    first, second = create_hourly(sim), create_hourly(sim)
     get_budgets(sim).put("ada", 10)
     advance(sim, 2 * HOUR)
     for task_id in (first, second):
@@ -177,7 +171,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     sim.app.pause(first, authority=Authority.USERS)
     with pytest.raises(NotAllowed, match="budget is used up"):
         sim.app.resume(first, authority=Authority.USERS)
-    third = make(sim)
+    third = create_hourly(sim)
     sweep(sim)
     sim.advance(timedelta(minutes=5))
     sweep(sim)
@@ -191,7 +185,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
 
 def test_a_pause_of_before_stays(sim: Simulation) -> None:
     """A task that its owner has paused is not touched, neither when the budget is used up nor afterwards."""
-    task_id, other = make(sim), make(sim)
+    task_id, other = create_hourly(sim), create_hourly(sim)
     sim.app.pause(task_id, authority=Authority.USERS)
     get_budgets(sim).put("ada", 10)
     advance(sim, 2 * HOUR)
@@ -205,7 +199,7 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
 
 def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     """As CANCELLED; an edit of the schedule begins anew."""
-    cancelled, edited = make(sim), make(sim)
+    cancelled, edited = create_hourly(sim), create_hourly(sim)
     get_budgets(sim).put("ada", 20)
     advance(sim, 6 * HOUR)
     sim.app.cancel(cancelled)
@@ -227,7 +221,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
 ) -> None:
     """Some at a time: what is left is done by the next looks."""
     monkeypatch.setattr(budgets_module, "MAX_CHANGES", 2)
-    ids = [make(sim) for _ in range(5)]
+    ids = [create_hourly(sim) for _ in range(5)]
     get_budgets(sim).put("ada", 50)
     sim.advance(HOUR)
     budgets = get_budgets(sim)
@@ -246,19 +240,19 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
 
 def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> None:
     """The budget is the operator's: it stays with what was used this month, when the sheets that say so are gone."""
-    make(sim)
+    create_hourly(sim)
     get_budgets(sim).put("ada", 100)
     advance(sim, 6 * HOUR)
     sim.app.container.person_jobs.erase("ada")
     advance(sim, HOUR)
-    make(sim)
+    create_hourly(sim)
     advance(sim, 4 * HOUR)
     assert get_budgets(sim).get("ada").queries == 100
 
 
 def test_an_occurrence_costs_no_more_with_a_budget(sim: Simulation) -> None:
     """A look every five minutes costs a few operations, however many tasks have run; a minute without a look none."""
-    make(sim)
+    create_hourly(sim)
     get_budgets(sim).put("ada", 10**6)
     sweep(sim)
     before = sim.counts.copy()
@@ -284,7 +278,7 @@ def test_a_store_that_does_not_answer_fails_no_sweep(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged, and tried again."""
-    make(sim)
+    create_hourly(sim)
     get_budgets(sim).put("ada", 10)
     sim.advance(HOUR)
 

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, with_usage
 from cloudsched.testing import Simulation
@@ -57,13 +58,6 @@ def sim() -> Iterator[Simulation]:
         yield simulation
 
 
-def make(sim: Simulation, handler: str, **more: object) -> str:
-    """Create an hourly task."""
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    fields = {"owner": "ada", "title": "T", "handler": handler, "schedule": hourly, **more}
-    return sim.app.create(TaskDraft.of(**fields)).id
-
-
 def counts(sim: Simulation, task_id: str) -> UsageCounts:
     """Return what a task has counted, of all months and handlers."""
     return sum((each.counts for each in sim.app.get(task_id).usage), start=UsageCounts())
@@ -72,7 +66,7 @@ def counts(sim: Simulation, task_id: str) -> UsageCounts:
 @pytest.mark.parametrize("more", [{}, {"lock_key": "door"}, {"query_per_execution": 2.5}], ids=str)
 def test_operations_are_counted_as_they_are_billed(sim: Simulation, more: dict[str, object]) -> None:
     """Reads, writes, deletions and dispatches of a day agree with what the store and the queue were asked for."""
-    task_id = make(sim, "idle", **more)
+    task_id = create_hourly(sim, "idle", **more)
     sim.advance(HOUR)
     known, before = counts(sim, task_id), sim.counts.copy()
     sim.advance(timedelta(days=1))
@@ -158,7 +152,7 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
 
 def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
-    task_id = make(sim, "spend")
+    task_id = create_hourly(sim, "spend")
     sim.advance(timedelta(days=1))
     sim.app.update(task_id, handler="idle")
     sim.advance(timedelta(days=31))

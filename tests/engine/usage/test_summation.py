@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents import usage_sheet
 from cloudsched.domain.documents.usage import UsageCounts
@@ -45,13 +46,6 @@ def sim() -> Iterator[Simulation]:
         yield simulation
 
 
-def make(sim: Simulation, **more: object) -> str:
-    """Create an hourly task."""
-    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
-    fields = {"owner": "ada", "title": "T", "handler": "spend", "schedule": hourly, **more}
-    return sim.app.create(TaskDraft.of(**fields)).id
-
-
 def make_summation(sim: Simulation) -> UsageSummation:
     store, clock = sim.app.container.store, sim.app.container.clock
     return UsageSummation(store, clock, UsageLedger(store.records, clock))
@@ -66,7 +60,7 @@ def sum_month(sim: Simulation, owner: str = "ada", month: str = MONTH) -> UsageC
 def test_sums_follow_the_tasks(sim: Simulation) -> None:
     """Of each owner and of all, whoever is asked first, and as often as one likes."""
     for owner in ("ada", "ada", "bob"):
-        make(sim, owner=owner)
+        create_hourly(sim, owner=owner)
     summation = make_summation(sim)
     for hours in (1, 5, 0, 7):
         sim.advance(hours * HOUR)
@@ -81,7 +75,7 @@ def test_sums_follow_the_tasks(sim: Simulation) -> None:
 def test_a_pass_without_changes_costs_two_reads_and_one_with_a_change_reads_what_changed(sim: Simulation) -> None:
     """A sheet is read and written once, however many of its tasks have changed."""
     for _ in range(7):
-        make(sim)
+        create_hourly(sim)
     sim.advance(HOUR)
     summation = make_summation(sim)
     before = sim.counts.copy()
@@ -120,7 +114,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
         return version
 
     monkeypatch.setattr(records, "write", write_or_die)
-    ids = [make(sim, id=f"t{number}") for number in range(6)]
+    ids = [create_hourly(sim, id=f"t{number}") for number in range(6)]
     for _ in range(12):
         alive = len(sim.app.tasks().items)
         is_dangerous = False
@@ -133,7 +127,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
                 if act == "delete":
                     sim.app.delete(victim)
                 elif act == "create":
-                    make(sim, id=victim)
+                    create_hourly(sim, id=victim)
                 else:
                     make_summation(sim).sum_up("ada" if act == "sum" else None)
             except (Killed, NotFound):
@@ -148,7 +142,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
 
 def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
     """Tasks that ended are removed after their retention, and deleted ones at once; the sum stays the same."""
-    task_id = make(sim, execution_retention=HOUR)
+    task_id = create_hourly(sim, execution_retention=HOUR)
     once = sim.app.create(owner="ada", title="T", handler="spend", retention=HOUR)
     sim.advance(timedelta(days=2))
     with pytest.raises(NotFound):
@@ -156,7 +150,7 @@ def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
     sim.app.delete(task_id)
     assert sum_month(sim).queries == 48 * 3 + 3
     sim.advance(timedelta(days=3))
-    sim.app.delete(make(sim))  # writes the sheet, which adds up what was gone for a day
+    sim.app.delete(create_hourly(sim))  # writes the sheet, which adds up what was gone for a day
     sim.advance(timedelta(days=365))
     (sheet,) = sim.app.container.engine.usage.list_sheets("ada", MONTH)
     assert len(sheet.marks) == 1
@@ -166,7 +160,7 @@ def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
 def test_another_task_of_the_same_id_counts_anew(sim: Simulation) -> None:
     """Its counts begin at zero, and are added to those of the one before."""
     for _ in range(3):
-        make(sim, id="t")
+        create_hourly(sim, id="t")
         sim.advance(2 * HOUR)
         make_summation(sim).sum_up("ada")
         sim.app.delete("t")
@@ -175,7 +169,7 @@ def test_another_task_of_the_same_id_counts_anew(sim: Simulation) -> None:
 
 def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> None:
     """Two passes at once: the one that read the tasks earlier writes later."""
-    task_id = make(sim)
+    task_id = create_hourly(sim)
     sim.advance(HOUR)
     old = sim.app.get(task_id)
     sim.advance(HOUR)
@@ -186,7 +180,7 @@ def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> N
 
 def test_a_front_of_an_earlier_version_starts_anew(sim: Simulation) -> None:
     """A page token that the store no longer knows ends the pass; the next one reads what it would have."""
-    make(sim)
+    create_hourly(sim)
     sim.advance(HOUR)
     records, now = sim.app.container.store.records, sim.now
     front = UsageFront(id=front_id("ada"), owner="ada", created_at=now, updated_at=now, pending="1")

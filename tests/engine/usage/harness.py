@@ -1,0 +1,17 @@
+"""What the tests of usage share: a task whose use is easy to count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched import Schedule, TaskDraft
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
+
+
+def create_hourly(sim: Simulation, handler: str = "spend", **more: object) -> str:
+    """Create a task that runs every hour, on the half hour, unless told otherwise; return its id."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    fields = {"owner": "ada", "title": "T", "handler": handler, "schedule": hourly, **more}
+    return sim.app.create(TaskDraft.of(**fields)).id

@@ -71,8 +71,16 @@ check() {
     build_docs || failed+=(docs)
     "$python" -m pytest tests/architecture || failed+=(architecture)
     "$python" -m pytest -rs -k 'not client' tests/web/api/test_openapi_tools.py || failed+=(openapi)
-    "$python" -m pytest -rs tests/deployables/test_terraform.py || failed+=(terraform)
+    check_terraform || failed+=(terraform)
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
+}
+
+# Hold the Terraform module against the scripts, and against checkov's rules for what is open, public or not encrypted.
+check_terraform() {
+    install_tools checkov terraform
+    "$python" -m pytest -rs tests/deployables/test_terraform.py tests/deployables/test_terraform_scale.py &&
+        HOME=$tools "$tools/bin/checkov" --directory "$root/infra/terraform" --framework terraform --compact --quiet \
+            --skip-download
 }
 
 # Build the site of the documentation; a warning is an error.
@@ -81,18 +89,18 @@ build_docs() {
     NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site"
 }
 
-# Install what builds and audits, apart from the project's own dependencies.
+# install_tools FOLDER GROUP: install a group of tools apart from the project's own dependencies, into build/FOLDER.
 install_tools() {
-    tools=$root/build/tools
+    tools=$root/build/$1
     [[ -x $tools/bin/python ]] || "$python" -m venv "$tools"
     if ! "$tools/bin/python" -m pip install "${quiet[@]}" --upgrade 'pip>=25.1' ||
-        ! "$tools/bin/python" -m pip install "${quiet[@]}" --group "$root/pyproject.toml:release"; then
+        ! "$tools/bin/python" -m pip install "${quiet[@]}" --group "$root/pyproject.toml:$2"; then
         fail "The tools could not be installed; see pip's error above."
     fi
 }
 
 audit() {
-    install_tools
+    install_tools tools release
     local report=$root/build/audit.json
     rm -f "$report"
     "$tools/bin/pip-audit" --path "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
@@ -116,7 +124,7 @@ docs)
     build_docs
     ;;
 wheel)
-    install_tools
+    install_tools tools release
     exec "$root/.ci/wheel" "$tools" "${@:2}"
     ;;
 audit)

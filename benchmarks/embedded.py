@@ -2,7 +2,7 @@
 
     python -m benchmarks.embedded [--tasks 2000]
 
-The rivals are installed in a virtual environment of their own in a temporary folder. Each contestant is one process
+The rivals run in an environment of their own (`benchmarks.rivals`). Each contestant is one process
 with a new SQLite file, set up as its documentation says, with every acknowledged task on disk. In turn, they
 
 1. create one-off tasks that are due a little later, from one thread (measured: tasks per second);
@@ -18,16 +18,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rivals import install_rivals
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
 RIVALS = {"APScheduler 3": "embedded_apscheduler.py", "DBOS": "embedded_dbos.py"}
-PACKAGES = ("apscheduler>=3.11,<4", "sqlalchemy>=2", "dbos")
 MAX_LATENESS_MS = 10.0
 
 
@@ -54,9 +53,7 @@ def main() -> None:
     tasks = parser.parse_args().tasks
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        venv.create(folder / "venv", with_pip=True)
-        python = folder / "venv" / "bin" / "python"
-        subprocess.run((python, "-m", "pip", "install", "-qq", *PACKAGES), check=True)  # noqa: S603 - the rivals
+        python = install_rivals()
         contestants = [("cloudsched", sys.executable, "embedded_cloudsched.py")]
         contestants += [(name, str(python), script) for name, script in RIVALS.items()]
         figures = {}

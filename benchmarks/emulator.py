@@ -1,8 +1,8 @@
 """Compare the emulator with the `gcloud-tasks-emulator` package from PyPI, in one run.
 
-    python benchmarks/emulator.py [--quick] [--rounds N]
+    python -m benchmarks.emulator [--quick] [--rounds N]
 
-The rival is installed in a virtual environment of its own in a temporary folder. Both get the same requests from the
+The rival runs in an environment of its own (`benchmarks.rivals`). Both get the same requests from the
 same client (google-cloud-tasks over gRPC, plain synchronous calls) and deliver to the same trivial target. Eight queues
 share the work, because Cloud Tasks limits each queue to 500 dispatches a second and our emulator enforces that limit.
 """
@@ -14,10 +14,8 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-import venv
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
+from benchmarks.rivals import install_rivals
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport, CloudTasksRestTransport
@@ -226,19 +225,13 @@ def main() -> None:
     """Measure both emulators and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="fewer tasks")
-    parser.add_argument("--rival", type=Path, help="a virtual environment that has gcloud-tasks-emulator already")
     parser.add_argument(
         "--rounds", type=int, default=3, help="how often both are measured in alternation; the best round counts"
     )
     options = parser.parse_args()
     count = 1000 if options.quick else 4000
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        rival = options.rival or folder / "rival"
-        if options.rival is None:
-            venv.create(rival, with_pip=True)
-            install = [str(rival / "bin/pip"), "install", "-q", "gcloud-tasks-emulator"]
-            subprocess.run(install, check=True)  # noqa: S603
+        rival = install_rivals().with_name("gcloud-tasks-emulator")
         target = subprocess.Popen(  # noqa: S603
             [sys.executable, str(Path(__file__).with_name("emulator_target.py"))], stdout=subprocess.PIPE, text=True
         )
@@ -252,7 +245,7 @@ def main() -> None:
             command = [sys.executable, "-m", "cloudsched.emulator", "--port", str(port)]
             our_rounds.append(measure_server(command, port, url, count))
             port = find_free_port()
-            command = [str(rival / "bin/gcloud-tasks-emulator"), "start", "-q", "-p", str(port)]
+            command = [str(rival), "start", "-q", "-p", str(port)]
             their_rounds.append(measure_server(command, port, url, count))
         ours, theirs = pick_best(our_rounds), pick_best(their_rounds)
         print(f"{'':40}{'cloudsched':>12}{'rival':>12}{'ratio':>8}")

@@ -1,11 +1,10 @@
 """Natural-language schedules: how often they are read correctly or silently wrong, compared with other libraries.
 
-    pip install --target RIVALS recurrent chronologia
-    npm install --prefix RIVALS rrule
-    python benchmarks/language.py --rivals RIVALS
+    python -m benchmarks.language [--phrases N] [--alone]
 
 The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 generated
-from templates, whose dates come from a plain walk over the calendar. Rivals that are not in the folder are left out.
+from templates, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.rivals`;
+``--alone`` leaves them out.
 "chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
 ambiguous, every schedule is wrong. An interval in a template starts on the first day that fits. Times are CPU time for
@@ -23,23 +22,22 @@ from collections import Counter
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import distributions
-from pathlib import Path
 from random import Random
 from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, judge, parse_now
+from benchmarks.rivals import FOLDER, find_site_packages
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.errors import CloudschedError
 from cloudsched.language import read
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, judge, parse_now
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 KINDS = ("recurring", "once", "refuse", "ask")
 _NODE = """
@@ -152,10 +150,10 @@ def list_readers(folder: Path | None) -> dict[str, Callable[[Sequence[Phrase]], 
     if "chronologia" in versions:
         found[f"chronologia {versions['chronologia']}"] = run_chronologia
         found["chronologia, strict"] = run_chronologia_strict
-    package = folder / "node_modules" / "rrule" / "package.json"
+    package = FOLDER / "node_modules" / "rrule" / "package.json"
     if package.exists():
         version = json.loads(package.read_text(encoding="utf-8"))["version"]
-        found[f"rrule.js {version}"] = lambda phrases: run_rrule_js(phrases, folder)
+        found[f"rrule.js {version}"] = lambda phrases: run_rrule_js(phrases, FOLDER)
     return found
 
 
@@ -202,14 +200,14 @@ def score_generated(
 def main() -> None:
     """Print the scores."""
     parser = ArgumentParser(description="How plain words are read, beside other engines")
-    parser.add_argument("--rivals", type=Path, help="the folder in which rivals are installed")
+    parser.add_argument("--alone", action="store_true", help="without other libraries")
     parser.add_argument("--phrases", type=int, default=1000, help="how many phrases to make from templates")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     columns = [*KINDS] if CASES else []
     print("right % / silently wrong %")
     print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'templates':>15}{'ms':>8}")
-    for name, reader in list_readers(options.rivals).items():
+    for name, reader in list_readers(None if options.alone else find_site_packages()).items():
         line = f"{name:24}"
         score = score_collected(reader) if CASES else Counter()
         for kind in columns:

@@ -35,9 +35,9 @@ QUEUE_WEBHOOK="10/10"
 QUEUE_OPERATOR="5/5"   # to your own channels
 QUEUE_HOPS="100/5"     # dispatches to tasks more than 30 days ahead; they run nothing, and take milliseconds
 SHARDS=1               # over how many ranges of Firestore's indexes tasks are spread: more than about 250 occurrences a
-                       # second take more than one; see docs/how-to/operations.md, "More shards"
+                       # second take more than one; see docs/how-to/capacity.md, "More shards"
 QUEUES_PER_PRIORITY=1  # how many queues each priority has, with the limits above each: more than 500 dispatches a second
-                       # of a priority take more than one; see docs/how-to/operations.md, "More queues"
+                       # of a priority take more than one; see docs/how-to/capacity.md, "More queues"
 
 # Functions -----------------------------------------------------------------------------------------------------------
 RUNTIME="python312"

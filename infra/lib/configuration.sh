@@ -93,7 +93,7 @@ validate_settings() {
       die "SETTINGS contains '$setting'; each entry must be NAME=value, without a ~."
     [[ ! "$setting" =~ $derived ]] ||
       die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
-docs/how-to/deployment.md."
+docs/how-to/callers.md."
     [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS)= ]] ||
       die "SETTINGS contains ${setting%%=*}, which has a password in it. Name a secret that has it in SECRETS."
     [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||

@@ -104,7 +104,7 @@ grant_role() {
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
 
-# The least privileges that work; docs/how-to/deployment.md gives the reason for each.
+# The least privileges that work; docs/reference/resources.md gives the reason for each.
 grant_project_roles() {
   log_step "Roles on the project"
   local account found expression="resource.name==\"projects/$PROJECT/databases/$DATABASE\""

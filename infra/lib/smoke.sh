@@ -175,6 +175,6 @@ run_smoke_test() {
   executions="$RESPONSE_BODY"
   request DELETE "$api/v1/tasks/$id"
   [[ "$MODE" == dry-run || "$state" == SUCCEEDED ]] || die "The task did not run: its execution is \
-'${state:-not started}' after two minutes. ${executions} See docs/how-to/operations.md, \"A task did not run\"."
+'${state:-not started}' after two minutes. ${executions} See docs/how-to/stuck.md."
   [[ "$MODE" == dry-run ]] || log "The task ran: $state."
 }

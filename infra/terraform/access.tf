@@ -1,4 +1,4 @@
-# Service accounts, and the roles of infra/resources.json: docs/how-to/deployment.md gives the reason for each.
+# Service accounts, and the roles of infra/resources.json: docs/reference/resources.md gives the reason for each.
 
 resource "google_project_service" "this" {
   for_each           = toset(local.table.services)

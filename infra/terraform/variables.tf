@@ -140,7 +140,7 @@ variable "queues" {
 }
 
 variable "queues_per_priority" {
-  description = "How many queues each priority has, with the limits of queues each; docs/how-to/operations.md, “More queues”."
+  description = "How many queues each priority has, with the limits of queues each; docs/how-to/capacity.md, “More queues”."
   type        = number
   default     = 1
   validation {

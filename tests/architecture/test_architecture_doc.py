@@ -10,7 +10,7 @@ from tests.architecture.test_imports import BELOW, SOURCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
-GUARANTEES = (ROOT / "docs" / "explanation" / "guarantees.md").read_text("utf-8")
+TESTS = (ROOT / "docs" / "explanation" / "tests.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 NODES = set(re.findall(r'^    (\w+)\["', PAGE, re.MULTILINE))
 ARROWS = set(re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.MULTILINE))
@@ -47,7 +47,7 @@ def test_every_room_is_described() -> None:
 
 def test_every_rule_names_the_tests_that_hold_it() -> None:
     """The eight rules have a row each, with an invariant, a situation and a process; all of the files exist."""
-    rows = re.findall(r"^\| ([1-8]) \|(.*tests/.*)\|$", GUARANTEES, re.MULTILINE)
+    rows = re.findall(r"^\| ([1-8]) \|(.*tests/.*)\|$", TESTS, re.MULTILINE)
     assert [number for number, _ in rows] == list("12345678")
     for _, cells in rows:
         columns = [re.findall(r"`(tests/[\w/]+\.py)`", cell) for cell in cells.split("|")]

@@ -32,7 +32,7 @@ from cloudsched.web.functions import serve_api
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "declared.md", "recurrence.md", "lifecycle.md", "dependencies.md", "drafts.md", "delivery.md", "calendars.md",
-    "dashboard.md", "operations.md", "security.md", "emulator.md", "api.md",
+    "dashboard.md", "alerts.md", "security.md", "emulator.md", "api.md",
     "assistant.md", "approvals.md", "testing.md",
 }  # fmt: skip
 
@@ -206,8 +206,8 @@ def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
 
 
 def test_hooks_and_decorators_are_accepted(app: App) -> None:
-    """What the pages on operations and security put above a function."""
-    run(read_python("operations.md")[0], "operations.md", app=app, Task=Task, Execution=Execution)
+    """What the pages on alerts and security put above a function."""
+    run(read_python("alerts.md")[0], "alerts.md", app=app, Task=Task, Execution=Execution)
     run(read_python("security.md")[0] + "def other(): ...", "security.md", app=App(Settings()))
 
 

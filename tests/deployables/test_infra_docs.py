@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.fake_project import ROOT
 
-OPERATIONS = (ROOT / "docs/how-to/operations.md").read_text(encoding="utf-8")
-DEPLOYMENT = (ROOT / "docs/how-to/deployment.md").read_text(encoding="utf-8")
-GUARANTEES = (ROOT / "docs/explanation/guarantees.md").read_text(encoding="utf-8")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COSTS = (ROOT / "docs/explanation/costs.md").read_text(encoding="utf-8")
+RESOURCES = (ROOT / "docs/reference/resources.md").read_text(encoding="utf-8")
+CLIENTS = (ROOT / "docs/how-to/web-clients.md").read_text(encoding="utf-8")
+OWN_FILES = {"infra/config.sh", "infra/staging.sh", "infra/production.sh"}
+"""What a reader of the pages writes."""
 MILLION = 1_000_000
 
 
@@ -26,24 +32,24 @@ def parse_number(text: str) -> float:
 
 
 SIZES = re.compile(r"counted at (\d+) bytes each .*? the logs at ([\d,]+)\s+bytes", re.DOTALL)
-"""The bytes of a record and of an occurrence's log entries, as docs/how-to/operations.md states them."""
+"""The bytes of a record and of an occurrence's log entries, as docs/explanation/costs.md states them."""
 
 
 def test_costs_follow_from_the_counted_operations() -> None:
-    """The cost of a million executions is the operations counted in guarantees.md times the prices."""
-    counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
-    assert counted, "docs/explanation/guarantees.md no longer counts a successful occurrence"
+    """The cost of a million executions is the operations counted on the page times the prices."""
+    counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", COSTS)
+    assert counted, "docs/explanation/costs.md no longer counts a successful occurrence"
     reads, writes, created = (int(count) * MILLION for count in counted.groups())
     prices = {
         name: parse_number(usd) / parse_number(of)
-        for name, (of, usd) in read_table(OPERATIONS, "| price | of | USD |").items()
+        for name, (of, usd) in read_table(COSTS, "| price | of | USD |").items()
     }
     each = list(prices.values())
-    record, log_entries = (int(found.replace(",", "")) for found in SIZES.search(OPERATIONS).groups())  # type: ignore[union-attr]
+    record, log_entries = (int(found.replace(",", "")) for found in SIZES.search(COSTS).groups())  # type: ignore[union-attr]
     stored, logged = round(MILLION * record / 2**30, 2), round(MILLION * log_entries / 2**30, 1)
     deleted = MILLION  # each record, by its TTL
     operations = [reads, writes, deleted, created + MILLION, MILLION, MILLION // 10, stored, logged]
-    *parts, (_, total) = read_table(OPERATIONS, "| part | operations | USD |").values()
+    *parts, (_, total) = read_table(COSTS, "| part | operations | USD |").values()
     assert [parse_number(count) for count, _ in parts] == operations
     costs = [count * price for count, price in zip(operations, each, strict=True)]
     assert [parse_number(usd) for _, usd in parts] == pytest.approx(costs, abs=0.005)
@@ -55,10 +61,10 @@ def test_settings_are_explained_as_they_are() -> None:
     config = (ROOT / "infra/config.example.sh").read_text(encoding="utf-8")
     values = dict(re.findall(r'(?m)^([A-Z_]+)="?([^"#\s]*)', config))
     queues = [values[f"QUEUE_{priority}"].split("/") for priority in ("CRITICAL", "HIGH", "NORMAL", "LOW")]
-    table = read_table(DEPLOYMENT, "| setting | value | why |")
+    table = read_table(RESOURCES, "| setting | value | why |")
     assert table["dispatches a second"][0] == " · ".join(rate for rate, _ in queues)
     assert table["at the same time"][0] == " · ".join(count for _, count in queues)
-    functions = read_table(DEPLOYMENT, "| | api | execute | sweep | why |")
+    functions = read_table(RESOURCES, "| | api | execute | sweep | why |")
     assert functions["concurrency, and threads"][:2] == [values["API_CONCURRENCY"], values["EXECUTE_CONCURRENCY"]]
     assert functions["maximum"][:2] == [values["API_MAX_INSTANCES"], values["EXECUTE_MAX_INSTANCES"]]
     assert functions["timeout"][1:3] == [f"{values['EXECUTE_TIMEOUT']} s", f"{values['SWEEP_TIMEOUT']} s"]
@@ -75,7 +81,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
         for field in indexes["fieldOverrides"]
         for index in field["indexes"]
     }
-    queries = re.findall(r"(?m)^onSnapshot\(query\((collection.*)\), …\)$", DEPLOYMENT)
+    queries = re.findall(r"(?m)^onSnapshot\(query\((collection.*)\), …\)$", CLIENTS)
     assert len(queries) == 3
     for query in queries:
         (collection,) = re.findall(r'"(\w+)"\)', query.partition("where")[0].partition("orderBy")[0])
@@ -84,11 +90,11 @@ def test_queries_in_the_documents_have_an_index() -> None:
         assert (collection, *equal, *order) in served, query
 
 
-@pytest.mark.parametrize("page", ["how-to/deployment.md", "how-to/operations.md"])
-def test_scripts_that_are_named_exist(page: str) -> None:
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_scripts_that_are_named_exist(page: Path) -> None:
     """Every script and option named on the pages exists."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    for script in set(re.findall(r"infra/[\w./-]+\.(?:sh|json)", text)) - {"infra/config.sh"}:
+    text = page.read_text(encoding="utf-8")
+    for script in set(re.findall(r"infra/[\w./-]+\.(?:sh|json)", text)) - OWN_FILES:
         assert (ROOT / script).is_file(), script
     for script, option in set(re.findall(r"(infra/[\w-]+\.sh) (--[a-z-]+)", text)):
         shared = (ROOT / "infra/lib/commands.sh").read_text(encoding="utf-8")

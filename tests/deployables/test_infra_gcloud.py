@@ -153,8 +153,8 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
 
 def list_documented_commands() -> list[list[str]]:
     """Return the gcloud commands that the operator's pages tell readers to type."""
-    files = ("docs/how-to/deployment.md", "docs/how-to/operations.md", "infra/terraform/README.md")
-    pages = "\n".join((ROOT / file).read_text(encoding="utf-8") for file in files)
+    files = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "infra" / "terraform" / "README.md"]
+    pages = "\n".join(file.read_text(encoding="utf-8") for file in files)
     typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
     assert len(typed) >= 3
     return [shlex.split(command.replace("\\\n", " "), comments=True)[1:] for command in typed]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILES = ROOT / "infra/monitoring"
 METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text(encoding="utf-8"))
 ALERTS = {file.stem: file.read_text(encoding="utf-8") for file in (FILES / "alerts").glob("*.json")}
-OPERATIONS = (ROOT / "docs/how-to/operations.md").read_text(encoding="utf-8")
+ALERTS_PAGE = (ROOT / "docs/how-to/alerts.md").read_text(encoding="utf-8")
 CHANNEL = "projects/demo-project/notificationChannels/7"
 LEDGER = {"name": "cloudsched-dispatch", "annotations": {"created.secret": "yes"}, "versions": {}}
 
@@ -106,7 +106,7 @@ def test_a_dry_run_prints_each_and_off_creates_none(tmp_path: Path) -> None:
 
 def test_alerts_metrics_code_and_runbook_name_the_same() -> None:
     """Each alert has a runbook entry and each entry an alert; each metric is used, and the code logs what it counts."""
-    assert set(re.findall(r"(?m)^### Alert: ([a-z-]+)$", OPERATIONS)) == set(ALERTS)
+    assert set(re.findall(r"(?m)^### Alert: ([a-z-]+)$", ALERTS_PAGE)) == set(ALERTS)
     for key, text in ALERTS.items():
         assert f"“Alert: {key}”" in json.loads(text)["documentation"]["content"]
     used = set(re.findall(r"user/\$\{NAME\}-(\w+)", "".join(ALERTS.values())))

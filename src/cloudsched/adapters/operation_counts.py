@@ -2,7 +2,7 @@
 
 The counts are those that Google bills: documents read, written and deleted, tasks
 created. Tests compare them with the
-budget in ``docs/explanation/guarantees.md``; the demo and simulations display them.
+budget in ``docs/explanation/costs.md``; the demo and simulations display them.
 """
 
 from __future__ import annotations

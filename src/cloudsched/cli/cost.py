@@ -33,7 +33,7 @@ _ASSUMED: Final = (
     "Nor are tasks that are paused now, or created later.",
     "Queries and tokens are as estimated by queryPerExecution and tokensPerExecution.",
     "Prices are the deployment's (CLOUDSCHED_PRICES), without free tiers.",
-    "The functions' time, storage and logs are not in it (docs/how-to/operations.md).",
+    "The functions' time, storage and logs are not in it (docs/explanation/costs.md).",
 )
 
 

@@ -102,7 +102,7 @@ class Settings:
     shards: int = setting(
         "CLOUDSCHED_SHARDS",
         "over how many ranges of Firestore's indexes tasks are spread, up to 1000: Firestore takes some 500 writes a "
-        "second into each. Raise it as the [guide](../how-to/operations.md#more-shards) says; never lower it",
+        "second into each. Raise it as the [guide](../how-to/capacity.md#more-shards) says; never lower it",
         whole_number(MAX_SHARDS),
         default=1,
     )
@@ -110,7 +110,7 @@ class Settings:
         "CLOUDSCHED_QUEUES_PER_PRIORITY",
         "over how many queues the dispatches of each priority are spread, up to 200; Cloud Tasks delivers 500 a second "
         "from each. `infra/deploy.sh` sets it from `QUEUES_PER_PRIORITY`, and makes the "
-        "[queues](../how-to/operations.md#more-queues)",
+        "[queues](../how-to/capacity.md#more-queues)",
         whole_number(MAX_QUEUES_PER_PRIORITY),
         default=1,
     )
@@ -287,7 +287,7 @@ class Settings:
         "CLOUDSCHED_LOG_LEVEL",
         "the lowest severity of the lines that a deployed function writes: `DEBUG`, `INFO`, `WARNING`, "
         "`ERROR` or `CRITICAL`. `WARNING` leaves out the lines of an occurrence that succeeds, and [some "
-        "alerts need those](../how-to/operations.md#costs); OpenTelemetry metrics stay complete",
+        "alerts need those](../explanation/costs.md#prices); OpenTelemetry metrics stay complete",
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )

@@ -1,4 +1,4 @@
-"""Forecast what tasks are going to use: their occurrences, times what one costs (docs/explanation/guarantees.md)."""
+"""Forecast what tasks are going to use: their occurrences, times what one costs (docs/explanation/costs.md)."""
 
 from __future__ import annotations
 

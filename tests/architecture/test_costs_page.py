@@ -1,0 +1,46 @@
+"""docs/explanation/costs.md has the prices of the settings, and dollars that follow from them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cloudsched.config.prices import DEFAULT_PRICES
+from cloudsched.domain.transitions.forecast import OCCURRENCE
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "explanation" / "costs.md").read_text("utf-8")
+NAMES = {
+    "document read": "read",
+    "document written": "write",
+    "document deleted": "delete",
+    "queue operation": "queueOperation",
+    "request to a function": "request",
+}
+
+
+def test_the_dollars_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python .ci/site/costs.py` writes the table; a count or price that was changed since makes another one."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
+    import costs  # type: ignore[import-not-found]  # noqa: PLC0415 - of the site's own folder
+
+    assert costs.put(PAGE) == PAGE
+    assert costs.render() in PAGE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_prices_are_the_defaults(name: str) -> None:
+    """Each that has a default in `CLOUDSCHED_PRICES` is on the page, for the number of operations that Google says."""
+    found = re.search(rf"^\| {name}[^|]* \| ([\d,]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
+    assert found
+    per, dollars = int(found[1].replace(",", "")), float(found[2])
+    assert dollars / per * 1_000_000 == pytest.approx(DEFAULT_PRICES[NAMES[name]])
+
+
+def test_the_forecast_counts_an_occurrence_as_the_page_does() -> None:
+    """The row of a successful occurrence, which tests/engine/test_billed_operations.py measures."""
+    found = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", PAGE)
+    assert found
+    assert tuple(map(int, found.groups())) == (OCCURRENCE.reads, OCCURRENCE.writes, OCCURRENCE.dispatches)

@@ -28,7 +28,7 @@ BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 RUN_ELSEWHERE = {
     "README.md": "architecture/test_readme.py",
     "tour.md": "architecture/test_readme.py",
-    "durable.md": "architecture/test_durable_doc.py",
+    **dict.fromkeys(("workflow.md", "durable-operations.md", "change-code.md"), "architecture/test_durable_doc.py"),
     "async.md": "architecture/test_async_doc.py",
     "sandbox.md": "architecture/test_sandbox_doc.py",
     "workers.md": "stories/test_workers_guide.py",

@@ -68,10 +68,7 @@ def test_every_module_of_the_recurrence_page_exists() -> None:
 def test_every_module_that_decides_a_policy_exists() -> None:
     """The table of policies names the module that decides each of them."""
     table = (
-        (ROOT / "docs" / "explanation" / "lifecycle.md")
-        .read_text()
-        .partition("| field | values ")[2]
-        .partition("\n\n")[0]
+        (ROOT / "docs" / "reference" / "tasks.md").read_text().partition("| field | values ")[2].partition("\n\n")[0]
     )
     rows = [re.findall(r"`([\w/]+\.py)`", row.rsplit("|", 2)[-2]) for row in table.splitlines()[2:]]
     assert all(rows)

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from tests.doc_blocks import read_blocks
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Done, Execution, Settings, Task, TaskDraft
+from cloudsched import App, Execution, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.local.wsgi_server import WebServer
@@ -31,9 +31,9 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
-    "declared.md", "recurrence.md", "lifecycle.md", "dependencies.md", "drafts.md", "delivery.md", "calendars.md",
-    "dashboard.md", "alerts.md", "security.md", "emulator.md", "api.md",
-    "assistant.md", "approvals.md", "testing.md",
+    "declared.md", "recurrence.md", "dependencies.md", "drafts.md", "delivery.md", "calendars.md",
+    "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "api.md",
+    "assistant.md", "approvals.md", "testing.md", "follow-ups.md", "locks.md",
 }  # fmt: skip
 
 
@@ -97,12 +97,22 @@ def test_schedules_are_valid() -> None:
     run(read_python("recurrence.md")[0], "recurrence.md")
 
 
-def test_an_outcome_may_be_followed_by_a_task() -> None:
-    """`Done` with `then`, as a handler returns it."""
-    (code,) = read_python("lifecycle.md")
-    names = run(f"def handle(order):\n    {code}", "lifecycle.md", Done=Done, TaskDraft=TaskDraft)
-    outcome = names["handle"](SimpleNamespace(total=3, id=7))
-    assert outcome.then[0].payload == {"order": 7}
+def test_an_order_is_followed_by_its_invoice() -> None:
+    """The test of the page is green."""
+    handlers, test = read_python("follow-ups.md")
+    names = run(handlers + test.replace("from handlers import app\n", ""), "follow-ups.md")
+    names["test_an_order_has_an_invoice"]()
+
+
+def test_two_tasks_share_a_lock() -> None:
+    """Both tasks of the page have the key, and run."""
+    (code,) = read_python("locks.md")
+    names = run(code, "locks.md")
+    with Simulation(names["app"]) as sim:
+        names["schedule_both"]()
+        assert {task.lock_key for task in sim.app.tasks().items} == {"printer"}
+        sim.advance(timedelta(days=1))
+        assert [len(sim.executions(task.id)) for task in sim.app.tasks().items] == [1, 1]
 
 
 def test_a_session_is_opened_for_each_attempt() -> None:
@@ -206,9 +216,9 @@ def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
 
 
 def test_hooks_and_decorators_are_accepted(app: App) -> None:
-    """What the pages on alerts and security put above a function."""
+    """What the pages on alerts and on handlers for users put above a function."""
     run(read_python("alerts.md")[0], "alerts.md", app=app, Task=Task, Execution=Execution)
-    run(read_python("security.md")[0] + "def other(): ...", "security.md", app=App(Settings()))
+    run(read_python("handlers-for-users.md")[0] + "def other(): ...", "handlers-for-users.md", app=App(Settings()))
 
 
 def test_the_emulator_moves_its_clock() -> None:

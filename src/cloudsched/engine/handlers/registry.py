@@ -101,7 +101,7 @@ class Registry:
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
                 failure is stored: so it is called at least once, and again if the process dies in between. A process
-                without the handler cannot call it; see ``docs/how-to/workers.md``.
+                without the handler cannot call it; see ``docs/reference/worker.md``.
             tool: Whether scripts, which users write, may call it; see ``docs/how-to/sandbox.md``. With
                 ``access="users"`` and `draft`, the assistant may, too; see ``docs/how-to/assistant.md``.
             task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
@@ -109,7 +109,7 @@ class Registry:
                 None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
             access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
                 is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
-                tasks. See ``docs/reference/security.md``.
+                tasks. See ``docs/how-to/handlers-for-users.md``.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.

@@ -34,8 +34,13 @@ RUN_ELSEWHERE = {
     "workers.md": "stories/test_workers_guide.py",
     "language.md": "language/test_language_doc.py",
     "mounting.md": "web/mounts.py",
-    "moving.md": "recipes/test_moving.py",
-    "recipes.md": "recipes/test_web_frameworks.py",
+    "from-celery.md": "recipes/test_moving.py",
+    "from-apscheduler.md": "recipes/test_moving.py",
+    "fastapi.md": "recipes/test_web_frameworks.py",
+    "flask.md": "recipes/test_web_frameworks.py",
+    "django.md": "recipes/test_django.py",
+    "database.md": "recipes/test_sqlalchemy.py",
+    "pubsub.md": "recipes/test_pushed_events.py",
     **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
 }
 """Who runs a page's Python."""

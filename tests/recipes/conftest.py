@@ -1,4 +1,4 @@
-"""The code of docs/how-to/recipes.md and docs/how-to/moving.md, as modules of the names that its first lines give."""
+"""The code of pages in docs/how-to, as modules of the names that its first lines give."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 
 
-def read_code(page: str, section: str) -> dict[str, str]:
-    """Return the code of a section, by the names of its modules."""
-    text = (ROOT / "docs" / "how-to" / page).read_text("utf-8")
-    found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
-    assert found, section
-    return dict(_BLOCK.findall(found.group(1)))
+def read_code(page: str) -> dict[str, str]:
+    """Return the code of a page, by the names of its modules."""
+    return dict(_BLOCK.findall((ROOT / "docs" / "how-to" / page).read_text("utf-8")))
 
 
 def post(service: Any, path: str, **request: Any) -> httpx.Response:  # noqa: ANN401 - an application of some framework
@@ -43,10 +40,10 @@ def post(service: Any, path: str, **request: Any) -> httpx.Response:  # noqa: AN
 def load_code(monkeypatch: pytest.MonkeyPatch) -> Load:
     """Run a block of a page as the module that it is."""
 
-    def load(page: str, section: str, name: str) -> ModuleType:
+    def load(page: str, name: str) -> ModuleType:
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
-        code = compile(read_code(page, section)[name], f"docs/how-to/{page}, {section}, {name}.py", "exec")
+        code = compile(read_code(page)[name], f"docs/how-to/{page}, {name}.py", "exec")
         exec(code, vars(module))  # noqa: S102 - our own page
         return module
 

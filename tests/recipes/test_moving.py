@@ -52,7 +52,7 @@ def beat(monkeypatch: pytest.MonkeyPatch, load: Load, **entries: dict[str, Any])
     celery.task(name="shop.note")(note)
     celery.conf.beat_schedule = entries
     provide(monkeypatch, "celery_app", celery=celery)
-    return load("moving.md", "From Celery beat", "handlers")
+    return load("from-celery.md", "handlers")
 
 
 def test_the_entries_of_beat_call_their_celery_tasks(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def aps(monkeypatch: pytest.MonkeyPatch, load: Load, fill: Callable[[BackgroundS
     scheduler = BackgroundScheduler(timezone="Europe/Paris")
     fill(scheduler)
     provide(monkeypatch, "jobs", scheduler=scheduler)
-    return load("moving.md", "From APScheduler", "handlers")
+    return load("from-apscheduler.md", "handlers")
 
 
 def test_the_jobs_of_apscheduler_call_their_functions(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

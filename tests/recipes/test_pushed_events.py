@@ -67,8 +67,8 @@ class Setup:
 
 @pytest.fixture(name="setup")
 def open_service(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setup]:
-    handlers = load("recipes.md", "Pub/Sub and Eventarc", "handlers")
-    module = load("recipes.md", "Pub/Sub and Eventarc", "service")
+    handlers = load("pubsub.md", "handlers")
+    module = load("pubsub.md", "service")
     monkeypatch.setattr(id_token, "_fetch_certs", lambda *_: {"k": PEM})
     with Simulation(handlers.app) as sim:
         yield Setup(sim, module)

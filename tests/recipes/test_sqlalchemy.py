@@ -25,7 +25,7 @@ PAYLOAD = {"customer": "ada", "amount": 5}
 
 
 def open_database(load: Load) -> ModuleType:
-    module = load("recipes.md", "SQLAlchemy", "handlers")
+    module = load("database.md", "handlers")
     module.Base.metadata.create_all(module.engine)
     return module
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 BODY = {"text": "Tea"}
 
 
-@pytest.mark.parametrize("framework", ["FastAPI", "Flask"])
-def test_a_route_creates_a_task_that_runs(framework: str, load: Load) -> None:
+@pytest.mark.parametrize("page", ["fastapi.md", "flask.md"])
+def test_a_route_creates_a_task_that_runs(page: str, load: Load) -> None:
     """Words and zone come from the request; words that are no time are the caller's mistake."""
-    handlers = load("recipes.md", "FastAPI", "handlers")
-    service = load("recipes.md", framework, "service").service
+    handlers = load(page, "handlers")
+    service = load(page, "service").service
     with Simulation(handlers.app) as sim, httpx.Client(transport=httpx.WSGITransport(app=service)) as flask:
 
         def send(path: str) -> httpx.Response:
-            if framework == "Flask":
+            if page == "flask.md":
                 return flask.post(f"http://service{path}", json=BODY)
             return post(service, path, json=BODY)
 

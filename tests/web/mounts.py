@@ -1,4 +1,4 @@
-"""The services of ``docs/how-to/mounting.md``, as they stand there: each has a page of its own, and the scheduler."""
+"""The services of the pages on web frameworks, as they stand there: each has a page of its own, and the scheduler."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from cloudsched import App
 
 Service = Callable[..., Any]
-PAGE = (ROOT / "docs" / "how-to" / "mounting.md").read_text("utf-8")
-BLOCKS: dict[str, str] = dict(re.findall(r"^## (\S+)\n[^#]*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+DOCS = ROOT / "docs" / "how-to"
+_BLOCK = re.compile(r"^## (\S[^\n]*)\n(?:(?!^## ).)*?```python\n(.*?)```", re.DOTALL | re.MULTILINE)
+BLOCKS: dict[str, str] = dict(_BLOCK.findall((DOCS / "mounting.md").read_text("utf-8")))
+for _name in ("FastAPI", "Flask", "Django"):
+    BLOCKS[_name] = dict(_BLOCK.findall((DOCS / f"{_name.lower()}.md").read_text("utf-8")))["Mount it"]
 """The example of each framework."""
 WSGI_FRAMEWORKS = ("Django", "Flask")
 ASGI_FRAMEWORKS = tuple(sorted(set(BLOCKS) - set(WSGI_FRAMEWORKS)))
@@ -35,7 +38,7 @@ def make_service(framework: str, app: App, folder: Path) -> Service:
     if framework == "functions_framework.aio":
         return _make_function(BLOCKS[framework], folder)
     module = sys.modules["service"] = ModuleType("service")  # where frameworks look annotations up
-    exec(compile(BLOCKS[framework], f"docs/how-to/mounting.md, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
+    exec(compile(BLOCKS[framework], f"docs/how-to, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
     service: Service = module.service
     return service
 

@@ -1,4 +1,4 @@
-# cloudsched is mounted in a Cloud Run service that you have (docs/how-to/mounting.md), beside a database that you have: the
+# cloudsched is mounted in a Cloud Run service that you have (docs/how-to/mounted-cloud-run.md), beside a database that you have: the
 # module makes what is around them. Give the service the settings and the secret that it prints.
 
 terraform {

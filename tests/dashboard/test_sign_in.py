@@ -20,13 +20,15 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cloudsched.local.stack import Stack
+
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
 USER = create_key("ada", Role.USER, "ada")
 
 
 @pytest.fixture(scope="module")
-def keyed() -> Iterator[str]:
-    """The address of the page of a stack with three keys."""
+def stack_with_keys() -> Iterator[Stack]:
+    """A stack with three keys."""
     base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]), str(USER[1]))))
     with run_stack(make_app(), base=base, store="sqlite") as stack:
         task = {
@@ -38,7 +40,13 @@ def keyed() -> Iterator[str]:
         }
         headers = {"X-Api-Key": ADMIN[0]}
         assert requests.post(f"{stack.url}/v1/tasks", json=task, headers=headers, timeout=30).status_code == 201
-        yield f"{stack.url}/ui/"
+        yield stack
+
+
+@pytest.fixture
+def keyed(stack_with_keys: Stack) -> str:
+    """The address of its page."""
+    return f"{stack_with_keys.url}/ui/"
 
 
 def sign_in(url: str, key: str, *, then: str = "", **headers: str) -> tuple[requests.Session, requests.Response]:
@@ -122,6 +130,15 @@ def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
     assert requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=30).json()["now"] < before[:-10] + "59:59Z"
     for headers in ({"X-Api-Key": ADMIN[0]}, {"Authorization": f"Bearer {ADMIN[0]}"}):
         assert requests.post(url, json=move, headers=headers, timeout=60).status_code == 200
+
+
+def test_the_other_port_moves_no_clock_either(stack_with_keys: Stack) -> None:
+    """`/clock` of the local Cloud Tasks takes none of the stack's keys: `/dev/clock` does, and checks the role."""
+    url, before = f"http://{stack_with_keys.emulator.address}/clock", stack_with_keys.emulator.clock.mode
+    for headers in ({}, {"X-Api-Key": USER[0]}, {"X-Api-Key": ADMIN[0]}):
+        assert requests.post(url, json={"freeze": True}, headers=headers, timeout=30).status_code == 401
+        assert requests.get(url, headers=headers, timeout=30).status_code == 401
+    assert stack_with_keys.emulator.clock.mode == before
 
 
 @pytest.mark.parametrize(

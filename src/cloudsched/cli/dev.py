@@ -153,7 +153,8 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     access = (
         "for callers who authenticate" if is_closed else "open: every caller is an admin and may name every handler"
     )
-    move = f"curl -X POST http://{tasks}/clock -d"
+    key = ' -H "X-Api-Key: $KEY"' if is_closed else ""
+    move = f"curl -X POST{key} {stack.url}/dev/clock -d"
     port = stack.url.rpartition(":")[2]
     own_port = "" if port == str(PORT) else f" --port {port}"
     lines = [

@@ -86,6 +86,13 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
     default="valid",
     help="Issue valid OIDC and OAuth tokens, or invalid ones for tests.",
 )
+@click.option(
+    "--control-key",
+    default="",
+    metavar="KEY",
+    envvar="CLOUDSCHED_EMULATOR_KEY",
+    help="Require this key, as X-Api-Key, for the control API: clock, attempts, faults. [env: CLOUDSCHED_EMULATOR_KEY]",
+)
 @click.option("--fault", "faults", callback=_parse_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
 @click.option("--seed", type=int, help="Generate the same ids for unnamed tasks in every run.")
 def emulator(

@@ -14,6 +14,7 @@ from cloudsched.emulator.api.methods import administration_methods, task_methods
 from cloudsched.emulator.api.tasks_service import CloudTasksService
 from cloudsched.emulator.http.control import Control
 from cloudsched.emulator.http.control_clock import ClockControl
+from cloudsched.emulator.http.gate import Gate
 from cloudsched.emulator.http.listener import Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
 from cloudsched.emulator.model.faults import Faults
@@ -58,6 +59,7 @@ class CloudTasksEmulator:
         faults: The faults to inject.
         tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
         patience: How long in real time an advance of the clock waits for a target that does not respond.
+        control_key: What requests for the control API have to send, as `X-Api-Key`; by default they need nothing.
         seed: Makes the ids of tasks without a name reproducible; by default they differ from run to run.
     """
 
@@ -75,6 +77,7 @@ class CloudTasksEmulator:
         faults: Faults | None = None,
         tokens: TokenMode = "valid",
         patience: timedelta = DEFAULT_TARGET_TIMEOUT,
+        control_key: str = "",
         seed: int | None = None,
     ) -> None:
         self.clock = clock or MovableClock()
@@ -85,6 +88,7 @@ class CloudTasksEmulator:
         self._app_engine = app_engine.rstrip("/")
         self._functions_url = functions_url
         self._patience = patience
+        self._gate = Gate(host, control_key)
         self._random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - ids, not secrets
         self._auto_create_queues = auto_create_queues
         self._faults = faults or Faults()
@@ -187,7 +191,8 @@ class CloudTasksEmulator:
                 dispatcher.wake()
                 return wal.wait_for_sync() if wal is not None else None
 
-            listener = Listener(methods, RestGateway(methods, self._functions_url), control, after_call)
+            rest = RestGateway(methods, self._functions_url)
+            listener = Listener(methods, rest, control, self._gate, after_call)
             stack.push_async_callback(listener.close)
             self._port = await listener.listen(self._host, self._port)
             self._operations = operations

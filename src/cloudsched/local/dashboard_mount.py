@@ -34,11 +34,13 @@ class StackClock:
     Args:
         clock: The clock.
         address: The ``host:port`` of the local Cloud Tasks.
+        key: What its control API requires; empty for nothing.
     """
 
-    def __init__(self, clock: MovableClock, address: str) -> None:
+    def __init__(self, clock: MovableClock, address: str, key: str = "") -> None:
         self._clock = clock
         self._address = address
+        self._headers = {"X-Api-Key": key} if key else {}
 
     @property
     def mode(self) -> str:
@@ -65,7 +67,7 @@ class StackClock:
         """Send a request to ``/clock``; return the status and the content. Raises Unavailable if nothing answers."""
         connection = http.client.HTTPConnection(self._address, timeout=_MOVE_TIMEOUT_SECONDS)
         try:
-            connection.request(method, "/clock", body)
+            connection.request(method, "/clock", body, self._headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -89,20 +91,19 @@ class DashboardMount:
         """Where the API checks keys; empty if it needs none."""
         self._parts = ExitStack()
 
-    def connect(self, url: str, clock: MovableClock, tasks_address: str, *, is_open: bool) -> None:
+    def connect(self, url: str, clock: StackClock, *, is_open: bool) -> None:
         """Say where the API is and which clock it has; until then, nothing is served here.
 
         Args:
             url: The API's address.
             clock: The stack's clock.
-            tasks_address: The ``host:port`` of the local Cloud Tasks.
             is_open: Whether the API needs no credentials. If it does, the page asks for them.
         """
-        self._clock = stack_clock = StackClock(clock, tasks_address)
+        self._clock = clock
 
         def make_page(client: Client) -> Dashboard:
             place = f"local stack at {url.partition('://')[2]}"
-            return Dashboard(client, place=place, clock=stack_clock, has_sign_in=not is_open)
+            return Dashboard(client, place=place, clock=clock, has_sign_in=not is_open)
 
         if is_open:
             self._dashboard = make_page(self._parts.enter_context(Client(url)))

@@ -12,14 +12,14 @@ _LINKS = (
     ("/openapi.json", "the API, for programs"),
     ("/v1/tasks", "the tasks"),
     ("/dev/outbox", "what deliveries send, or would send"),
+    ("/dev/clock", "the clock; POST moves it"),
 )
 
 
-def render_index(request: Request, tasks_address: str) -> Response:
+def render_index(request: Request) -> Response:
     """Return the links, as HTML for browsers and as text for everything else."""
     root = request.root_url.rstrip("/")
     links = [(root + path, about) for path, about in _LINKS]
-    links.append((f"http://{tasks_address}/clock", "the clock of the local Cloud Tasks; POST moves it"))
     headers = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cache-Control": "no-store"}
     if request.accept_mimetypes.best_match(["text/plain", "text/html"]) != "text/html":
         width = max(len(url) for url, _ in links)

@@ -27,7 +27,7 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.page_tokens import MAX_PAGE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
-from cloudsched.local.dashboard_mount import DashboardMount
+from cloudsched.local.dashboard_mount import DashboardMount, StackClock
 from cloudsched.local.index_page import render_index
 from cloudsched.local.outbox import Outbox
 from cloudsched.local.outbox_pages import is_outbox_path, respond_outbox
@@ -38,7 +38,7 @@ from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,8 @@ class Stack:
     """The settings with which other processes reach the same parts."""
     url: str
     """The base URL of the API and the executor."""
+    mover: StackClock
+    """Moves the clock, also where the stack has keys."""
 
     def to_environment(self) -> dict[str, str]:
         """Return the environment variables with which another process finds this stack."""
@@ -104,13 +106,13 @@ def run_stack(
     with ExitStack() as parts:
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
-        tasks_address: list[str] = []
         outbox = Outbox(base, clock, lambda: app.container.registry.registrations.mail_template)
-        dashboard = DashboardMount(_with_pages(wsgi(app), tasks_address, outbox))
+        dashboard = DashboardMount(_with_pages(wsgi(app), outbox))
         parts.callback(dashboard.close)
         web = parts.enter_context(WebServer(dashboard, port=port))
-        emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
-        tasks_address.append(emulator.address)
+        is_open = not base.access.is_configured
+        control_key = "" if is_open else secrets.token_urlsafe(32)
+        emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port, control_key))
         settings = dataclasses.replace(
             base,
             executor_url=f"http://{web.address}",
@@ -136,23 +138,24 @@ def run_stack(
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
         app.container.replace_channels(outbox)
-        dashboard.connect(f"http://{web.address}", clock, emulator.address, is_open=not base.access.is_configured)
+        stack_clock = StackClock(clock, emulator.address, control_key)
+        dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)
         app.apply_declarations()
         web.serve()
         parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)
         parts.enter_context(SweepTimer(app, clock))
-        yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
+        yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}", stack_clock)
 
 
-def _with_pages(application: WSGIApplication, tasks_address: Sequence[str], outbox: Outbox) -> WSGIApplication:
-    """Return the application with the local stack's pages; the address is known once requests are served."""
+def _with_pages(application: WSGIApplication, outbox: Outbox) -> WSGIApplication:
+    """Return the application with the local stack's pages."""
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         if request.path == "/" and request.method in {"GET", "HEAD"}:
-            return render_index(request, tasks_address[0])(environ, start_response)
+            return render_index(request)(environ, start_response)
         if is_outbox_path(request.path):
             return respond_outbox(request, outbox)(environ, start_response)
         return application(environ, start_response)
@@ -161,11 +164,13 @@ def _with_pages(application: WSGIApplication, tasks_address: Sequence[str], outb
 
 
 @contextmanager
-def _run_cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
+def _run_cloud_tasks(
+    settings: Settings, clock: MovableClock, port: int, control_key: str
+) -> Iterator[CloudTasksEmulator]:
     location = f"projects/{settings.project}/locations/{settings.location}"
     ids = list_queue_ids(settings.queue, settings.queues_per_priority)
     queues = [f"{location}/queues/{each}" for each in ids]
-    emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues)
+    emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues, control_key=control_key)
     try:
         emulator.start()
     except OSError as error:

@@ -18,7 +18,6 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.dashboard_mount import StackClock
 from cloudsched.local.stack import run_stack
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
@@ -79,11 +78,10 @@ def site() -> Iterator[Site]:
     with ExitStack() as parts:
         clock = MovableClock(START, frozen=True)
         stack = parts.enter_context(run_stack(make_app(), base=base, store="sqlite", clock=clock))
-        mover = StackClock(clock, stack.emulator.address)
         pages = {}
         for role, (key, _) in keys.items():
             client = parts.enter_context(Client(stack.url, key=key))
-            page = Dashboard(client, place="of a test", clock=mover if role is Role.ADMIN else None)
+            page = Dashboard(client, place="of a test", clock=stack.mover if role is Role.ADMIN else None)
             server = parts.enter_context(WebServer(page))
             server.serve()
             parts.callback(server.stop)
@@ -91,7 +89,7 @@ def site() -> Iterator[Site]:
         made = Site(stack, pages, keys[Role.ADMIN][0])
         for task in TASKS:
             made.call("POST", "/v1/tasks", {"owner": "ada", **task})
-        mover.move({"advanceTo": NOW.isoformat()})
+        stack.mover.move({"advanceTo": NOW.isoformat()})
         yield made
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.api.methods import RpcMethod
     from cloudsched.emulator.http.control import Control
+    from cloudsched.emulator.http.gate import Gate
 
 _SHUTDOWN_SECONDS: Final = 0.1
 _DecodeError: Final = messages.DecodeError
@@ -33,16 +34,18 @@ class Listener:
         methods: The RPCs.
         rest: Translates them from and to JSON.
         control: The control API.
+        gate: Refuses requests over HTTP/1.1.
         after_call: See `AfterCall`.
     """
 
     def __init__(
-        self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, after_call: AfterCall
+        self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, gate: Gate, after_call: AfterCall
     ) -> None:
         methods = tuple(methods)
         self._methods = {method.grpc: method for method in (*methods, *beta_methods(methods))}
         self._rest = rest
         self._control = control
+        self._gate = gate
         self._after_call = after_call
         self._web = web.Server(self._serve_http, request_factory=_make_request, access_log=None)
         self._server: asyncio.Server | None = None
@@ -103,6 +106,11 @@ class Listener:
         except ConnectionError:  # the client disconnected; nobody reads this
             return web.Response(status=400)
         route = self._rest.find(request.method, request.path)
+        refusal = self._gate.find_refusal(request.method, request.headers)
+        if refusal is None and route is None:
+            refusal = self._gate.check_key(request.path, request.headers)
+        if refusal is not None:
+            return _json_response(refusal.status, refusal.body)
         if route is None:
             control_reply = await self._control.handle(request.method, request.path, request.query, body)
             reply = control_reply or not_found_reply(request.method, request.path)

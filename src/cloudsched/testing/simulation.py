@@ -14,7 +14,7 @@
 
 The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and a clock
 that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in production,
-payloads pass through real JSON, and the sweep runs every minute.
+payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
 
 With pytest, define a fixture `cloudsched_app` that returns your app, and use the fixture `simulation`.
 """
@@ -46,6 +46,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
+from cloudsched.testing.budget_looks import BudgetLooks
 from cloudsched.testing.channels import SimulatedChannels, SimulatedRecipients
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class Simulation:
         self._language_model = language_model
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
+        self._budget_looks = BudgetLooks(self._inner)
         self._channels = SimulatedChannels(self.clock)
         settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
@@ -338,8 +340,8 @@ class Simulation:
         return self._channels.find_sent(channel, to)
 
     def _next_event(self) -> datetime | None:
-        times = [at for at in (self.queue.wake_at(), self._next_sweep()) if at is not None]
-        return min(times, default=None)
+        times = (self.queue.wake_at(), self._next_sweep(), self._budget_looks.find_next(self.now))
+        return min((at for at in times if at is not None), default=None)
 
     def _next_sweep(self) -> datetime | None:
         """Return the first full minute at which the sweep has something to do; the others can be skipped."""
@@ -351,12 +353,14 @@ class Simulation:
         return earliest if not past else earliest - past + _MINUTE
 
     def _run_events_at(self, at: datetime) -> None:
-        sweep_at = self._next_sweep()
+        sweep_at, look_at = self._next_sweep(), self._budget_looks.find_next(self.now)
         self.clock.move_to(at)
         if sweep_at is not None and sweep_at <= at:
             self._swept_at = at
             with suppress(QueueUnavailable):  # as in production: Cloud Scheduler starts the next sweep anyway
                 self.app.sweep()
+        if look_at is not None and look_at <= at:
+            self._budget_looks.look(self.app.container.many_tasks.budgets, at)
         self.queue.deliver_due()
         self._work()
 

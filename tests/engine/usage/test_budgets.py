@@ -17,6 +17,7 @@ from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
 from cloudsched.testing import Simulation
+from cloudsched.testing.budget_looks import BudgetLooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,12 @@ def sim() -> Iterator[Simulation]:
 
     with Simulation(app) as simulation:
         yield simulation
+
+
+@pytest.fixture
+def without_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `Simulation.advance` leave budgets alone, so that a test looks at them itself."""
+    monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)
 
 
 def get_budgets(sim: Simulation) -> Budgets:
@@ -143,6 +150,7 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
     assert get_budgets(sim).get("ada").month == "2027-02"
 
 
+@pytest.mark.usefixtures("without_looks")
 def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     """Without anybody asking for it."""
     task_id = create_hourly(sim)
@@ -216,6 +224,7 @@ def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     assert task.next_execution_time > sim.now
 
 
+@pytest.mark.usefixtures("without_looks")
 def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +259,7 @@ def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> Non
     assert get_budgets(sim).get("ada").queries == 100
 
 
+@pytest.mark.usefixtures("without_looks")
 def test_an_occurrence_costs_no_more_with_a_budget(sim: Simulation) -> None:
     """A look every five minutes costs a few operations, however many tasks have run; a minute without a look none."""
     create_hourly(sim)

@@ -1,0 +1,131 @@
+"""Budgets under moved time: what the sweep enforces in production, `advance` enforces in a test."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Settings
+from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App(Settings())
+
+    @app.handler("spend")
+    def spend(ctx: Context) -> None:
+        ctx.used(queries=10)
+
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def create(sim: Simulation, rule: str = "FREQ=HOURLY", owner: str = "ada") -> str:
+    schedule = {"rrule": rule, "dtstart": "2027-01-01T00:00:00", "timezone": "UTC"}
+    return sim.app.create(owner=owner, title="Spend", handler="spend", schedule=schedule).id
+
+
+def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:
+    sim.app.container.many_tasks.budgets.put(owner, queries)
+
+
+def advance_in_small_steps(sim: Simulation) -> None:
+    for _ in range(200):
+        sim.advance(timedelta(minutes=7))
+
+
+MOVES: tuple[Callable[[Simulation], None], ...] = (
+    lambda sim: sim.advance(24 * HOUR),
+    lambda sim: sim.advance_to(datetime(2027, 1, 2, tzinfo=UTC)),
+    lambda sim: sim.run_until_idle(24 * HOUR),
+    advance_in_small_steps,
+)
+
+
+@pytest.mark.parametrize("move", MOVES, ids=["advance", "advance_to", "run_until_idle", "small-steps"])
+def test_a_task_pauses_at_its_owners_budget(sim: Simulation, move: Callable[[Simulation], None]) -> None:
+    """However the clock is moved, the fifth execution is the last, and the task says why; others go on."""
+    mine, other = create(sim), create(sim, owner="bob")
+    limit(sim, 50)
+    move(sim)
+    task = sim.app.get(mine)
+    assert task.status is TaskStatus.PAUSED
+    assert "budget is used up (50 of 50 queries of 2027-01)" in task.message
+    assert len(sim.executions(mine)) == 5
+    assert sim.app.get(other).status is TaskStatus.ACTIVE
+    assert len(sim.executions(other)) > 20
+
+
+def test_the_next_month_resumes_it(sim: Simulation) -> None:
+    """One move over the end of a month: paused in it, resumed at its end, and paused again."""
+    task_id = create(sim, "FREQ=DAILY;BYHOUR=6")
+    limit(sim, 50)
+    sim.advance_to(datetime(2027, 1, 31, 23, 59, tzinfo=UTC))
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    sim.advance_to(datetime(2027, 2, 3, 12, tzinfo=UTC))
+    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
+    sim.advance_to(datetime(2027, 2, 20, tzinfo=UTC))
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    ran = [each.scheduled_for for each in sim.executions(task_id) if each.status == "SUCCEEDED"]
+    assert sum(at.month == 1 for at in ran) == 6, "the latest that was missed in January runs late, in February"
+    assert sum(at.month == 2 for at in ran) == 4
+
+
+def test_more_is_used_until_the_next_look_as_in_production(sim: Simulation) -> None:
+    """The sweep looks every five minutes: a task that runs every minute uses more than its budget until then."""
+    task_id = create(sim, "FREQ=MINUTELY")
+    limit(sim, 10)
+    sim.advance(HOUR)
+    found = [each for each in sim.executions(task_id) if each.status == "SUCCEEDED"]
+    assert 1 < len(found) <= 6
+
+
+def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulation) -> None:
+    """As the API says of it; nothing that came due meanwhile is lost."""
+    task_id = create(sim)
+    limit(sim, 50)
+    sim.advance(10 * HOUR)
+    limit(sim, 80)
+    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
+    sim.advance(10 * HOUR)
+    assert sim.app.get(task_id).status is TaskStatus.PAUSED
+    sim.app.container.many_tasks.budgets.delete("ada")
+    sim.advance(10 * HOUR)
+    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
+    assert sim.app.container.store.records.list_all(Budget, limit=1) == []
+
+
+def test_an_idle_simulation_ends(sim: Simulation) -> None:
+    """With budgets, too, nothing is left to do once nothing comes due: looking finds nothing, and stops."""
+    sim.app.create(owner="ada", title="Once", handler="spend", schedule={"at": "2027-01-05T00:00:00Z"})
+    limit(sim, 5)
+    sim.run_until_idle()
+    assert sim.now < datetime(2027, 2, 2, tzinfo=UTC)
+
+
+def test_years_without_anything_to_do_pass_at_once(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look follows a change, not the clock: ten years with a yearly task are not a million looks."""
+    task_id = create(sim, "FREQ=YEARLY")
+    limit(sim, 1000)
+    looks = []
+    budgets = sim.app.container.many_tasks.budgets
+    enforce_all = budgets.enforce_all
+
+    def count() -> bool:
+        looks.append(sim.now)
+        return enforce_all()
+
+    monkeypatch.setattr(budgets, "enforce_all", count)
+    sim.advance(timedelta(days=3650))
+    assert len(sim.executions(task_id)) == 10
+    assert len(looks) < 40

@@ -30,7 +30,8 @@ def execution(task: str, **fields: object) -> dict[str, Any]:
 
 
 def task(name: str, **fields: object) -> dict[str, Any]:
-    return {"id": name, "title": f"Title of {name}", "status": "ACTIVE", **fields}
+    made = {"id": name, "title": f"Title of {name}", "status": "ACTIVE", "allowedVerbs": ["edit", "resume"]}
+    return {**made, **fields}
 
 
 def test_who_has_recovered_needs_nobody() -> None:

@@ -81,7 +81,7 @@ def build_needs(answer: Json, queues: Sequence[Json], visit: Visit) -> list[Need
         *_build_failed(answer, visit),
         *_build_waits(answer["waits"], visit),
         *_build_unheard(queues, visit),
-        *_build_paused(answer["paused"], visit),
+        *_build_paused(answer["paused"]),
     ]
     return found[: _LISTED * 2]
 
@@ -95,7 +95,8 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
     for task_id, task in answer["tasks"].items():
         if task is None or not needs_attention(task) or task["status"] == "PAUSED":
             continue
-        row = build_execution(next(each for each in answer["failed"] if each["taskId"] == task_id), visit)
+        record = next(each for each in answer["failed"] if each["taskId"] == task_id)
+        row = build_execution(record, visit)
         count = task.get("consecutiveFailures", 0)
         fields = (("executionId", row.id),)
         yield Need(
@@ -106,8 +107,14 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
             what=f"{row.status.word.lower()}" + (f", {count:,} in a row" if count > 1 else ""),
             at=row.at,
             detail=row.outcome,
-            verb=_make_verb(task_id, "retry", "Retry", fields) if visit.may_change else None,
+            verb=_make_verb(task_id, "retry", "Retry", fields) if _may_retry(task, record, visit) else None,
         )
+
+
+def _may_retry(task: Json, record: Json, visit: Visit) -> bool:
+    """Return whether a retry is offered: the API says so, or only that the caller may change the task."""
+    known = record.get("allowedVerbs")
+    return "retry" in known if known is not None else visit.may_change and bool(task.get("allowedVerbs"))
 
 
 def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
@@ -147,7 +154,7 @@ def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:
             )
 
 
-def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
+def _build_paused(tasks: Sequence[Json]) -> Iterator[Need]:
     for task in tasks:
         failures = task.get("consecutiveFailures", 0)
         if failures:
@@ -161,7 +168,9 @@ def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
                 else f"is paused after {failures:,} failures in a row",
                 at=None,
                 detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
-                verb=_make_verb(task["id"], "resume", "Resume", ()) if visit.may_change else None,
+                verb=_make_verb(task["id"], "resume", "Resume", ())
+                if "resume" in task.get("allowedVerbs", ())
+                else None,
             )
 
 

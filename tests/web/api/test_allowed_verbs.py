@@ -24,6 +24,7 @@ from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, PendingRecords, Task, TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -247,3 +248,45 @@ def test_lists_and_changes_say_the_same(world: World) -> None:
     paused = world.ask("ada", "POST", "/v1/tasks/t1/pause").get_json()
     assert "resume" in paused["allowedVerbs"]
     assert "pause" not in paused["allowedVerbs"]
+
+
+def test_tree_says_of_each_member_what_it_says_alone(world: World) -> None:
+    """The task at the top and its calls have the verbs that each has alone: a user may not change a call."""
+    top = world.copy(world.create("users'"), {"has_children": True})
+    world.copy(world.create("code's call"), {"parent": CALL.model_copy(update={"task_id": top})})
+    for who in ("ada", "viewer", "root"):
+        tree = world.ask(who, "GET", f"/v1/tasks/{top}/tree").get_json()
+        (child,) = tree["children"]
+        for member in (tree["task"], child["task"]):
+            alone = world.ask(who, "GET", f"/v1/tasks/{member['id']}").get_json()
+            assert member["allowedVerbs"] == alone["allowedVerbs"]
+        assert bool(child["task"]["allowedVerbs"]) == (who == "root")
+
+
+def test_claim_says_what_the_worker_may_do_with_the_task(world: World) -> None:
+    """A user who claims may edit the own task, a worker's key may not change any."""
+    for who in ("ada", "worker"):
+        world.copy(world.create("for workers"), {})
+        world.sim.advance(timedelta(hours=1))
+        (claim,) = world.ask(who, "POST", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
+        assert bool(claim["task"]["allowedVerbs"]) == (who == "ada")
+
+
+def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(world: World) -> None:
+    """What is listed is right; it is missing only of what failed, for who may change tasks; and it costs no read."""
+    listed: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "open"}
+    record = Execution(id="e1", task_id="", scheduled_for=PAST, status=ExecutionStatus.FAILED, **listed)
+    done = record.model_copy(update={"id": "e2", "status": ExecutionStatus.SUCCEEDED})
+    world.copy(world.create("users'"), {"runs": (waits_for("approved"),)}, (record, done))
+    for who in ("ada", "reader", "viewer", "root"):
+        before = world.sim.counts.copy()
+        world.sim.app.find_executions(ExecutionQuery(owner="ada" if who in {"ada", "reader"} else None))
+        plain = world.sim.counts.copy()
+        found = world.ask(who, "GET", "/v1/executions").get_json()["executions"]
+        assert world.sim.counts.since(plain).reads == plain.since(before).reads
+        assert [each["id"] for each in found] == ["e1", "run-0", "e2"]
+        for each in found:
+            alone = world.ask(who, "GET", f"/v1/tasks/{each['taskId']}/executions/{each['id']}").get_json()
+            may_change = who in {"ada", "root"}
+            known = None if each["id"] == "e1" and may_change else alone["allowedVerbs"]
+            assert each.get("allowedVerbs") == known

@@ -13,4 +13,5 @@ class Execution(execution.Execution):
     model_config = ConfigDict(defer_build=True)  # nothing that runs a task needs a validator of it
 
     allowed_verbs: tuple[str, ...] | None = None
-    """What the caller may do with it now: of ``retry`` and ``sendEvent``. Not in lists across tasks."""
+    """What the caller may do with it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out where only
+    the task would tell: of what is over, has not succeeded, and whose task the caller might change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,26 @@ class _Finished(Enum):
     OTHERS = "others"
 
 
+@dataclass(frozen=True, slots=True)
+class FoundExecution:
+    """An execution in a list across tasks."""
+
+    execution: Execution
+    task: Task | None
+    """Its task, if the list had to read that: an execution that is open is a part of it."""
+
+
 def find_executions(
     search: SearchStore, query: ExecutionQuery, limit: int, page_token: str | None = None
 ) -> Page[Execution]:
+    """Return what `find_executions_with_tasks` does, without the tasks."""
+    page = find_executions_with_tasks(search, query, limit, page_token)
+    return Page([each.execution for each in page.items], page.next_page_token, page.unreadable)
+
+
+def find_executions_with_tasks(
+    search: SearchStore, query: ExecutionQuery, limit: int, page_token: str | None = None
+) -> Page[FoundExecution]:
     """Return a page of the executions that match: first what failed, then what is open, then all others.
 
     Those of one task that are open come together: a page is longer than `limit` if one task alone has more of them. It
@@ -44,7 +62,7 @@ def find_executions(
     """
     parts = _choose_parts(query.status)
     number, token = _read_token(page_token, len(parts))
-    items: list[Execution] = []
+    items: list[FoundExecution] = []
     unreadable, budget = 0, MAX_TASKS_READ
     while number < len(parts) and len(items) < limit and budget > 0:
         part, missing = parts[number], limit - len(items)
@@ -53,7 +71,7 @@ def find_executions(
             tasks = search.list_open(query, part, limit=missing, page_token=token)
             unreadable += tasks.unreadable
             for task in tasks.items:
-                found = [one for one in list_open_executions(task) if _matches(one, query)]
+                found = [FoundExecution(one, task) for one in list_open_executions(task) if _matches(one, query)]
                 if items and len(items) + len(found) > limit:
                     return Page(items, f"{number}.{token or ''}", unreadable)
                 items += found
@@ -61,7 +79,7 @@ def find_executions(
             token = tasks.next_page_token
         else:
             page = search.list_finished(query, is_failure=part is _Finished.FAILURES, limit=missing, page_token=token)
-            items += page.items
+            items += [FoundExecution(each, None) for each in page.items]
             unreadable += page.unreadable
             token = page.next_page_token
         number += token is None

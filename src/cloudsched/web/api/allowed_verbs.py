@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.tasks.execution_search import FoundExecution
     from cloudsched.web.auth.roles import Caller
 
 
@@ -48,6 +50,13 @@ class AllowedVerbs:
         if not self._may_change(task):
             return ()
         return self._without_starts(task, find_execution_verbs(task, execution, self._read_clock, self._caller.sender))
+
+    def of_found_execution(self, found: FoundExecution) -> tuple[Verb, ...] | None:
+        """Return what the caller may do with an execution in a list across tasks; None if only its task would tell."""
+        if found.task is not None:
+            return self.of_execution(found.task, found.execution)
+        may_retry = self._caller.has_right(Right.WRITE) and found.execution.status is not ExecutionStatus.SUCCEEDED
+        return None if may_retry else ()
 
     def _may_change(self, task: Task) -> bool:
         return self._caller.has_right(Right.WRITE) and not is_fixed_for(self._caller, task)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
 from cloudsched.engine.tasks.open_executions import list_executions as list_task_executions
@@ -27,6 +28,7 @@ from cloudsched.web.auth.roles import Right
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
+    from cloudsched.engine.tasks.execution_search import FoundExecution
     from cloudsched.web.api.call import ApiCall
 
 MAX_UNREAD = 1000
@@ -171,8 +173,16 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     open runs of one task, longer than `pageSize`.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
-    page = call.app.find_executions(query.to_execution_query(owner), **query.to_arguments())
-    return page_response(responses.ExecutionPage, page, (execution.to_wire() for execution in page.items))
+    search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
+    page = find_executions_with_tasks(search, query.to_execution_query(owner), **query.to_arguments())
+    return page_response(responses.ExecutionPage, page, (_show_found(each, allowed) for each in page.items))
+
+
+def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:
+    """Return an execution in a list across tasks in JSON, with what may be done with it if that is known."""
+    verbs = allowed.of_found_execution(found)
+    shown = found.execution.to_wire()
+    return shown if verbs is None else {**shown, "allowedVerbs": verbs}
 
 
 @operation(

@@ -48,15 +48,15 @@ def task_response(call: ApiCall, task: Task, status: int = 200, headers: dict[st
     return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
-def tree_to_json(tree: Tree) -> dict[str, Any]:
-    """Return a task's tree as callers see it."""
-    return _make_tree(tree).to_wire()
+def tree_to_json(tree: Tree, allowed: AllowedVerbs) -> dict[str, Any]:
+    """Return a task's tree as callers see it, with what the caller may do with each task."""
+    return _make_tree(tree, allowed).to_wire()
 
 
-def _make_tree(tree: Tree) -> responses.Tree[Json]:
+def _make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
     return responses.Tree[Json].model_construct(
-        task=task_to_json(tree.task),
-        children=tuple(map(_make_tree, tree.children)),
+        task={**task_to_json(tree.task), "allowedVerbs": allowed.of_task(tree.task)},
+        children=tuple(_make_tree(child, allowed) for child in tree.children),
         omitted_children=tree.omitted_children,
     )
 

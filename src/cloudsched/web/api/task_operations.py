@@ -187,7 +187,8 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
 
     A large tree is cut: `omittedChildren` says how many calls were left out at each task.
     """
-    return json_response(tree_to_json(call.app.tree(call.task_id, query.execution_id)))
+    tree = call.app.tree(call.task_id, query.execution_id)
+    return json_response(tree_to_json(tree, AllowedVerbs(call.app, call.caller)))
 
 
 @operation(

@@ -20,6 +20,7 @@ from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import Json, finished_response, json_response, task_to_json
@@ -73,7 +74,8 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     )
     call.app.container.presence.note(worker_filter)
     claims = call.app.container.work_queue.claim(worker_filter, body.limit)
-    shown = responses.Claims[Json].model_construct(claims=tuple(map(_make_claim, claims)))
+    allowed = AllowedVerbs(call.app, call.caller)
+    shown = responses.Claims[Json].model_construct(claims=tuple(_make_claim(each, allowed) for each in claims))
     return json_response(shown.to_wire(), headers=_NO_STORE)
 
 
@@ -210,11 +212,11 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
             raise InvalidInput(field, "cannot be given here", hint)
 
 
-def _make_claim(claim: WorkerClaim) -> responses.Claim[Json]:
+def _make_claim(claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
     run = claim.run
     assert run.lease is not None  # noqa: S101 - a claim is a lease
     return responses.Claim[Json].model_construct(
-        task=task_to_json(claim.stored.task),
+        task={**task_to_json(claim.stored.task), "allowedVerbs": allowed.of_task(claim.stored.task)},
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BASE = "https://ops.example"
-PAGES = ("", "tasks", "tasks/t", "calendar", "calendar?day=2027-03-28", "queues", "locks", "outbox", "tasks/nope")
+PAGES = (
+    "",
+    "tasks",
+    "tasks/t",
+    "calendar",
+    "calendar?day=2027-03-28",
+    "queues",
+    "locks",
+    "usage",
+    "outbox",
+    "tasks/nope",
+)
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ ADDRESSES = (
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28&tz=task",
     "/outbox?owner=ada",
+    "/usage",
     "/tasks",
     "/new",
     "/new?handler=report",

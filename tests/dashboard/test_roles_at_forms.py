@@ -96,7 +96,16 @@ def forms(task: Task) -> list[tuple[str, dict[str, str]]]:
 def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[..., Task], who: str) -> None:
     """No form that changes something, no link to one, and the page says why."""
     task = create(deliveryChannels=["WEB"])
-    for path in ("/", "/tasks", "/tasks?handler=work", f"/tasks/{task.id}", "/outbox?owner=ada", "/queues", "/locks"):
+    for path in (
+        "/",
+        "/tasks",
+        "/tasks?handler=work",
+        f"/tasks/{task.id}",
+        "/outbox?owner=ada",
+        "/queues",
+        "/locks",
+        "/usage",
+    ):
         page = pages.get(who, path)
         assert page.status_code == 200, path
         assert not re.search(r'method="post"|/edit"|/run"|\./new|id="bulk"|type="checkbox" form', page.text), path

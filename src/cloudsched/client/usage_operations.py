@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cloudsched.client.flow import ApiRequest, Flow, operation
 from cloudsched.client.wire_reader import reader
-from cloudsched.domain.documents.usage_responses import BudgetDetails, UsagePage
+from cloudsched.domain.documents.usage_responses import BudgetDetails, BudgetPage, UsagePage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,25 @@ class UsageOperations:
         }
         given = {name: value for name, value in query.items() if value is not None}
         return (yield ApiRequest("GET", "/v1/usage", query=given)).read("usage", reader(UsagePage))
+
+    @operation
+    def budgets(
+        self, *, owner: str | None = None, page_size: int | None = None, page_token: str | None = None
+    ) -> Flow[BudgetPage]:
+        """Return the budgets that there are, and how much of each is used, by owner.
+
+        Args:
+            owner: Only this owner's.
+            page_size: The largest number of budgets.
+            page_token: The `next_page_token` of the page before.
+        """
+        query: Mapping[str, str | None] = {
+            "owner": owner,
+            "pageSize": None if page_size is None else str(page_size),
+            "pageToken": page_token,
+        }
+        given = {name: value for name, value in query.items() if value is not None}
+        return (yield ApiRequest("GET", "/v1/budgets", query=given)).read("budgets", reader(BudgetPage))
 
     @operation
     def budget(self, owner: str) -> Flow[BudgetDetails]:

@@ -173,7 +173,9 @@ class Dashboard:
         chosen = next(zone.name for zone in page.zones if zone.is_chosen)
         tone = "fail" if refusal else ""
         place = self._find_place()
-        shell = make_shell(visit, place, tab=view.tab, zone=chosen, said=said, tone=tone, is_form=view.is_form)
+        shell = make_shell(
+            visit, place, tab=view.tab, zone=chosen, said=said, tone=tone, is_live=view.is_live and not view.is_form
+        )
         return self._render(request, view.template, shell, view.title(page), page, status)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:

@@ -20,6 +20,7 @@ from cloudsched.dashboard import (
     task_view,
     tasks_view,
     time_view,
+    usage_view,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class View:
     """What the view's form does; None if it has none."""
     is_form: bool = False
     """Whether the view is a form: only for those who may change something, and it does not change by itself."""
+    is_live: bool = True
+    """Whether it changes by itself. Usage does not: a look sums up what has changed, at a read for each task."""
 
 
 VIEWS: Final = {
@@ -69,6 +72,7 @@ VIEWS: Final = {
     "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
     "locks": View(locks_view.fetch, locks_view.build, "locks.html", "Locks", lambda _: "Locks"),
     "outbox": View(outbox_view.fetch, outbox_view.build, "outbox.html", "Outbox", lambda _: "Outbox", outbox_view.send),
+    "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
     "time": View(time_view.fetch, time_view.build, "time.html", "Time", lambda _: "Time"),
     "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
     "new": View(
@@ -111,6 +115,7 @@ TABS: Final = {
     "Queues": ("queues", "q"),
     "Locks": ("locks", "l"),
     "Outbox": ("outbox", "o"),
+    "Usage": ("usage", "u"),
 }
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
 NEW_FORM: Final = {"task_id": "new"}
@@ -118,7 +123,10 @@ NEW_FORM: Final = {"task_id": "new"}
 MAP: Final = Map(
     [
         Rule("/", endpoint="home"),
-        *(Rule(f"/{name}", endpoint=name) for name in ("tasks", "calendar", "queues", "locks", "outbox", "time")),
+        *(
+            Rule(f"/{name}", endpoint=name)
+            for name in ("tasks", "calendar", "queues", "locks", "outbox", "usage", "time")
+        ),
         Rule("/new", endpoint="new"),
         Rule("/bulk", endpoint="bulk"),
         Rule("/tasks/<task_id>", endpoint="task"),

@@ -47,7 +47,7 @@ class Shell:
 
 
 def make_shell(
-    visit: Visit, place: Place, *, tab: str, zone: str, said: str = "", tone: str = "", is_form: bool = False
+    visit: Visit, place: Place, *, tab: str, zone: str, said: str = "", tone: str = "", is_live: bool = True
 ) -> Shell:
     """Return what surrounds a view.
 
@@ -58,9 +58,10 @@ def make_shell(
         zone: In which the view's times are.
         said: What a verb has to say.
         tone: The colour of it.
-        is_form: Whether the view is a form, which does not change by itself.
+        is_live: Whether the view changes by itself.
     """
-    every = 0 if is_form else LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+    interval = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+    every = interval if is_live else 0
     mode = place.clock_mode
     tabs = TABS if mode is None else {**TABS, "Time": ("time", "i")}
     return Shell(

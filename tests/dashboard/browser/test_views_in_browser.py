@@ -29,6 +29,7 @@ VIEWS = {
     "calendar?day=2027-03-28&tz=task": "Calendar",
     "queues": "Queues",
     "locks": "Locks",
+    "usage": "Usage",
     "outbox?owner=ada": "Outbox",
     "time": "Time",
 }
@@ -49,6 +50,7 @@ FIXED = {
     "calendar": "Calendar",
     "queues": "Queues",
     "locks": "Locks",
+    "usage": "Usage",
     "outbox": "Outbox and inbox",
     "time": "Time",
 }

@@ -143,6 +143,27 @@ def test_only_admins_set_budgets(ask: Any) -> None:  # noqa: ANN401 - the fixtur
     assert {each["status"] for each in ask("ada", "/v1/tasks").get_json()["tasks"]} == {"ACTIVE"}
 
 
+def test_budgets_are_listed_to_who_may_see_them(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """An admin and a viewer see all, page by page, a user the own one, a worker's key none."""
+    fill(ask.sim)
+    ask.sim.advance(2 * HOUR)
+    assert ask("admin", "/v1/budgets").get_json() == {"budgets": []}
+    for owner in ("ada", "bob", "cy"):
+        assert ask("admin", f"/v1/people/{owner}/budget", {"maxQueriesPerMonth": 100}, "PUT").status_code == 201
+    shown = ask("viewer", "/v1/budgets").get_json()["budgets"]
+    assert [(each["owner"], each["queries"]) for each in shown] == [("ada", 6), ("bob", 6), ("cy", 0)]
+    assert shown[0] == ask("ada", "/v1/people/ada/budget").get_json()
+    assert ask("ada", "/v1/budgets").get_json() == {"budgets": [shown[0]]}
+    assert ask("admin", "/v1/budgets?owner=bob").get_json() == {"budgets": [shown[1]]}
+    assert ask("bob", "/v1/budgets?owner=ada").status_code == 403
+    assert ask("worker", "/v1/budgets").status_code == 403
+    first = ask("admin", "/v1/budgets?pageSize=2").get_json()
+    rest = ask("admin", f"/v1/budgets?pageSize=2&pageToken={first['nextPageToken']}").get_json()
+    assert first["budgets"] + rest["budgets"] == shown
+    assert "nextPageToken" not in rest
+    assert ask("admin", "/v1/budgets?pageToken=x").status_code == 400
+
+
 @pytest.mark.parametrize("owner", ["%10", "a/b", "x" * 129, ""])
 def test_what_is_no_owner_is_refused(call: Callable[..., Any], owner: str) -> None:
     """The answer is a problem of the request that names the parameter."""

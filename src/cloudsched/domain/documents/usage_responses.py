@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, Field
 
-from cloudsched.domain.documents.responses import ApiResponse
+from cloudsched.domain.documents.responses import ApiResponse, Page
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.usage import UsageCounts
@@ -78,6 +78,12 @@ class BudgetDetails(ApiResponse):
     """Whether the owner's tasks are paused because of it."""
     summed_until: AwareDatetime | None = None
     """When that was summed up last."""
+
+
+class BudgetPage(Page):
+    """Some of a list of budgets."""
+
+    budgets: tuple[BudgetDetails, ...]
 
 
 def to_amounts(counts: UsageCounts) -> dict[str, float]:

@@ -18,6 +18,8 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.planning import find_budget_pause
+from cloudsched.engine.ports.page_tokens import make_token, read_token
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.usage.ledger import sum_sheets
@@ -39,6 +41,7 @@ log = logging.getLogger(__name__)
 MAX_CHANGES: Final = 500
 """How many tasks of an owner are paused or resumed at a time; the next look continues."""
 _PAGE: Final = 100
+_LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
 """What these do uses no queries, and owners may ask for it whatever they have used."""
 
@@ -79,6 +82,20 @@ class Budgets:
         if stored is None or stored.record.is_ending:
             raise NotFound("budget", owner)
         return stored.record
+
+    def list(self, owner: str | None, *, limit: int, page_token: str | None = None) -> Page[Budget]:
+        """Return a page of the budgets of all owners, or of one, by owner. Reads one record for each.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another list.
+        """
+        if owner is not None:
+            stored = self._store.records.load(Budget, owner)
+            return Page([] if stored is None or stored.record.is_ending else [stored.record])
+        after = read_token(_LIST, page_token)[1] if page_token else ""
+        found = self._store.records.list_all(Budget, limit=limit, after=after)
+        more = make_token(_LIST, found[-1].created_at, found[-1].id) if len(found) == limit else None
+        return Page([each for each in found if not each.is_ending], more)
 
     def put(self, owner: str, max_queries_per_month: int) -> tuple[Budget, bool]:
         """Set an owner's budget, and enforce it at once; return it and whether it is new."""

@@ -45,15 +45,17 @@ _PRICES: Final[Json] = {
     "query": 0,
     "token": 0,
 }
+_BUDGET: Final[Json] = {
+    "owner": "ada",
+    "maxQueriesPerMonth": 10000,
+    "month": "2027-01",
+    "queries": 2160,
+    "isUsedUp": False,
+    "summedUntil": "2027-01-31T08:00:00Z",
+}
 RECORD_RESPONSES: Final[dict[str, Json]] = {
-    "BudgetDetails": {
-        "owner": "ada",
-        "maxQueriesPerMonth": 10000,
-        "month": "2027-01",
-        "queries": 2160,
-        "isUsedUp": False,
-        "summedUntil": "2027-01-31T08:00:00Z",
-    },
+    "BudgetDetails": _BUDGET,
+    "BudgetPage": {"budgets": [_BUDGET]},
     "UsagePage": {
         "month": "2027-01",
         "usage": [{"owner": "ada", "handler": "report", "month": "2027-01", **_AMOUNTS}],

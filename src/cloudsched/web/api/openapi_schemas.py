@@ -67,6 +67,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),
     *(overview_responses.TaskCount, usage_responses.UsagePage, usage_responses.BudgetDetails),
+    usage_responses.BudgetPage,
     *(responses.Feed, responses.NewFeedAddress, responses.Feeds, responses.WebhookSecret),
     *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
     *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),

@@ -16,7 +16,7 @@ from cloudsched.errors import Forbidden
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.people_operations import read_owner
 from cloudsched.web.api.request_bodies import PageQuery
-from cloudsched.web.api.responses import json_response
+from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ class UsageQuery(PageQuery):
     """Only this handler's."""
     month: Month | None = None
     """The month in UTC, such as ``2026-11``; the current one if left out."""
+
+
+class BudgetListQuery(PageQuery):
+    """Whose budgets to list."""
+
+    owner: Owner | None = None
+    """Only this owner's."""
 
 
 class PutBudget(WireModel):
@@ -74,6 +81,19 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
         next_page_token=found.next_page_token,
     )
     return json_response(page.to_wire())
+
+
+@operation("GET", "/v1/budgets", "Usage", query=BudgetListQuery, response_schema="BudgetPage")
+def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
+    """List the budgets that there are, and how much of each is used, by owner.
+
+    Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
+    """
+    budgets, caller = call.app.container.many_tasks.budgets, call.caller
+    owner = query.owner if caller.visible_owner is None else str(caller.resolve_owner(query.owner))
+    found = budgets.list(owner, **query.to_arguments())
+    shown = (_make_details(each, budgets.current_month).to_wire() for each in found.items)
+    return page_response(responses.BudgetPage, found, shown)
 
 
 @operation("GET", "/v1/people/{owner}/budget", "Usage", response_schema="BudgetDetails", error_statuses=(404,))
@@ -134,8 +154,12 @@ def _require_admin(call: ApiCall) -> None:
 
 def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:
     month = call.app.container.many_tasks.budgets.current_month
+    return json_response(_make_details(budget, month).to_wire(), status)
+
+
+def _make_details(budget: Budget, month: str) -> responses.BudgetDetails:
     is_current = budget.month == month
-    shown = responses.BudgetDetails(
+    return responses.BudgetDetails(
         owner=budget.owner,
         max_queries_per_month=budget.max_queries_per_month,
         month=month,
@@ -143,7 +167,6 @@ def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:
         is_used_up=budget.is_used_up,
         summed_until=budget.summed_until if is_current else None,
     )
-    return json_response(shown.to_wire(), status)
 
 
 def _to_fields(counts: UsageCounts, prices: Prices) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.dashboard.life_chart import Lived, draw_life
+from cloudsched.dashboard.runs_chart import draw_runs, write_runs
+from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.strip_chart import Bar, count_bins, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.way_chart import draw_way
 
@@ -95,3 +99,39 @@ def test_all_on_the_way_is_outlined(minutes: list[int]) -> None:
     svg = draw_way([at(each) for each in minutes], NOW, end, PARIS)
     assert svg.count("<circle") == sum(0 <= each <= 1440 for each in minutes)
     assert "f-past" not in svg
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        ([], "Nothing has run yet"),
+        (["SUCCEEDED"], "The last one: succeeded"),
+        (["SUCCEEDED"] * 20, "Last 12: all succeeded"),
+        (["SUCCEEDED"] * 9 + ["FAILED"] * 3, "Last 12: 9 succeeded, 3 failed, the last 3 in a row"),
+        (["FAILED", "SUCCEEDED", "FAILED"], "Last 3: 2 failed, 1 succeeded"),
+        (["SUCCEEDED", "TIMED_OUT", "FAILED"], "Last 3: 1 succeeded, 1 timed out, 1 failed, the last 2 in a row"),
+        (["NEWER"], "The last one: newer"),
+    ],
+)
+def test_the_latest_executions_are_said_in_words(statuses: list[str], words: str) -> None:
+    """The marks have a name that says what they show."""
+    assert write_runs(statuses) == words
+    assert f'aria-label="{words}"' in draw_runs(statuses)
+
+
+@given(st.lists(st.sampled_from(["SUCCEEDED", "FAILED", "TIMED_OUT", "SKIPPED", "RUNNING", "SUSPENDED", "?"])))
+def test_failures_hang_below_the_line_and_nothing_else_does(statuses: list[str]) -> None:
+    """One mark for each of the last twelve, in its place, inside the chart, and only what failed below the line."""
+    chart = ET.fromstring(draw_runs(statuses))  # noqa: S314 - of ours
+    base = float(chart.find("line").get("y1"))  # type: ignore[union-attr, arg-type]  # there is one
+    marks: dict[int, ET.Element] = {}
+    for each in chart.iter("rect"):
+        marks.setdefault(int(float(each.get("x", "")) // 7), each)
+    shown = statuses[-12:]
+    assert sorted(marks) == list(range(12 - len(shown), 12))
+    for place, status in zip(sorted(marks), shown, strict=True):
+        top = float(marks[place].get("y", ""))
+        bottom = top + float(marks[place].get("height", ""))
+        assert (top >= base) == (status in BAD)
+        assert 0 <= top < bottom <= 20
+        assert (marks[place].get("class") == "f-fail") == (status in BAD)

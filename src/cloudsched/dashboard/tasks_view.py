@@ -7,12 +7,15 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.dashboard.runs_chart import draw_runs, write_runs
 from cloudsched.dashboard.status import TASK_STATUSES, Status, show_status
 from cloudsched.dashboard.task_options import CATEGORIES
 from cloudsched.dashboard.visit import ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
@@ -62,6 +65,9 @@ class Row:
     is_bad: bool
     schedule: str
     runs: str
+    recent: Markup
+    """Its latest executions, as marks."""
+    recent_words: str
     next: Moment | None
     why_never: str
     verbs: tuple[str, ...]
@@ -169,6 +175,7 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
     elif task.get("offeredAt"):
         note = "waits for a worker"
     upcoming = visit.moment(task.get("nextExecutionTime"))
+    recent = task.get("recentStatuses", ())
     return Row(
         id=task["id"],
         title=task["title"],
@@ -180,6 +187,8 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
         is_bad=bool(failures),
         schedule=words,
         runs=f"{task.get('runCount', 0):,}",
+        recent=draw_runs(recent),
+        recent_words=write_runs(recent),
         next=upcoming,
         why_never="" if upcoming else show_status(task["status"]).word.lower(),
         verbs=tuple(task.get("allowedVerbs", ())),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import ConfigDict
 
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - pydantic reads it
+from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.responses import Occurrence  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.task import Owner, PublicTask
@@ -17,6 +18,9 @@ class Task(PublicTask):
     """Whether a handler is running for it."""
     offered_at: Instant | None = None
     """Since when it has been waiting for a worker, if it is."""
+    recent_statuses: tuple[ExecutionStatus, ...] = ()
+    """The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was
+    retried counts once, if none ran in between."""
     dispatch_deferred: bool | None = None
     """A dispatch could not be created yet; the sweep will create it."""
     upcoming: tuple[Occurrence, ...] | None = None

@@ -293,6 +293,8 @@ class Task(PublicTask):
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
+    recent_outcomes: tuple[ExecutionStatus, ...] = ()
+    """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
     planned_to: Instant | None = None

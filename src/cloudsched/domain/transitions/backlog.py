@@ -23,7 +23,7 @@ from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
 from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
-from cloudsched.domain.transitions.records import execution_record
+from cloudsched.domain.transitions.records import execution_record, keep_recent
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
@@ -215,7 +215,8 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
             occurrence = schedule.skipped_after(occurrence, pending.until) if left_out else schedule.after(occurrence)
         if occurrence is not None and occurrence <= pending.until:
             rest.append(pending.model_copy(update={"next_at": occurrence}))
-    return task.model_copy(update={"pending_records": tuple(rest)}), tuple(records)
+    recent = keep_recent(task.recent_outcomes, *(each.status for each in records))
+    return task.model_copy(update={"pending_records": tuple(rest), "recent_outcomes": recent}), tuple(records)
 
 
 def take_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:

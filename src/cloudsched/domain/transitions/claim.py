@@ -266,7 +266,7 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
     why = f"No worker took it within {task.expiration}."
-    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(run, ExecutionStatus.EXPIRED))
+    ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED))
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
     return Claim(
         Transition(complete_if_idle(start_next_backfill(ended, now), now), (record,)), None, "no worker took it in time"

@@ -331,7 +331,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         update={
             "runs": task.runs_without(run.execution_id),
             "consecutive_failures": failures,
-            **last_run_fields(run, status),
+            **last_run_fields(task, run, status),
         }
     )
     rest = _decide_overlaps(rest, run, now)

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
 
 
-def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
+MAX_RECENT: Final = 12
+"""How many of a task's latest executions its document says how they ended."""
+
+
+def last_run_fields(task: Task, run: Run, status: ExecutionStatus) -> dict[str, Any]:
     """Return the task's fields about the run that finished last."""
-    last = {"last_execution_id": run.execution_id}
+    is_again = run.execution_id == task.last_execution_id
+    recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
+    last = {"last_execution_id": run.execution_id, "recent_outcomes": keep_recent(recent, status)}
     return (
         {**last, "outcome": status, "outcome_execution_id": run.execution_id}
         if run.trigger is Trigger.SCHEDULE
         else last
     )
+
+
+def keep_recent(recent: Sequence[ExecutionStatus], *more: ExecutionStatus) -> tuple[ExecutionStatus, ...]:
+    """Return how the latest executions ended, with more of them."""
+    return (*recent, *more)[-MAX_RECENT:]
+
+
+def drop_latest_run(recent: Sequence[ExecutionStatus]) -> tuple[ExecutionStatus, ...]:
+    """Return the outcomes without the latest that is no skipped occurrence's: its execution has been retried."""
+    for index in range(len(recent) - 1, -1, -1):
+        if recent[index] is not ExecutionStatus.SKIPPED:
+            return (*recent[:index], *recent[index + 1 :])
+    return tuple(recent)
 
 
 def execution_record(

@@ -1,0 +1,94 @@
+"""A task says how its latest executions ended, from its own document: in lists, too, and at no further operation."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.transitions.records import MAX_RECENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+BAD: set[int] = set()
+"""The hours at which the handler fails."""
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    BAD.clear()
+
+    @app.handler("work", retry=0)
+    def work(ctx: Context) -> None:
+        if ctx.scheduled_for.hour in BAD:
+            raise ValueError("not now")
+
+    @app.handler("asks")
+    def asks(ctx: Context) -> None:
+        ctx.wait_for("approved", timeout=timedelta(days=9))
+
+    return app
+
+
+def create(sim: Simulation, handler: str = "work", **fields: Any) -> str:
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    return sim.app.create(owner="ada", title="T", handler=handler, schedule=hourly, **fields).id
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_has_the_statuses_of_the_latest_executions(sim: Simulation, call: Callable[..., Any], seed: int) -> None:
+    """However many ran and whichever failed: the last twelve in their order, alone and in lists."""
+    chance = random.Random(seed)  # noqa: S311 - a test's
+    BAD.update(chance.sample(range(24), 9))
+    task_id = create(sim)
+    assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"] == []
+    for _ in range(4):
+        sim.advance(HOUR * chance.randint(1, 9))
+        wanted = [each.status.value for each in sim.executions(task_id)][-MAX_RECENT:]
+        assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"] == wanted
+        (listed,) = call("GET", "/v1/tasks").get_json()["tasks"]
+        assert listed["recentStatuses"] == wanted
+
+
+def test_what_was_retried_counts_once(sim: Simulation, call: Callable[..., Any]) -> None:
+    """The latest one's mark changes when it is retried; while the retry runs, the failure is no longer shown."""
+    BAD.update({2})
+    task_id = create(sim)
+    sim.advance(3 * HOUR)
+    path = f"/v1/tasks/{task_id}"
+    assert call("GET", path).get_json()["recentStatuses"] == ["SUCCEEDED", "SUCCEEDED", "FAILED"]
+    BAD.clear()
+    call("POST", f"{path}/retry")
+    sim.advance(timedelta(minutes=1))
+    assert call("GET", path).get_json()["recentStatuses"] == ["SUCCEEDED"] * 3
+
+
+def test_what_is_skipped_and_what_is_open_count(sim: Simulation, call: Callable[..., Any]) -> None:
+    """Occurrences that an open one keeps from running are skipped; the open one is last, whatever came after it."""
+    task_id = create(sim, "asks")
+    sim.advance(4 * HOUR)
+    assert call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"][-1] == "SUSPENDED"
+    sim.app.send_event(task_id, "approved")
+    sim.advance(timedelta(minutes=1))
+    found = call("GET", f"/v1/tasks/{task_id}").get_json()["recentStatuses"]
+    assert found[0] == "SUCCEEDED"
+    assert "SKIPPED" in found
+    assert len(found) <= MAX_RECENT
+
+
+def test_it_costs_nothing(sim: Simulation) -> None:
+    """An occurrence still needs one read, two commits with three writes, and one dispatch."""
+    create(sim)
+    sim.advance(HOUR)
+    before = sim.counts.copy()
+    sim.advance(10 * HOUR)
+    spent = sim.counts.since(before)
+    assert (spent.reads, spent.commits, spent.writes, spent.dispatches) == (10, 20, 30, 10)

@@ -135,7 +135,16 @@ def occurrence(at: str, task: str = "t") -> Json:
 
 
 def answer(*due: Json, **more: object) -> Json:
-    return {"ran": [], "moreRan": False, "due": list(due), "moreDue": False, "completeUntil": None, "paused": 0, **more}
+    return {
+        "ran": [],
+        "moreRan": False,
+        "due": list(due),
+        "moreDue": False,
+        "completeUntil": None,
+        "bound": 1000,
+        "paused": 0,
+        **more,
+    }
 
 
 def test_a_task_that_is_due_often_is_a_bar_that_day_only() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from cloudsched.dashboard.calendar_chart import Bin
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import find_zone, parse_instant
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
@@ -59,3 +60,9 @@ def find_busy(entries: Sequence[Entry]) -> set[str]:
     for each in entries:
         times[each.task_id] += 1
     return {task_id for task_id, count in times.items() if count > BUSY}
+
+
+def count_entries(entries: Sequence[Entry]) -> Bin:
+    """Return how much of each kind there is."""
+    kinds = [each.kind for each in entries]
+    return Bin(**{kind: kinds.count(kind) for kind in ("ran", "failed", "due")})

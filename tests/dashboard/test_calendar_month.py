@@ -1,0 +1,129 @@
+"""The calendar of a month: every day is there once, with its density, what failed, and where clocks change."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dashboard.test_calendar import CountingApi, answer, occurrence, visit
+
+from cloudsched.dashboard import calendar_view
+from cloudsched.dashboard.calendar_chart import Bin
+from cloudsched.dashboard.calendar_month import build_month, draw_density
+from cloudsched.dashboard.calendar_span import choose_span, make_span
+from cloudsched.dashboard.wall_clock import make_day
+
+PARIS = ZoneInfo("Europe/Paris")
+COUNTS = st.builds(Bin, ran=st.integers(0, 5000), failed=st.integers(0, 5000), due=st.integers(0, 5000))
+
+
+@given(st.dates(date(1971, 1, 1), date(2200, 1, 1)))
+def test_each_day_of_the_month_is_there_once(day: date) -> None:
+    """In its column, Monday first; nothing of another month."""
+    span = make_span("month", day)
+    assert span.count == calendar.monthrange(day.year, day.month)[1]
+    days = [make_day(each, PARIS) for each in span.days]
+    weeks = build_month(days, dict.fromkeys(span.days, Bin()), day, dict.fromkeys(span.days, "?"))
+    assert all(len(week) == 7 for week in weeks)
+    found = [(cell.number, column) for week in weeks for column, cell in enumerate(week) if cell]
+    assert found == [(each.day, each.weekday()) for each in span.days]
+    assert [cell.number for week in weeks for cell in week if cell and cell.is_today] == [day.day]
+
+
+@given(COUNTS, st.integers(1, 20_000))
+def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> None:
+    """However much a day has: what there is shows, what ran and what is due stand one after the other, inside."""
+    most = max(most, found.ran + found.due)
+    svg = draw_density(found, most)
+    spans = re.findall(r'class="([^"]+)" x="([0-9.]+)%?" y="[0-9.]+" width="([0-9.]+)%"', svg)
+    assert {css for css, *_ in spans} == {
+        css for css, count in (("f-past", found.ran), ("o", found.due), ("f-fail", found.failed)) if count
+    }
+    for _, left, width in spans:
+        assert float(width) >= 3.9
+        assert float(left) + float(width) <= 100.1
+
+
+def test_days_with_clock_changes_say_how_much_longer_they_are() -> None:
+    """An hour shorter in March, an hour longer in October; other days say nothing."""
+    for month, number, text in (("2027-03", 28, "\N{MINUS SIGN}1 h"), ("2027-10", 31, "+1 h")):
+        page = calendar_view.build(answer(), visit(month=month))
+        said = {cell.number: cell.hours for week in page.month for cell in week if cell and cell.hours}
+        assert said == {number: text}
+        assert "Clocks go" in page.sentence
+        words = next(cell.words for week in page.month for cell in week if cell and cell.number == number)
+        assert ("23 hours" if month == "2027-03" else "25 hours") in words
+
+
+def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
+    """Half past midnight in Paris is another day than in Tokyo, where the task's own zone has it."""
+    due = occurrence("2027-03-25T23:30:00Z")
+    for query, number in (({}, 26), ({"tz": "task"}, 26)):
+        page = calendar_view.build(answer(due), visit(month="2027-03", **query))
+        assert [c.number for week in page.month for c in week if c and "1 due" in c.words] == [number]
+    due = occurrence("2027-03-25T16:30:00Z")
+    for query, number in (({}, 25), ({"tz": "task"}, 26)):
+        page = calendar_view.build(answer(due), visit(month="2027-03", **query))
+        assert [c.number for week in page.month for c in week if c and "1 due" in c.words] == [number]
+
+
+def test_addresses_lead_to_days_and_to_the_months_around() -> None:
+    """A day is one click away, and so are its week and the months before and after; other filters stay."""
+    page = calendar_view.build(answer(), visit(month="2027-01", owner="ada"))
+    assert page.before == "?owner=ada&month=2026-12"
+    assert page.after == "?owner=ada&month=2027-02"
+    assert page.today == "?owner=ada&month=2027-03"
+    first = next(cell for week in page.month for cell in week if cell)
+    assert first.href == "?owner=ada&day=2027-01-01"
+    assert [name for name, _, is_shown in page.spans if is_shown] == ["Month"]
+    assert ("month", "2027-01") in page.kept
+    week = calendar_view.build(answer(), visit(week="2027-03-22"))
+    assert {name: href for name, href, _ in week.spans}["Month"] == "?month=2027-03"
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2027-13", "0001-01", "9999-12", "2027-3", "-1", "2027-03-01"])
+def test_any_text_shows_some_days(text: str) -> None:
+    """What is no month shows this week; what lies beyond the calendar shows its end."""
+    page = calendar_view.build(answer(), visit(month=text))
+    assert bool(page.month) != bool(page.rows)
+    assert choose_span(visit(month=text)).count >= 7
+
+
+def test_a_month_asks_for_a_bounded_number_of_pages() -> None:
+    """However much there is: at most 2,000 of each, in four pages, and the page says so."""
+    api = CountingApi()
+    found = calendar_view.fetch(api, visit(month="2027-03"))  # type: ignore[arg-type]  # all that fetch uses
+    assert len(found["ran"]) == len(found["due"]) == 2000
+    assert api.calls == 9
+    page = calendar_view.build(answer(moreRan=True, bound=2000), visit(month="2027-03"))
+    assert "More than 2,000 ran" in " ".join(page.notes)
+
+
+def test_all_days_have_one_scale() -> None:
+    """The day with the most has the longest bar, one with half of it half of that."""
+    days = [make_day(each, PARIS) for each in make_span("month", date(2027, 3, 1)).days]
+    counts = {each.day: Bin() for each in days} | {date(2027, 3, 2): Bin(ran=10), date(2027, 3, 3): Bin(ran=5)}
+    cells = [
+        c for week in build_month(days, counts, date(2027, 3, 1), {each.day: "?" for each in days}) for c in week if c
+    ]
+    assert 'width="100.00%"' in cells[1].chart
+    assert 'width="50.00%"' in cells[2].chart
+    assert "rect" not in cells[3].chart
+
+
+def test_the_month_shows_past_and_future(ui: str) -> None:
+    """Of the demo: days on which something failed, today, the day on which clocks change, and what is due."""
+    text = requests.get(f"{ui}/calendar", params={"month": "2027-03", "tz": "Europe/Paris"}, timeout=60).text
+    today = datetime(2027, 3, 27, tzinfo=PARIS)
+    assert f'aria-label="{today.day} March, ' in text
+    assert 'aria-current="date"' in text
+    assert re.search(r"26 March, 1 ran, 1 failed", text)
+    assert re.search(r"28 March, 1 due, 23 hours", text)
+    assert "<caption>March 2027</caption>" in text
+    assert timedelta(hours=23) == make_day(date(2027, 3, 28), PARIS).length

@@ -86,7 +86,8 @@ check_terraform() {
 # Build the site of the documentation; a warning is an error.
 build_docs() {
     cd "$root"
-    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site"
+    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site" &&
+        "$python" .ci/site/names.py "$root/site"
 }
 
 # install_tools FOLDER GROUP: install a group of tools apart from the project's own dependencies, into build/FOLDER.

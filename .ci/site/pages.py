@@ -26,7 +26,12 @@ WHOLE_PAGES = {
     "CHANGELOG.md": "project/changes.md",
 }
 """Where the site shows the repository's own pages."""
-PYTHON = {"python": "cloudsched", "client": "cloudsched.client", "testing": "cloudsched.testing"}
+PYTHON = {
+    "python": "cloudsched",
+    "client": "cloudsched.client",
+    "testing": "cloudsched.testing",
+    "words": "cloudsched.language",
+}
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(\s*|<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\")([^)\s\"#]+)")
 _FOREIGN = ("http://", "https://", "mailto:")

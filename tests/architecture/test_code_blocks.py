@@ -32,7 +32,7 @@ RUN_ELSEWHERE = {
     "async.md": "architecture/test_async_doc.py",
     "sandbox.md": "architecture/test_sandbox_doc.py",
     "workers.md": "stories/test_workers_guide.py",
-    "language.md": "language/test_language_doc.py",
+    "when.md": "language/test_language_doc.py",
     "mounting.md": "web/mounts.py",
     "from-celery.md": "recipes/test_moving.py",
     "from-apscheduler.md": "recipes/test_moving.py",

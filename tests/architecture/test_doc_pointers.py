@@ -54,11 +54,9 @@ def test_every_page_that_the_code_names_exists() -> None:
     assert sorted(f"{path}: {page}" for path, page in named if not (ROOT / page).is_file()) == []
 
 
-def test_every_module_of_the_recurrence_page_exists() -> None:
+def test_every_module_of_recurrence_on_the_page_exists() -> None:
     """The table of modules names all modules of the package, and no other."""
-    table = (
-        (ROOT / "docs" / "reference" / "recurrence.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
-    )
+    table = (ROOT / "docs" / "explanation" / "time.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
     named = {
         name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     }

@@ -31,8 +31,8 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
-    "declared.md", "recurrence.md", "dependencies.md", "drafts.md", "delivery.md", "calendars.md",
-    "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "api.md",
+    "declared.md", "recurrence.md", "dependencies.md", "drafts.md", "email.md", "calendars.md",
+    "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "python-client.md",
     "assistant.md", "approvals.md", "testing.md", "follow-ups.md", "locks.md",
 }  # fmt: skip
 
@@ -172,22 +172,22 @@ def test_an_approval_is_waited_for() -> None:
 
 def test_mail_is_written_and_tested(app: App) -> None:
     """A task with channels is created, and a template returns HTML in which text is text."""
-    create, template, _ = read_python("delivery.md")
-    write = run(template, "delivery.md", app=app, html=html)["write_html"]
+    create, template, _ = read_python("email.md")
+    write = run(template, "email.md", app=app, html=html)["write_html"]
     assert "&lt;b&gt;" in write(SimpleNamespace(title="<b>", body="x"))
     with Simulation(app):
-        run(create, "delivery.md", app=app)
+        run(create, "email.md", app=app)
 
 
 def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:
     """A task is created and changed, a feed is created and deleted, by the synchronous client and the other."""
-    sync, both = read_python("api.md")
+    sync, both = read_python("python-client.md")
     (feeds,) = read_python("calendars.md")
     with serve(app) as (url, key):
         keyed = sync.replace("token=get_id_token", "key=key").replace('title="Greet",', 'owner="ada", title="Greet",')
-        assert run(keyed, "api.md", url=url, key=key)["task"].title == "Greet her"
+        assert run(keyed, "python-client.md", url=url, key=key)["task"].title == "Greet her"
         indented = "\n    ".join(both.splitlines())
-        asyncio.run(run(f"async def main():\n    {indented}", "api.md", url=url, key=key)["main"]())
+        asyncio.run(run(f"async def main():\n    {indented}", "python-client.md", url=url, key=key)["main"]())
         run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)
     assert "/v1/feeds/" in capsys.readouterr().out
 

@@ -22,6 +22,8 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "how-to" / "sandbox.md").read_text("utf-8")
+STORED = (DOCS / "how-to" / "stored-scripts.md").read_text("utf-8")
+REFERENCE = (DOCS / "reference" / "scripts.md").read_text("utf-8")
 
 
 def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -53,12 +55,11 @@ def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_the_nested_scripts_do_as_they_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A newcomer who copies the two stored scripts and the three commands gets each greeting from a nested task."""
-    section = PAGE[PAGE.index("## Stored scripts") :]
     for name, source in zip(
-        ("nested-task.js", "orders.js"), re.findall(r"```js\n(.*?)```", section, re.DOTALL), strict=True
+        ("nested-task.js", "orders.js"), re.findall(r"```js\n(.*?)```", STORED, re.DOTALL), strict=True
     ):
         (tmp_path / name).write_text(source, "utf-8")
-    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    (commands,) = re.findall(r"```sh\n(.*?)```", STORED, re.DOTALL)
     app = _handlers(monkeypatch, tmp_path).app
     monkeypatch.chdir(tmp_path)
     for name in ("no_proxy", "NO_PROXY"):
@@ -81,7 +82,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
     table = (DOCS / "reference" / "configuration.md").read_text("utf-8")
     for name, value in Sandbox().to_variables().items():
         assert re.search(rf"`{name}` \| .* \| `{value}` \|", table), name
-        assert re.search(rf"\| {value} ?[A-Za-z]* \| `{name}` \|", PAGE), name
+        assert re.search(rf"\| {value} ?[A-Za-z]* \| `{name}` \|", REFERENCE), name
 
 
 def test_what_is_set_is_read_and_written_again() -> None:

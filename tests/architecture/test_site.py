@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 GENERATED = {"index.md", "reference/python.md", "reference/client.md", "reference/testing.md", "reference/http.md"}
-GENERATED |= {"reference/commands.md", "project/contributing.md", "project/changes.md"}
+GENERATED |= {"reference/words.md", "reference/commands.md", "project/contributing.md", "project/changes.md"}
 
 
 def check(site: Path) -> subprocess.CompletedProcess[str]:

@@ -74,7 +74,7 @@ def test_a_refused_local_connection_suggests_starting_the_stack(run_command: Tas
 
 
 def test_completion_exists_for_every_shell(run_command: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What docs/reference/api.md says to put into a shell's start file prints the script for that shell."""
+    """What docs/how-to/command-line.md says to put into a shell's start file prints the script for that shell."""
     for shell in ("bash", "zsh", "fish"):
         monkeypatch.setenv("_CLOUDSCHED_COMPLETE", f"{shell}_source")
         if shell == "bash":

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/language.md match what `read` returns."""
+"""The tables of docs/reference/language.md and the code of docs/how-to/when.md match what `read` returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.language.walk import NOW, ZONE
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language import read
 
-DOC = (Path(__file__).parents[2] / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+DOC = (DOCS / "reference" / "language.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "how-to" / "when.md").read_text(encoding="utf-8")
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
 
@@ -67,5 +69,5 @@ def test_languages(phrase: str, description: str) -> None:
 
 def test_the_code_runs() -> None:
     """The Python examples run, and their assertions hold."""
-    for block in re.findall(r"```python\n(.*?)```", DOC, flags=re.DOTALL):
-        exec(compile(block, "docs/reference/language.md", "exec"), {})  # noqa: S102 -- our own page
+    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+        exec(compile(block, "docs/how-to/when.md", "exec"), {})  # noqa: S102 -- our own page

@@ -26,7 +26,7 @@ class ScriptOperations:
         description: str = "",
         tools: Iterable[str] | None = None,
     ) -> Flow[ScriptView]:
-        """Create or replace a script; see docs/how-to/sandbox.md.
+        """Create or replace a script; see docs/how-to/stored-scripts.md.
 
         Args:
             name: Its name, for ``script={"name": …}`` in a task and ``scripts.name(…)`` in a script.

@@ -227,7 +227,7 @@ class TaskOperations:
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
-        """Return how far the deliveries of an execution have come, by channel; see ``docs/how-to/delivery.md``."""
+        """Return how far the deliveries of an execution have come, by channel; see ``docs/reference/delivery.md``."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
         return response.read_list("deliveries", reader(DeliveryReport))

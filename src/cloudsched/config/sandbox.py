@@ -37,7 +37,7 @@ class Sandbox(SettingsSection):
 
     memory: int = setting(
         "CLOUDSCHED_SANDBOX_MEMORY_MIB",
-        "how many MiB of memory one script may use ([sandbox.md](../how-to/sandbox.md) explains this and the following "
+        "how many MiB of memory one script may use ([scripts](scripts.md#limits) explains this and the following "
         "settings)",
         whole_number(4096, unit=_MIB),
         default=64 * _MIB,

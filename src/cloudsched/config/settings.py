@@ -176,7 +176,7 @@ class Settings:
     )
     smtp_url: str | None = setting(
         "CLOUDSCHED_SMTP_URL",
-        "the mail server that sends [results](../how-to/delivery.md): `smtps://user:password@host:465`, or "
+        "the mail server that sends [results](../how-to/email.md): `smtps://user:password@host:465`, or "
         "`smtp://user:password@host:587` for STARTTLS",
         default=None,
         is_secret=True,
@@ -193,15 +193,15 @@ class Settings:
     )
     mail_events_secret: str | None = setting(
         "CLOUDSCHED_MAIL_EVENTS_SECRET",
-        "the password with which your mail provider reports [bounces](../how-to/delivery.md) and the like; at least 16 "
-        "characters; without one, nothing is taken",
+        "the password with which your mail provider reports [bounces](../how-to/email.md#learn-what-bounced) and the "
+        "like; at least 16 characters; without one, nothing is taken",
         SECRET_TEXT,
         default=None,
         is_secret=True,
     )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",
-        "the Firebase project whose apps get [pushes](../how-to/delivery.md); without one, there are none",
+        "the Firebase project whose apps get [pushes](../how-to/push.md); without one, there are none",
         default=None,
     )
     fcm_url: str = setting(
@@ -212,7 +212,7 @@ class Settings:
     )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
-        "your own channels for `OPERATOR`, as [Apprise](../how-to/delivery.md) writes them, separated by spaces; needs "
+        "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
         "`cloudsched[apprise]`",
         WORDS,
         default=(),

@@ -1,4 +1,4 @@
-"""The worker of ``docs/reference/api.md``, which needs no Python, is run as it stands there."""
+"""The worker of ``docs/how-to/worker-protocol.md``, which needs no Python, is run as it stands there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "api.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "worker-protocol.md").read_text()
 (SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TOOLS = ("bash", "curl", "jq")
 app = App(Settings())
@@ -77,10 +77,9 @@ def test_the_example_worker_of_the_page_runs(worker_api: tuple[Simulation, str, 
 
 def test_the_page_names_each_of_a_worker_s_operations() -> None:
     """And each of their bodies' fields."""
-    section = PAGE[PAGE.index("## Workers") : PAGE.index("## From Python")]
     for operation in OPERATIONS:
         if operation.right is Right.WORK:
-            assert f"| `{operation.name}` |" in section
+            assert f"| `{operation.name}` |" in PAGE
             assert operation.body is not None
             for name, field in operation.body.model_fields.items():
-                assert re.search(rf"\b{field.alias or name}\b", section), name
+                assert re.search(rf"\b{field.alias or name}\b", PAGE), name

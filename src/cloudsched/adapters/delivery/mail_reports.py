@@ -57,7 +57,7 @@ def read_report(provider: str, content: object) -> Report:
         found = tuple(each for each in _READERS[provider](content) if each is not None)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
-            "(body)", f"is no report of {provider}", "See docs/how-to/delivery.md for its settings."
+            "(body)", f"is no report of {provider}", "See docs/how-to/email.md for its settings."
         ) from error
     if len(found) > MAX_EVENTS:
         raise InvalidInput("(body)", f"has {len(found)} events", f"At most {MAX_EVENTS} are taken.")

@@ -95,7 +95,7 @@ class _DeliveryHandler:
             return Fail("It is no delivery of an execution.")
         sender = self._senders().get(delivery.channel)
         if sender is None:
-            return Fail(f"{delivery.channel} is not set up here; see docs/how-to/delivery.md.")
+            return Fail(f"{delivery.channel} is not set up here; see docs/reference/delivery.md.")
         run = task.find_run(context.execution_id)
         was_planned_for = delivery.created_at if run is None else run.due_at
         found = self._find(task, delivery, was_planned_for if was_planned_for > delivery.created_at else None)

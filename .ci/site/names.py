@@ -36,24 +36,19 @@ def list_names(name: str) -> Iterator[str]:
         home = getattr(value, "__module__", name)
         path = f"{home if home.startswith('cloudsched.') else name}.{each}"
         yield path
-        if inspect.isclass(value):
+        if inspect.isclass(value) and value.__name__ == each:  # of what is made by parameters only the name is seen
             yield from (f"{path}.{member}" for member in _list_members(value))
 
 
 def _list_members(kind: type) -> Iterator[str]:
-    """Yield the public methods and properties that a class says something about, its own and those of its bases.
-
-    What a class has from a parametrised model, such as ``Tree[View]``, mkdocstrings cannot see.
-    """
-    is_readable = not any("[" in base.__name__ for base in kind.__mro__)
+    """Yield the public methods and properties that a class says something about, its own and those of its bases."""
     for member in dir(kind):
         if member.startswith("_"):
             continue
         home = next(base for base in kind.__mro__ if member in vars(base))
         value = inspect.unwrap(getattr(vars(home)[member], "__func__", vars(home)[member]))
         is_member = inspect.isfunction(value) or isinstance(value, property)
-        is_ours = home is kind or (is_readable and home.__module__.startswith("cloudsched."))
-        if is_ours and is_member and value.__doc__:
+        if home.__module__.startswith("cloudsched.") and is_member and value.__doc__:
             yield member
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import threading
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,14 @@ NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 GATE = threading.Event()
 """The handler ``gated`` runs until a test sets it."""
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
+
+
+FIRST_STEPS: Counter[str] = Counter()
+"""How often the first step of the handler ``stepped`` was done, by task."""
+
+
+def fail_always() -> None:
+    raise ValueError("it always does")
 
 
 def make_app() -> App:
@@ -50,6 +59,11 @@ def make_app() -> App:
     @app.handler("asks", access="users")
     def asks(ctx: Context) -> str:
         return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
+
+    @app.handler("stepped", access="users", retry=0)
+    def stepped(ctx: Context) -> None:
+        ctx.step("first", lambda: FIRST_STEPS.update([ctx.task.id]))
+        ctx.step("second", fail_always, retry=False)
 
     @app.handler("gated")
     def gated(_: Context) -> None:

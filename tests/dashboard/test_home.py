@@ -162,3 +162,10 @@ def test_nothing_wrong_says_when_the_last_failure_was() -> None:
     assert not page.needs
     assert page.calm.replace("\N{NO-BREAK SPACE}", " ") == "Nothing needs you. The last failure was 3 d ago."
     assert home_view.build(answer(), visit()).calm == "Nothing needs you."
+
+
+def test_nothing_due_says_until_when() -> None:
+    """An empty list of what is due names the first instant after it; without any, that nothing is due."""
+    assert home_view._write_not_due([], visit()) == "Nothing is due."  # noqa: SLF001 - its words
+    said = home_view._write_not_due([task("t", nextExecutionTime="2027-04-01T09:00:00Z")], visit())  # noqa: SLF001
+    assert said.replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -98,3 +99,19 @@ def test_task_page_has_its_history(pages: Pages) -> None:
     assert "key:admin" in text
     assert "the app&#39;s own code" in text
     assert "<code>title</code>: &#34;T&#34; → &#34;Renamed&#34;" in text
+
+
+def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages) -> None:
+    """The note offers to undo it, to who may, with the ETag of then: once the task has changed, nothing happens."""
+    path = f"/tasks/{create(pages, 'flow').id}"
+    assert ">Undo</button>" not in pages.get("ada", path).text
+    assert pages.post("ada", f"{path}/verbs/pause", {}).headers["Location"].endswith("?done=pause")
+    text = pages.get("ada", f"{path}?done=pause").text
+    assert ">Undo</button>" in text
+    assert ">Undo</button>" not in pages.get("reader", f"{path}?done=pause").text
+    form = text[: text.index(">Undo</button>")].rpartition("<form")[2]
+    etag = html.unescape(form.partition('name="etag" value="')[2].partition('"')[0])
+    pages.sim.app.update(path.rpartition("/")[2], title="Renamed")
+    assert pages.post("ada", f"{path}/verbs/resume", {"etag": etag}).status_code == 412
+    assert pages.sim.app.get(path.rpartition("/")[2]).status == "PAUSED"
+    assert ">Undo</button>" not in pages.get("ada", f"{path}?done=resume").text, "it is paused: nothing was resumed"

@@ -18,7 +18,7 @@ from cloudsched.dashboard.changes import find_cursor
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, VIEWS, View
-from cloudsched.dashboard.shell import Place, make_shell
+from cloudsched.dashboard.shell import Place, make_shell, offer_undo
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.submission import Done
 from cloudsched.dashboard.times import find_zone, parse_instant
@@ -176,6 +176,8 @@ class Dashboard:
         shell = make_shell(
             visit, place, tab=view.tab, zone=chosen, said=said, tone=tone, is_live=view.is_live and not view.is_form
         )
+        if view is VIEWS["task"] and not refusal:
+            shell = offer_undo(shell, page, request.args.get("done", ""))
         return self._render(request, view.template, shell, view.title(page), page, status)
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:

@@ -59,6 +59,8 @@ class HomePage:
     running: list[ExecutionRow]
     more_running: int
     due: list[DueRow]
+    not_due: str
+    """What is said if nothing is."""
     more_due: int
     queues: list[QueueRow]
     health: list[HealthRow]
@@ -86,10 +88,12 @@ def fetch(api: Api, visit: Visit) -> Json:
         for status in sorted(OPEN)
         for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
     ]
+    due = api.get("/v1/occurrences", until=until, pageSize=_DUE)
     return {
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
         "open": open_ones,
-        "due": api.get("/v1/occurrences", until=until, pageSize=_DUE),
+        "due": due,
+        "next": [] if due["occurrences"] else api.get("/v1/tasks", orderBy="nextExecutionTime", pageSize=1)["tasks"],
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, [each for each in open_ones if each["status"] == "SUSPENDED"]),
         "counts": api.find("/v1/overview") or {},
@@ -120,6 +124,7 @@ def build(answer: Json, visit: Visit) -> HomePage:
         running=[build_execution(each, visit) for each in running[:_LISTED]],
         more_running=max(0, counted - _LISTED),
         due=rows[:_LISTED],
+        not_due=_write_not_due(answer.get("next", ()), visit),
         more_due=max(0, len(due) - sum(1 + row.more for row in rows[:_LISTED])),
         queues=[build_queue(each, visit) for each in answer["queues"]],
         health=build_health(answer["health"], answer["counts"], visit),
@@ -181,6 +186,12 @@ def _write_sentence(needs: Sequence[Need], past: _Past, running: int, due: Seque
     failed = f", {past.bad:,} failed in the last 12 h" if past.bad else ""
     coming = f" Next: {due[0].title}, {due[0].at.relative}." if due else ""
     return f"{wrong}{failed}. {running:,} open.{coming}"
+
+
+def _write_not_due(tasks: Sequence[Json], visit: Visit) -> str:
+    """Return until when nothing is due, by the task that is due first of all."""
+    at = tasks[0].get("nextExecutionTime") if tasks else None
+    return "Nothing is due." if at is None else f"Nothing is due until {visit.sure(at).text}."
 
 
 def _write_calm(last: Moment | None) -> str:

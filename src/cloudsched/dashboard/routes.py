@@ -48,6 +48,10 @@ DONE: Final = {
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
 
 
+UNDONE_BY: Final = {"pause": "resume", "resume": "pause"}
+"""Which verb takes back another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A view: what it asks the API, and what it makes of the answers."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.dashboard.routes import TABS
+from cloudsched.dashboard.routes import TABS, UNDONE_BY
 from cloudsched.dashboard.times import Moment, find_zone, make_moment
 
 if TYPE_CHECKING:
+    from cloudsched.dashboard.task_view import TaskPage
     from cloudsched.dashboard.visit import Visit
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
@@ -28,6 +29,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Undo:
+    """What takes back what was just done, unless somebody has changed the task since."""
+
+    path: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shell:
     """The view model of what surrounds a view."""
 
@@ -42,6 +51,7 @@ class Shell:
     place: str
     said: str
     said_tone: str
+    undo: Undo | None
     signed_in: str
     """As whom, in words; empty where nobody signs in."""
 
@@ -78,5 +88,14 @@ def make_shell(
         place=place.name,
         said=said,
         said_tone=tone,
+        undo=None,
         signed_in=f"Signed in{f' with the role {visit.role}' if visit.role else ''}" if place.has_sign_in else "",
     )
+
+
+def offer_undo(shell: Shell, page: TaskPage, done: str) -> Shell:
+    """Return the same with what takes back a verb that was done with the task, if the caller may."""
+    verb = UNDONE_BY.get(done)
+    if verb is None or verb not in page.verbs:
+        return shell
+    return replace(shell, undo=Undo(f"tasks/{page.id}/verbs/{verb}", page.etag))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from cloudsched.dashboard.task_options import CATEGORIES
 from cloudsched.dashboard.visit import ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from markupsafe import Markup
 
@@ -87,6 +88,8 @@ class TasksPage:
     statuses: tuple[str, ...]
     orders: dict[str, str]
     order: str
+    instead: Token | None
+    """What was meant, if nothing matches: another handler's name, and the address with it."""
     next_page: str | None
     first_page: str | None
     zones: list[ZoneChoice]
@@ -108,7 +111,13 @@ def fetch(api: Api, visit: Visit) -> Json:
     order = visit.query.get("orderBy") or None
     size = SEARCHED if text else PAGE_SIZE
     page = api.get("/v1/tasks", **known, orderBy=order, pageSize=size, pageToken=visit.query.get("page"))
-    return {**page, "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"][:SEARCHED]}}
+    handlers = [] if page["tasks"] or "handler" not in known else (api.find("/v1/handlers") or {}).get("handlers", [])
+    names = [each["name"] for each in handlers]
+    return {
+        **page,
+        "handlers": names,
+        "words": {task["id"]: api.describe(task["schedule"]) for task in page["tasks"][:SEARCHED]},
+    }
 
 
 def read_filters(visit: Visit) -> tuple[dict[str, str], list[str]]:
@@ -147,6 +156,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         statuses=TASK_STATUSES,
         orders=_ORDERS,
         order=visit.query.get("orderBy", ""),
+        instead=_find_instead(filters, answer.get("handlers", ()), visit),
         next_page=visit.with_query(page=more) if more else None,
         first_page=visit.with_query(page=None) if visit.query.get("page") else None,
         zones=zone_choices(visit),
@@ -158,6 +168,17 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         searched=len(answer["tasks"]) if words else 0,
         is_filtered=bool(filters or words),
     )
+
+
+def _find_instead(filters: dict[str, str], handlers: Sequence[str], visit: Visit) -> Token | None:
+    """Return the handler whose name is most like the one that nothing matches."""
+    close = difflib.get_close_matches(
+        filters.get("handler", ""), [each for each in handlers if each != filters.get("handler")], 1
+    )
+    if not close:
+        return None
+    without = visit.query.get("q", "").replace(f"handler:{filters['handler']}", "").strip()
+    return Token(f"handler:{close[0]}", visit.with_query(q=without or None, handler=close[0], page=None))
 
 
 def needs_attention(task: Json) -> bool:

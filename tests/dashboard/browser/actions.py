@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import requests
+from tests.dashboard.conftest import FIRST_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,10 @@ class Action:
     """What stands in the row of the button, if there are several."""
     unfold: str = ""
     """What has to be unfolded to see the button."""
+    fields: dict[str, object] = field(default_factory=dict)
+    """What its task has beside a title, a handler and a label."""
+    template: str = ""
+    """The file with the form; that of `path` if empty."""
 
 
 def find_status(site: Site, subject: Subject) -> str:
@@ -71,6 +76,10 @@ def count_attempts(site: Site, subject: Subject) -> int:
 
 def find_outcome(site: Site, subject: Subject) -> str:
     return str(site.call("GET", f"/v1/tasks/{subject.task}/executions/{subject.execution}")["status"])
+
+
+def count_first_steps(site: Site, subject: Subject) -> int:
+    return FIRST_STEPS[subject.task] if find_outcome(site, subject) == "FAILED" else 0
 
 
 def find_title(site: Site, subject: Subject) -> str:
@@ -126,6 +135,8 @@ def deliver_first(site: Site, subject: Subject, role: Role) -> Subject:
 TASK = "tasks/{task}"
 EXECUTION = "tasks/{task}/executions/{execution}"
 BULK = "tasks?label=case%3D{task}"
+DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2029-01-01T00:00:00", "timezone": "UTC"}
+"""A task that fails once and for all has ended; only one that recurs is paused by failures."""
 
 
 def choose(verb: str, button: str, after: str, **more: object) -> Action:
@@ -163,6 +174,7 @@ ACTIONS = (
         count_attempts,
         2,
         "tasks/{task}/verbs/retry",
+        {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
     ),
@@ -176,6 +188,61 @@ ACTIONS = (
         {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
+    ),
+    Action(
+        "retry-from-here",
+        "tasks/{task}/executions/{execution}?step=1",
+        "Retry from here",
+        count_first_steps,
+        2,
+        "tasks/{task}/verbs/retry",
+        {"executionId": "{execution}", "fromStep": "1"},
+        handler="stepped",
+        prepare=run_first,
+        template="execution.html",
+    ),
+    Action(
+        "undo",
+        "tasks/{task}?done=pause",
+        "Undo",
+        find_status,
+        "ACTIVE",
+        "tasks/{task}/verbs/resume",
+        prepare=pause_first,
+        template="shell.html",
+    ),
+    Action("list-pause", BULK, "Pause", find_status, "PAUSED", "tasks/{task}/verbs/pause", row="{task}"),
+    Action(
+        "list-resume",
+        BULK,
+        "Resume",
+        find_status,
+        "ACTIVE",
+        "tasks/{task}/verbs/resume",
+        prepare=pause_first,
+        row="{task}",
+    ),
+    Action(
+        "home-retry",
+        "",
+        "Retry {task}",
+        count_attempts,
+        2,
+        "tasks/{task}/verbs/retry",
+        {"executionId": "{execution}"},
+        handler="fragile",
+        prepare=run_first,
+    ),
+    Action(
+        "home-resume",
+        "",
+        "Resume {task}",
+        find_status,
+        "ACTIVE",
+        "tasks/{task}/verbs/resume",
+        handler="fragile",
+        prepare=run_first,
+        fields={"pauseAfterFailures": 1, "schedule": DAILY},
     ),
     Action(
         "send-awaited",

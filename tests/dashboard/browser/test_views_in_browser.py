@@ -27,6 +27,7 @@ VIEWS = {
     "bulk?action=delete&owner=ada": "Delete",
     "calendar?week=2027-03-22": "Calendar",
     "calendar?day=2027-03-28&tz=task": "Calendar",
+    "calendar?month=2027-03": "Calendar",
     "queues": "Queues",
     "locks": "Locks",
     "usage": "Usage",

@@ -29,8 +29,22 @@ function press(key) {
     return Boolean(link);
   }
   const actions = { g: () => (leader = true), "/": search, j: () => step(1), k: () => step(-1), u: utc, s: scale, r: again };
-  actions[key]?.();
-  return key in actions;
+  if (key in actions) return actions[key](), true;
+  if (key === "x" || key === "X") return choose(key === "X");
+  const named = /^[a-z]$/.test(key) && document.querySelector(`main [data-press=${key}]`);
+  named?.click();
+  return Boolean(named);
+}
+
+// Ticks the row that has the focus; with Shift all from the last that was ticked up to here.
+function choose(isRange) {
+  const boxes = [...document.querySelectorAll("td.pick input")];
+  const here = boxes.indexOf(document.activeElement.closest("tr")?.querySelector("td.pick input"));
+  if (here < 0) return false;
+  const from = isRange ? Math.max(0, boxes.findLastIndex((box, index) => index < here && box.checked)) : here;
+  if (isRange) for (const box of boxes.slice(from, here + 1)) box.checked = true;
+  else boxes[here].checked = !boxes[here].checked;
+  return true;
 }
 
 // The marks of a day are one tab stop: arrows move between them.

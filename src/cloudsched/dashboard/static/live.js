@@ -106,7 +106,7 @@ export async function submit(form, button) {
     if (!response.ok || isHere) show(text, { isAsked: true });
     else {
       await refresh();
-      repeat(text);
+      repeat(text, response.url);
     }
   } catch {
     say("The request did not arrive. Nothing was changed here.");
@@ -143,11 +143,13 @@ function show(text, { isAsked = false } = {}) {
 }
 
 // What was done is said here, too, though the answer is another view's.
-function repeat(text) {
+function repeat(text, url) {
   const note = new DOMParser().parseFromString(text, "text/html").querySelector("main > .note[role=status]");
   if (!note) return;
   main.querySelector(":scope > .note[role=status]")?.remove();
-  main.prepend(document.importNode(note, true));
+  const copy = document.importNode(note, true);
+  for (const form of copy.querySelectorAll("form")) form.action = new URL(form.getAttribute("action"), url).href;
+  main.prepend(copy);
   saidUntil = Date.now() + 10_000;
 }
 

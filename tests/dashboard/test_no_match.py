@@ -1,0 +1,58 @@
+"""A list that is empty says what to do: which handler was meant, if its name was mistyped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cloudsched.dashboard import tasks_view
+from cloudsched.dashboard.visit import UTC_ZONE, Visit
+
+NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
+
+
+class Answers:
+    """An API without tasks, and with two handlers; it notes what it was asked."""
+
+    def __init__(self, *tasks: dict[str, Any]) -> None:
+        self.tasks = list(tasks)
+        self.asked: list[str] = []
+
+    def get(self, path: str, **_: object) -> dict[str, Any]:
+        self.asked.append(path)
+        return {"tasks": self.tasks}
+
+    def find(self, path: str, **_: object) -> dict[str, Any]:
+        self.asked.append(path)
+        return {"handlers": [{"name": "report"}, {"name": "render"}]}
+
+
+def look(api: Answers, **query: str) -> tasks_view.TasksPage:
+    visit = Visit(NOW, UTC_ZONE, query, may_change=True, role="admin", owner=None, is_local=True)
+    return tasks_view.build(tasks_view.fetch(api, visit), visit)  # type: ignore[arg-type]  # asks nothing else
+
+
+@pytest.mark.parametrize("query", [{"handler": "repotr"}, {"q": "handler:repotr"}, {"q": "sales handler:repotr"}])
+def test_a_mistyped_handler_is_corrected(query: dict[str, str]) -> None:
+    """Wherever it was typed; the rest of the search stays."""
+    page = look(Answers(), **query)
+    assert page.instead is not None
+    assert page.instead.text == "handler:report"
+    assert "handler=report" in page.instead.without
+    assert "repotr" not in page.instead.without
+    assert ("sales" in page.instead.without) == ("sales" in query.get("q", ""))
+
+
+@pytest.mark.parametrize("query", [{"handler": "zzz"}, {"handler": "report"}, {"owner": "repotr"}, {}])
+def test_nothing_is_made_up(query: dict[str, str]) -> None:
+    """A name like no other, the right one, and other filters get no suggestion."""
+    assert look(Answers(), **query).instead is None
+
+
+def test_who_finds_something_does_not_ask_for_handlers() -> None:
+    """Only an empty list with a handler costs the question."""
+    for api, query in ((Answers(), {"owner": "x"}), (Answers(), {"q": "words"})):
+        look(api, **query)
+        assert "/v1/handlers" not in api.asked

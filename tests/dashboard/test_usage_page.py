@@ -102,6 +102,14 @@ def test_dollars_are_never_written_as_nothing_unless_they_are(dollars: float, te
     assert page.total.dollars == text
 
 
+def test_who_costs_most_comes_first() -> None:
+    """Owners by what they cost together, and of each owner the dearest handler first; nobody's rows are torn apart."""
+    costs = (("b", "x", 1), ("a", "y", 3), ("b", "z", 4), ("a", "w", 1), ("c", "v", 0))
+    rows = [{**AMOUNTS, "owner": owner, "handler": name, "dollars": dollars} for owner, name, dollars in costs]
+    page = usage_view.build({**NOTHING, "usage": rows}, visit())
+    assert [row.owner + row.handler for row in page.rows] == ["bz", "bx", "ay", "aw", "cv"]
+
+
 def test_what_is_not_all_says_so() -> None:
     """A sum that is not complete, a total of one page, and a user's own view are told apart."""
     rows = [{"owner": "ada", "handler": "h", "month": "2027-03", **AMOUNTS}]

@@ -211,9 +211,14 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
         recent=draw_runs(recent),
         recent_words=write_runs(recent),
         next=upcoming,
-        why_never="" if upcoming else show_status(task["status"]).word.lower(),
+        why_never="" if upcoming else _write_why_never(task),
         verbs=tuple(task.get("allowedVerbs", ())),
     )
+
+
+def _write_why_never(task: Json) -> str:
+    """Return why no occurrence is to come; of a task that is active, that what it has is under way or was the last."""
+    return "none to come" if task["status"] == "ACTIVE" else show_status(task["status"]).word.lower()
 
 
 def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Visit) -> str:

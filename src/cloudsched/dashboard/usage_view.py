@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,8 @@ from cloudsched.dashboard.usage_chart import WARNING, draw_budget
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
@@ -114,7 +117,7 @@ def build(answer: Json, visit: Visit) -> UsagePage:
             (name, visit.with_query(month=None if other == _now(visit) else other, page=None))
             for name, other in _find_months(month, visit)
         ],
-        rows=[_build_row(each) for each in answer["usage"]],
+        rows=[_build_row(each) for each in _sort_rows(answer["usage"])],
         total=_write_amounts(answer["total"]),
         is_partial=is_partial,
         budgets=budgets,
@@ -125,6 +128,14 @@ def build(answer: Json, visit: Visit) -> UsagePage:
         next_page=visit.with_query(page=more) if more else None,
         zones=zone_choices(visit),
     )
+
+
+def _sort_rows(rows: Sequence[Json]) -> list[Json]:
+    """Return the rows, those of the owner who costs most first, and of each owner what costs most."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for each in rows:
+        sums[each["owner"]] += each["dollars"]
+    return sorted(rows, key=lambda each: (-sums[each["owner"]], each["owner"], -each["dollars"], each["handler"]))
 
 
 def _build_row(row: Json) -> UsageRow:

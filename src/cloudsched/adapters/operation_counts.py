@@ -58,11 +58,14 @@ class Counts:
     """Calls that create a task in the queue, including those whose name already exists."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, **operations: int) -> None:
+    def add(self, *, reads: int = 0, commits: int = 0, writes: int = 0, deletes: int = 0, dispatches: int = 0) -> None:
         """Add to the counts. Thread-safe."""
         with self._lock:
-            for name, number in operations.items():
-                setattr(self, name, getattr(self, name) + number)
+            self.reads += reads
+            self.commits += commits
+            self.writes += writes
+            self.deletes += deletes
+            self.dispatches += dispatches
 
     def since(self, earlier: Counts) -> Counts:
         """Return the operations counted since `earlier`, which `copy` made."""

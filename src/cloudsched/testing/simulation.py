@@ -253,8 +253,8 @@ class Simulation:
                 f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
             )
         self._work()
-        while (at := self._next_event()) is not None and at <= until:
-            self._run_events_at(at)
+        while (event := self._next_event()) is not None and event[0] <= until:
+            self._run_events_at(*event)
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=366)) -> None:
@@ -262,8 +262,8 @@ class Simulation:
         _require_duration("run_until_idle", limit)
         until = self.now + limit
         self._work()
-        while (at := self._next_event()) is not None and at <= until:
-            self._run_events_at(at)
+        while (event := self._next_event()) is not None and event[0] <= until:
+            self._run_events_at(*event)
 
     def add_worker(
         self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
@@ -339,9 +339,11 @@ class Simulation:
         """Return what a channel has sent, in order: all of it, or what was for an owner or an address."""
         return self._channels.find_sent(channel, to)
 
-    def _next_event(self) -> datetime | None:
-        times = (self.queue.wake_at(), self._next_sweep(), self._budget_looks.find_next(self.now))
-        return min((at for at in times if at is not None), default=None)
+    def _next_event(self) -> tuple[datetime, bool, bool] | None:
+        """Return when something is due next, and whether the sweep and the look at budgets run then; None for never."""
+        wake_at, sweep_at, look_at = self.queue.wake_at(), self._next_sweep(), self._budget_looks.find_next(self.now)
+        at = min((each for each in (wake_at, sweep_at, look_at) if each is not None), default=None)
+        return None if at is None else (at, sweep_at == at, look_at == at)
 
     def _next_sweep(self) -> datetime | None:
         """Return the first full minute at which the sweep has something to do; the others can be skipped."""
@@ -352,14 +354,13 @@ class Simulation:
         past = timedelta(seconds=earliest.second, microseconds=earliest.microsecond)
         return earliest if not past else earliest - past + _MINUTE
 
-    def _run_events_at(self, at: datetime) -> None:
-        sweep_at, look_at = self._next_sweep(), self._budget_looks.find_next(self.now)
+    def _run_events_at(self, at: datetime, is_sweep: bool, is_look: bool) -> None:  # noqa: FBT001 - of `_next_event`
         self.clock.move_to(at)
-        if sweep_at is not None and sweep_at <= at:
+        if is_sweep:
             self._swept_at = at
             with suppress(QueueUnavailable):  # as in production: Cloud Scheduler starts the next sweep anyway
                 self.app.sweep()
-        if look_at is not None and look_at <= at:
+        if is_look:
             self._budget_looks.look(self.app.container.many_tasks.budgets, at)
         self.queue.deliver_due()
         self._work()

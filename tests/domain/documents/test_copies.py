@@ -6,10 +6,12 @@ import pickle
 from datetime import timedelta
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from tests.harness import START
 
+from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run
+from cloudsched.domain.documents.usage import UsageCounts
 
 RUN = Run(execution_id="20270101T090000Z", scheduled_for=START, due_at=START)
 
@@ -40,3 +42,33 @@ def test_a_deep_copy_shares_nothing() -> None:
     run = RUN.with_attempt(attempt)
     assert run.model_copy(deep=True) == run
     assert run.model_copy(deep=True).attempts[0] is not run.attempts[0]
+
+
+def test_what_is_built_is_what_pydantic_makes() -> None:
+    """`build` differs from the constructor only in that it does not validate: same fields, order, defaults, JSON."""
+    fields = {"number": 1, "started_at": START, "finished_at": START, "status": ExecutionStatus.FAILED}
+    for model, values in ((Attempt, fields), (UsageCounts, {"reads": 2}), (Run, dict(RUN))):
+        built, expected = model.build(**values), model(**values)
+        assert built == expected
+        assert built.model_dump_json() == expected.model_dump_json()
+        assert built.model_fields_set == expected.model_fields_set
+        assert pickle.loads(pickle.dumps(built)) == expected  # noqa: S301 - our own
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(built, next(iter(values)), 3)
+
+
+@pytest.mark.parametrize(("values", "wrong"), [({"number": 1}, "status"), ({"number": 1, "nummer": 2}, "nummer")])
+def test_what_is_built_has_all_of_its_fields_and_no_others(values: dict[str, object], wrong: str) -> None:
+    """Nothing that cannot be stored or read again is built by mistake."""
+    with pytest.raises(TypeError, match=f"Attempt: .*{wrong}"):
+        Attempt.build(**values)
+
+
+def test_defaults_that_could_be_changed_are_not_shared() -> None:
+    """An object that is built never has a list in common with another one."""
+
+    class Box(WireModel):
+        items: list[int] = Field(default_factory=list)
+
+    with pytest.raises(TypeError, match=r"Box\.items"):
+        Box.build()

@@ -70,6 +70,22 @@ def test_equal_dispatches_have_equal_names(one: Dispatch, other: Dispatch) -> No
 
 
 @given(dispatch=DISPATCHES)
+def test_what_is_sent_is_the_wire_form(dispatch: Dispatch) -> None:
+    """The body that is put together from the identity's text is the JSON of the message, with and without a trace."""
+    for trace in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
+        name, body = dispatch.encode(trace)
+        wire = replace(dispatch, trace=trace).to_wire()
+        assert (name, body) == (dispatch.name, json.dumps(wire, separators=(",", ":")).encode())
+
+
+def test_names_and_ids_are_those_of_earlier_versions() -> None:
+    """Dispatches and executions that exist already are recognised after an upgrade."""
+    old = Dispatch("t1", 2, "20270101T000000Z", START, 3, START + timedelta(microseconds=5), START, hop=1, lock_key="ä")
+    assert replace(old, suspension_count=4).name == "94d6b9d15f2bc5dae3a8232c9911fd2d-t1"
+    assert execution_id(datetime(2027, 1, 1, 2, 3, 4, 5, tzinfo=UTC)) == "20270101T020304.000005Z"
+
+
+@given(dispatch=DISPATCHES)
 def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatch) -> None:
     """Letters, digits, hyphens and underscores, at most 500; evenly spread from the first character on."""
     assert re.fullmatch(r"[0-9a-f]{32}-[A-Za-z0-9_-]{1,128}", dispatch.name)

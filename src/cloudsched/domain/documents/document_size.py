@@ -24,6 +24,7 @@ MAX_REQUEST_BYTES = 10 * 1024 * 1024
 MAX_INDEXED_BYTES = 1500
 """The longest text that is indexed as a whole. Of a longer one only the beginning counts, so queries may go wrong."""
 
+_MAX_CHARACTER_BYTES: Final = 4
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
 """What Firestore adds to a document's name, and to its fields."""
 STORE_BYTES: Final = 256
@@ -52,7 +53,8 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
     Raises:
         InvalidInput: It is too large; `field` names its largest part.
     """
-    if upper_bound + document_size(path, {}) + STORE_BYTES <= MAX_DOCUMENT_BYTES:
+    most_of_name = sum(map(len, path)) * _MAX_CHARACTER_BYTES + len(path) + _NAME_BYTES
+    if upper_bound + most_of_name + _FIELDS_BYTES + STORE_BYTES <= MAX_DOCUMENT_BYTES:
         return
     data = to_data()
     size = document_size(path, data) + STORE_BYTES

@@ -207,12 +207,13 @@ class Run(WireModel):
     note: str | None = None
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
 
-    def with_attempt(self, attempt: Attempt) -> Run:
-        """Return the run with one more finished attempt, without the middle ones if there are too many."""
+    def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
+        """Return the run with one more finished attempt, without the middle ones if there are too many, and changes."""
         attempts = (*map(_without_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
         shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
-        return self.model_copy(update={"attempts": shown, "attempts_left_out": self.attempts_left_out + too_many})
+        left_out = self.attempts_left_out + too_many
+        return self.model_copy(update={"attempts": shown, "attempts_left_out": left_out, **changes})
 
     @property
     def wake_at(self) -> Instant:

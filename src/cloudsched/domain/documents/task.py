@@ -385,7 +385,10 @@ class Task(PublicTask):
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""
-        return next((run for run in self.runs if run.execution_id == execution_id), None)
+        for run in self.runs:
+            if run.execution_id == execution_id:
+                return run
+        return None
 
     def runs_with(self, run: Run) -> tuple[Run, ...]:
         """Return the open runs with this one added or replaced."""

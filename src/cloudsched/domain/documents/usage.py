@@ -7,14 +7,13 @@ only grow. Months are those of UTC.
 from __future__ import annotations
 
 from datetime import UTC
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import WireModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
@@ -49,15 +48,13 @@ class UsageCounts(WireModel):
     """Messages in Cloud Tasks: each is created, delivered, and a request to the executor."""
 
     def __add__(self, other: UsageCounts) -> UsageCounts:
-        return self._merge(other, lambda mine, theirs: mine + theirs)
+        theirs = other.__dict__
+        return UsageCounts.build(**{name: mine + theirs[name] for name, mine in self.__dict__.items()})
 
     def latest(self, other: UsageCounts) -> UsageCounts:
         """Return the later of two counts of one thing: counts only grow."""
-        return self._merge(other, max)
-
-    def _merge(self, other: UsageCounts, choose: Callable[[Any, Any], Any]) -> UsageCounts:
-        merged = {name: choose(getattr(self, name), getattr(other, name)) for name in UsageCounts.model_fields}
-        return UsageCounts.model_construct(**merged)
+        theirs = other.__dict__
+        return UsageCounts.build(**{name: max(mine, theirs[name]) for name, mine in self.__dict__.items()})
 
 
 class TaskUsage(WireModel):
@@ -81,7 +78,7 @@ class RunUsage(WireModel):
         """Return it with an attempt's report, of which the steps' part has everything since the run began."""
         step_queries = max(self.step_queries, reported.step_queries)
         step_tokens = max(self.step_tokens, reported.step_tokens)
-        return RunUsage(
+        return RunUsage.build(
             queries=self.queries + reported.queries - reported.step_queries + step_queries - self.step_queries,
             tokens=self.tokens + reported.tokens - reported.step_tokens + step_tokens - self.step_tokens,
             step_queries=step_queries,

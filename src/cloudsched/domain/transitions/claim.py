@@ -192,7 +192,7 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     records = (*left_out, *records)
     counted = task.model_copy(update={"run_count": task.run_count + 1, "planned_to": chosen})
     start = start_time(task, chosen)
-    waiting = Run(
+    waiting = Run.build(
         execution_id=execution_id(chosen),
         scheduled_for=chosen,
         due_at=start,
@@ -277,7 +277,7 @@ def _with_lease(
     task: Task, run: Run, now: datetime, token_hash: str, worker: str | None = None, claimed_by: str | None = None
 ) -> Run:
     queue = task.pull.queue if worker is not None and task.pull is not None else None
-    lease = Lease(
+    lease = Lease.build(
         token_hash=token_hash,
         started_at=now,
         until=now + task.expected_duration,

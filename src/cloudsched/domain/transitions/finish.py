@@ -125,7 +125,8 @@ def on_outcome(
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:
         return None
-    task = task.model_copy(update={"has_children": may_have_children(task, report.entries)})
+    if not task.has_children and may_have_children(task, report.entries):
+        task = task.model_copy(update={"has_children": True})
     reported = _with_report(run, report)
     task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
@@ -155,7 +156,9 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
 
 
 def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
-    reported = RunUsage(
+    if not (report.queries or report.tokens or report.step_queries or report.step_tokens):
+        return run.usage
+    reported = RunUsage.build(
         queries=report.queries,
         tokens=report.tokens,
         step_queries=report.step_queries,
@@ -287,7 +290,7 @@ def _with_finished_attempt(
     """Return the run with its leased attempt closed."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
-    attempt = Attempt(
+    attempt = Attempt.build(
         number=run.attempt,
         started_at=run.lease.started_at,
         finished_at=now,
@@ -297,7 +300,7 @@ def _with_finished_attempt(
         claim=run.lease.token_hash if run.lease.worker else None,
         ended_by=ended_by,
     )
-    return run.with_attempt(attempt).model_copy(update={"lease": None})
+    return run.with_attempt(attempt, lease=None)
 
 
 def _retry_or_finish(

@@ -89,7 +89,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     changed = task.model_copy(update={**changes, "updated_at": now})
     if past := forget_backlog(changed):
         changed = changed.model_copy(update=past)
-    if any(each.execution_id for each in changed.events):
+    if changed.events and any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         changed = changed.model_copy(update={"events": tuple(e for e in changed.events if e.execution_id in ids)})
     if offer := refresh_offers(changed, now):

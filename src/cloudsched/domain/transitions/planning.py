@@ -38,6 +38,8 @@ HOP_MARGIN = timedelta(hours=1)
 """How long before a wake-up the last hop to it comes at the latest."""
 
 _TICK = timedelta(microseconds=1)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_BASIC_FORMAT: Final = str.maketrans("", "", "-:")
 
 
 def execution_id(
@@ -56,8 +58,7 @@ def execution_id(
 
 
 def _stamp(instant: datetime) -> str:
-    instant = instant.astimezone(UTC)
-    return instant.strftime("%Y%m%dT%H%M%S.%fZ" if instant.microsecond else "%Y%m%dT%H%M%SZ")
+    return instant.astimezone(UTC).isoformat()[:-6].translate(_BASIC_FORMAT) + "Z"
 
 
 def start_time(task: Task, occurrence: datetime) -> datetime:
@@ -228,7 +229,19 @@ class Dispatch:
 
     def to_wire(self) -> dict[str, Any]:
         """Return the message's content as JSON types."""
-        return {**self._identity(), "at": _to_text(self.at), **({"trace": self.trace} if self.trace else {})}
+        return {**self._identity(), **self._delivery(self.trace)}
+
+    def encode(self, trace: str = "") -> tuple[str, bytes]:
+        """Return the name and the body, as a part of that trace.
+
+        The body is the text that the name is derived from, with what is not part of the identity.
+        """
+        identity = _json(self._identity())
+        name = f"{hashlib.sha256(identity).hexdigest()[:32]}-{self.task_id}"
+        return name, identity[:-1] + b"," + _json(self._delivery(trace))[1:]
+
+    def _delivery(self, trace: str) -> dict[str, Any]:
+        return {"at": _to_text(self.at), **({"trace": trace} if trace else {})}
 
     def _identity(self) -> dict[str, Any]:
         """Return the fields that identify what this dispatch may run."""
@@ -255,7 +268,7 @@ class Dispatch:
     @property
     def body(self) -> bytes:
         """The message as bytes, as the queue carries it."""
-        return _json(self.to_wire())
+        return self.encode(self.trace)[1]
 
     @property
     def name(self) -> str:
@@ -264,7 +277,7 @@ class Dispatch:
         Sequential names raise latency and errors (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.
         queues.tasks/create), so it begins with a hash.
         """
-        return f"{hashlib.sha256(_json(self._identity())).hexdigest()[:32]}-{self.task_id}"
+        return self.encode()[0]
 
     @classmethod
     def from_wire(cls, data: dict[str, Any], now: datetime) -> Self:
@@ -274,35 +287,37 @@ class Dispatch:
             ValueError: It is not a message of this form.
         """
         try:
-            text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
-            text |= {key: data.get(key, "") for key in ("trace", "lockKey")}
-            text["at"] = data.get("at", _to_text(now))  # earlier versions did not send it
-            numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
-            numbers |= {key: data.get(key, 0) for key in ("suspensionCount", "lockTurn")}
+            task_id, execution_id, after = data["taskId"], data["executionId"], data["after"]
+            trace, lock_key = data.get("trace", ""), data.get("lockKey", "")
+            at = data["at"] if "at" in data else _to_text(now)  # earlier versions did not send it
+            instants = data["scheduledFor"], data["dueAt"], at
+            revision, attempt, hop, repair = data["revision"], data["attempt"], data["hop"], data["repair"]
+            suspension_count, lock_turn = data.get("suspensionCount", 0), data.get("lockTurn", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
-        if not all(isinstance(value, str) for value in text.values()):
+        if not {*map(type, (task_id, execution_id, after, trace, lock_key, *instants))} <= {str}:
             raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
-        if not all(type(value) is int and value >= 0 for value in numbers.values()):
+        numbers = revision, attempt, hop, repair, suspension_count, lock_turn
+        if not {*map(type, numbers)} <= {int} or min(numbers) < 0:
             raise ValueError("revision, attempt, hop, repair, suspensionCount and lockTurn are whole numbers")
-        scheduled_for, due_at, at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt", "at"))
-        if scheduled_for.tzinfo is None or due_at.tzinfo is None or at.tzinfo is None:
+        scheduled_for, due_at, delivered_at = map(datetime.fromisoformat, instants)
+        if scheduled_for.tzinfo is None or due_at.tzinfo is None or delivered_at.tzinfo is None:
             raise ValueError("scheduledFor, dueAt and at name their offset from UTC")
         return cls(
-            task_id=text["taskId"],
-            revision=numbers["revision"],
-            execution_id=text["executionId"],
+            task_id=task_id,
+            revision=revision,
+            execution_id=execution_id,
             scheduled_for=scheduled_for,
-            attempt=numbers["attempt"],
+            attempt=attempt,
             due_at=due_at,
-            at=at,
-            after=text["after"],
-            hop=numbers["hop"],
-            repair=numbers["repair"],
-            suspension_count=numbers["suspensionCount"],
-            trace=text["trace"],
-            lock_key=text["lockKey"],
-            lock_turn=numbers["lockTurn"],
+            at=delivered_at,
+            after=after,
+            hop=hop,
+            repair=repair,
+            suspension_count=suspension_count,
+            lock_key=lock_key,
+            lock_turn=lock_turn,
+            trace=trace,
         )
 
 
@@ -311,7 +326,7 @@ def _to_text(instant: datetime) -> str:
 
 
 def _json(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode()
+    return _ENCODER.encode(content).encode()
 
 
 def dispatch_for(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
-from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ def execution_record(
     """
     retention = task.execution_retention if task.parent is None else None
     found_by = {} if task.delivery else {"title": task.title, "handler": task.handler, "labels": task.labels}
-    usage = run.usage or RunUsage()
-    return Execution(
+    usage = run.usage
+    return Execution.build(
         id=run.execution_id,
         task_id=task.id,
         owner=task.owner,
@@ -68,8 +67,8 @@ def execution_record(
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,
-        queries=usage.queries,
-        tokens=usage.tokens,
+        queries=0 if usage is None else usage.queries,
+        tokens=0 if usage is None else usage.tokens,
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,

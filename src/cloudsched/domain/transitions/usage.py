@@ -5,14 +5,15 @@ Only this month and the one before are kept, since the sweep sums up what has ch
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.usage import TaskUsage, UsageCounts, month_of
+from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
@@ -24,23 +25,33 @@ OTHER_HANDLERS: Final = "(others)"
 
 def with_usage(task: Task, now: datetime, used: UsageCounts) -> Task:
     """Return the task with this counted for its handler and the month."""
-    month = month_of(now)
-    before = month_of(now.replace(day=1) - timedelta(days=1))
+    month, before = _find_months(now.astimezone(UTC).date().replace(day=1))
     kept = [each for each in task.usage if each.month >= before]
     handler = task.handler
-    is_known = any((each.month, each.handler) == (month, handler) for each in kept)
+    is_known = any(each.month == month and each.handler == handler for each in kept)
     if not is_known and len(kept) >= MAX_HANDLERS:
         handler = OTHER_HANDLERS
-    counts = [each.counts for each in kept if (each.month, each.handler) == (month, handler)]
-    rest = [each for each in kept if (each.month, each.handler) != (month, handler)]
-    entry = TaskUsage(month=month, handler=handler, counts=sum(counts, start=used))
+    rest = []
+    for each in kept:
+        if each.month == month and each.handler == handler:
+            used = each.counts + used
+        else:
+            rest.append(each)
+    entry = TaskUsage.build(month=month, handler=handler, counts=used)
     return task.model_copy(update={"usage": (*rest, entry)})
+
+
+@lru_cache(maxsize=4)
+def _find_months(first_day: date) -> tuple[str, str]:
+    """Return the month of a day and the one before."""
+    day_before = first_day - timedelta(days=1)
+    return f"{first_day.year:04}-{first_day.month:02}", f"{day_before.year:04}-{day_before.month:02}"
 
 
 def count_ended(task: Task, executions: Sequence[Execution]) -> UsageCounts:
     """Return what the executions of a commit count for: those that have ended, and that had started."""
-    ended = sum(each.status.is_final and each.started_at is not None for each in executions)
-    return UsageCounts(
+    ended = sum([each.status.is_final and each.started_at is not None for each in executions])
+    return UsageCounts.build(
         executions=ended,
         estimated_queries=ended * task.query_per_execution,
         estimated_tokens=ended * task.tokens_per_execution,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -75,12 +74,9 @@ class DispatchSender:
         Raises:
             QueueUnavailable: The dispatch could not be created.
         """
-        body = dataclasses.replace(dispatch, trace=trace_for(dispatch.execution_id)).body
-        message = QueueMessage(
-            dispatch.name, dispatch.at, body, self._keys.sign(body), priority, channel, dispatch.is_hop
-        )
+        name, body = dispatch.encode(trace_for(dispatch.execution_id))
+        message = QueueMessage(name, dispatch.at, body, self._keys.sign(body), priority, channel, dispatch.is_hop)
         self._dispatcher.create(message)
-        log.debug(
-            "dispatched",
-            extra={"action": "dispatched", "taskId": dispatch.task_id, "executionId": dispatch.execution_id},
-        )
+        if log.isEnabledFor(logging.DEBUG):
+            ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}
+            log.debug("dispatched", extra={"action": "dispatched", **ids})

@@ -7,7 +7,6 @@ rotated, the previous one is still accepted, so that dispatches that wait for we
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass, field
 
@@ -55,4 +54,4 @@ class SigningKeys:
 
     def _signature(self, secret: str, body: bytes) -> str:
         purpose = f"cloudsched {self.purpose} v1\n".encode()
-        return "v1=" + hmac.new(secret.encode(), purpose + body, hashlib.sha256).hexdigest()
+        return "v1=" + hmac.digest(secret.encode(), purpose + body, "sha256").hex()

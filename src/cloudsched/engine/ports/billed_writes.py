@@ -33,8 +33,11 @@ def count_billed_writes(
         others: Other tasks that are written with it.
         delivered: What the end of a delivery says about others.
     """
-    writes, deletes = 1 + parts + len(others) + sum(len(other.executions) for other in others), 0
-    committed = [(task, expected_version), *((other.task, other.expected_version) for other in others)]
+    writes, deletes = 1 + parts, 0
+    committed = [(task, expected_version)]
+    for other in others:
+        writes += 1 + len(other.executions)
+        committed.append((other.task, other.expected_version))
     for written, expected in committed:
         before, after = None if expected is None else expected.offer, offer_entry(written)
         if before != after:

@@ -92,8 +92,11 @@ class Tracer:
         trace = Trace.parse(parent) if parent else current_trace()
         if trace is None and execution_id:
             trace = Trace.for_execution(str(attributes.get("taskId", "")), execution_id)
-        with self._activate(trace, execution_id):
+        token = _current.set(_TraceContext(trace, execution_id))
+        try:
             yield
+        finally:
+            _current.reset(token)
 
     @staticmethod
     @contextmanager

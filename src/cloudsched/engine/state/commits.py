@@ -69,9 +69,9 @@ class TransitionCommitter:
             VersionConflict: A task or the lock has changed since it was read.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
-        transition = replace(transition, task=fit_runs(transition.task))
+        fitted = fit_runs(transition.task)
         executions, archived = transition.executions, list[ArchivedJournal]()
-        finished_runs = tuple(_finished_runs(stored, transition))
+        finished_runs = tuple(_finished_runs(stored, transition)) if executions else ()
         for run in finished_runs:
             journal = (known_journals or {}).get(run.execution_id)
             if journal is None:
@@ -83,25 +83,26 @@ class TransitionCommitter:
             if run.steps:
                 archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
         finished_ids = {run.execution_id for run in finished_runs}
-        callbacks = () if self._callbacks is None else self._callbacks.plan(transition.task, executions, others)
+        callbacks = () if self._callbacks is None else self._callbacks.plan(fitted, executions, others)
         others = (*others, *callbacks)
         before_commit()
         entries = [entry for entry in transition.entries if entry.execution_id not in finished_ids]
         parts = len(executions) + len(transition.messages) + len(entries)
         edited = [each for each in others if each.stored is not None]  # new ones count for themselves
         writes, deletes = count_billed_writes(
-            transition.task, stored.version, parts, lock=lock, others=edited, delivered=delivered
+            fitted, stored.version, parts, lock=lock, others=edited, delivered=delivered
         )
-        used = UsageCounts(
+        used = UsageCounts.build(
             reads=reads + (lock is not None),
             writes=writes,
             deletes=deletes + sum(each.size for each in archived),
             dispatches=dispatches,
         )
-        task = with_usage(transition.task, transition.task.updated_at, used + count_ended(stored.task, executions))
-        transition = replace(transition, task=task)
+        if executions:
+            used += count_ended(stored.task, executions)
+        task = with_usage(fitted, fitted.updated_at, used)
         version = self._store.commit(
-            transition.task,
+            task,
             stored.version,
             executions,
             transition.messages,
@@ -111,13 +112,13 @@ class TransitionCommitter:
             others=others,
             delivered=delivered,
         )
-        log_changes(stored.task, transition)
+        log_changes(stored.task, replace(transition, task=task))
         for other in others:
             before = None if other.stored is None else other.stored.task
             log_changes(before, Transition(other.task, tuple(other.executions)))
-        if self._callbacks is not None:
+        if self._callbacks is not None and callbacks:
             self._callbacks.dispatch(callbacks)
-        return VersionedTask(transition.task, version)
+        return VersionedTask(task, version)
 
 
 def _finished_runs(stored: VersionedTask, transition: Transition) -> Iterator[Run]:

@@ -315,7 +315,7 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
     assert is_writing.wait(60)
     for thread in threads:
         thread.start()
-    while len(database._pending) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
+    while database._commits.waiting < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
         threading.Event().wait(0.001)
     release.set()
     for thread in (blocker, *threads):

@@ -1,0 +1,149 @@
+"""Concurrent writers of a SQLite connection share transactions, so that many of them wait for the disk only once.
+
+The first writer commits what waits at that moment, its own part included. Whoever comes meanwhile waits, and the first
+of those is the next to commit. So each writer is woken once: when its part is on disk, or when it is its turn to commit
+for the others.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+MAX_GROUP_SIZE = 64
+"""The most writers that share one transaction, so that none waits long for the others."""
+
+
+class WriteUnit(Generic[T]):
+    """One writer's part of a transaction, and its result."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+        self._work = work
+        self._result: T | None = None
+        self._error: Exception | None = None
+        self.done = False
+        self.failure: str | None = None
+        self.turn = threading.Lock()
+        """Released when it is done, or when its writer is to commit for all that wait."""
+        self.turn.acquire()
+        self.leads = False
+        """Whether its writer commits for all that wait."""
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Do the work. If it fails, its writes are rolled back and the rest of the transaction continues."""
+        connection.execute("SAVEPOINT unit")
+        if not self.run_alone(connection):
+            connection.execute("ROLLBACK TO unit")
+        connection.execute("RELEASE unit")
+
+    def run_alone(self, connection: sqlite3.Connection) -> bool:
+        """Do the work, as the only one of its transaction; return whether that is to be committed."""
+        try:
+            self._result = self._work(connection)
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that asked for this work
+            self._error = error
+            return False
+        return True
+
+    def finish(self, failure: str | None) -> None:
+        """Record that the transaction is over, and why it failed as a whole if it did; wake its writer."""
+        self.failure = failure
+        self.done = True
+        self.turn.release()
+
+    def get_result(self) -> T:
+        """Return what the work returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._result)
+
+
+class GroupCommit:
+    """The transactions of one connection.
+
+    Args:
+        connection: Begins and ends no transactions of its own.
+        lock: Held during each transaction.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, lock: threading.Lock) -> None:
+        self._connection = connection
+        self._connection_lock = lock
+        self._queue_lock = threading.Lock()
+        self._waiting: deque[WriteUnit[Any]] = deque()
+        self._has_leader = False
+
+    @property
+    def waiting(self) -> int:
+        """How many writers wait for a transaction, apart from those whose transaction is under way."""
+        return len(self._waiting)
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
+        """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
+        unit = WriteUnit(work)
+        try:
+            with self._queue_lock:
+                self._waiting.append(unit)
+                if not self._has_leader:
+                    unit.leads = self._has_leader = True
+            if not unit.leads:
+                unit.turn.acquire()
+            while not unit.done:
+                self._commit_group()
+        finally:
+            self._leave(unit)
+        return unit
+
+    def _leave(self, unit: WriteUnit[Any]) -> None:
+        """Let the next writer commit if this one did, also after an interrupt, when nobody waits for its work."""
+        if not unit.leads and unit.done:
+            return
+        with self._queue_lock:
+            if not unit.done and unit in self._waiting:
+                self._waiting.remove(unit)
+            if not unit.leads:
+                return
+            self._has_leader = bool(self._waiting)
+            if self._waiting:
+                self._waiting[0].leads = True
+                self._waiting[0].turn.release()
+
+    def _commit_group(self) -> None:
+        with self._queue_lock:
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP_SIZE))]
+        failure: str | None = "the thread that was committing was interrupted"
+        try:
+            with self._connection_lock:
+                failure = self._run_transaction(group)
+        finally:
+            for unit in group:
+                unit.finish(failure)
+
+    def _run_transaction(self, group: list[WriteUnit[Any]]) -> str | None:
+        """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
+        is_over = False
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            end = "COMMIT"
+            if len(group) > 1:
+                for unit in group:
+                    unit.run(self._connection)
+            elif not group[0].run_alone(self._connection):
+                end = "ROLLBACK"
+            self._connection.execute(end)
+            is_over = True
+        except sqlite3.Error as error:
+            return str(error)
+        finally:
+            if not is_over:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+        return None

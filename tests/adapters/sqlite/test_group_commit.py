@@ -1,0 +1,254 @@
+"""What writers that share transactions are promised: each hears of its own part, and only when that is on disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.adapters.sqlite.group_commit import GroupCommit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PATIENCE = 60.0
+"""How many seconds a test waits for an expected event."""
+
+
+class Connection:
+    """A SQLite connection in memory whose statements a test can see, and hold up."""
+
+    def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.execute("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
+        self._before = before
+        self.statements: list[str] = []
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        self._before(statement)
+        self.statements.append(statement)
+        return self._connection.execute(statement, *values)
+
+    def numbers(self) -> set[int]:
+        return {number for (number,) in self._connection.execute("SELECT number FROM numbers")}
+
+
+def open_group(connection: Connection) -> GroupCommit:
+    return GroupCommit(connection, threading.Lock())  # type: ignore[arg-type]  # all that it calls
+
+
+def insert(*numbers: int) -> Callable[[sqlite3.Connection], int]:
+    """Return work that inserts numbers; it fails at the first one that is there."""
+
+    def work(connection: sqlite3.Connection) -> int:
+        for number in numbers:
+            connection.execute("INSERT INTO numbers VALUES (?)", (number,))
+        return sum(numbers)
+
+    return work
+
+
+class Blocked:
+    """A writer whose work does not end before `release` is called; the writers that come meanwhile share a group."""
+
+    def __init__(self, group: GroupCommit) -> None:
+        self._is_writing, self._may_end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=group.run, args=(self._block,))
+        self._thread.start()
+        assert self._is_writing.wait(PATIENCE)
+
+    def _block(self, _: object) -> None:
+        self._is_writing.set()
+        assert self._may_end.wait(PATIENCE)
+
+    def release(self) -> None:
+        self._may_end.set()
+        self._thread.join(PATIENCE)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(int(PATIENCE * 1000)):
+        if condition():
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("it did not happen")
+
+
+def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int]) -> list[Any]:
+    """Start writers in this order, each in a thread; return a list that gets what each was answered."""
+    answers: list[Any] = [None] * len(works)
+
+    def write(place: int) -> None:
+        unit = group.run(works[place])
+        try:
+            answers[place] = unit.failure or unit.get_result()
+        except sqlite3.Error as error:
+            answers[place] = type(error)
+
+    for place in range(len(works)):
+        threading.Thread(target=write, args=(place,), daemon=True).start()
+        wait_for(lambda expected=place + 1: group.waiting == expected)  # type: ignore[misc]  # its default
+    return answers
+
+
+def test_nobody_is_answered_before_the_commit() -> None:
+    """All that share a transaction wait until it is committed, whoever runs it."""
+    commits, is_committing, may_commit = itertools.count(1), threading.Event(), threading.Event()
+
+    def before(statement: str) -> None:
+        if statement == "COMMIT" and next(commits) == 2:
+            is_committing.set()
+            assert may_commit.wait(PATIENCE)
+
+    connection = Connection(before)
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, insert(1), insert(2), insert(3))
+    blocked.release()
+    assert is_committing.wait(PATIENCE)
+    threading.Event().wait(0.05)  # so that an answer that came too early would have arrived
+    assert answers == [None, None, None]
+    may_commit.set()
+    wait_for(lambda: None not in answers)
+    assert answers == [1, 2, 3]
+    assert connection.statements.count("COMMIT") == 2, "the three share one transaction"
+
+
+def test_what_fails_undoes_only_itself() -> None:
+    """A part that fails leaves nothing behind, whatever it had written before; the others are kept."""
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, insert(1), insert(2, 3, 1), insert(4))
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    assert answers == [1, sqlite3.IntegrityError, 4]
+    assert connection.numbers() == {1, 4}
+
+
+def test_what_fails_alone_leaves_nothing() -> None:
+    """A part that fails in a transaction of its own is rolled back with it, and the next one is not concerned."""
+    connection = Connection()
+    group = open_group(connection)
+    with pytest.raises(sqlite3.IntegrityError):
+        group.run(insert(1, 2, 1)).get_result()
+    assert connection.numbers() == set()
+    assert group.run(insert(1)).get_result() == 1
+
+
+def test_a_commit_that_fails_fails_for_all_of_it() -> None:
+    """If the disk is full, everybody in the transaction hears so, nothing of it is kept, and the next one is tried."""
+    is_full = False
+
+    def before(statement: str) -> None:
+        if is_full and statement == "COMMIT":
+            raise sqlite3.OperationalError("disk full")
+
+    connection = Connection(before)
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, insert(1), insert(2))
+    is_full = True
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    assert answers == ["disk full", "disk full"]
+    is_full = False
+    assert connection.numbers() == set()
+    assert group.run(insert(3)).get_result() == 3
+
+
+def test_all_of_many_writers_are_answered() -> None:
+    """Nobody is forgotten when leading passes from one writer to the next."""
+    connection = Connection()
+    group = open_group(connection)
+    answers: list[int] = []
+
+    def write(first: int) -> None:
+        answers.extend(group.run(insert(number)).get_result() for number in range(first, first + 100))
+
+    threads = [threading.Thread(target=write, args=(1000 * number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(answers) == 800
+    assert connection.numbers() == set(answers)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it sends itself a signal")
+def test_an_interrupted_writer_holds_up_nobody() -> None:
+    """Ctrl+C while it waits for its turn: those behind it are served, and those that come later as well."""
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+
+    def interrupt() -> None:
+        wait_for(lambda: group.waiting == 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        group.run(insert(1))
+    answers = start_writers(group, insert(2))
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    assert group.run(insert(3)).get_result() == 3
+    assert connection.numbers() == {2, 3}
+
+
+_KILLED_BEFORE_COMMIT = """
+import os, signal, sys, threading
+from pathlib import Path
+from cloudsched.adapters.sqlite.database import Database
+
+class Connection:
+    def __init__(self, connection):
+        self._connection = connection
+    def execute(self, statement, *values):
+        if statement == "COMMIT" and dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self._connection.execute(statement, *values)
+
+dies = False
+database = Database(Path(sys.argv[1]), ["CREATE TABLE numbers (number INTEGER PRIMARY KEY)"], 1)
+database._commits._connection = Connection(database._commits._connection)
+
+def insert(number):
+    database.write(lambda connection: connection.execute("INSERT INTO numbers VALUES (?)", (number,)))
+    print(number, flush=True)
+
+insert(1)
+started, go_on = threading.Event(), threading.Event()
+threading.Thread(target=database.write, args=(lambda _: (started.set(), go_on.wait(60)),)).start()
+started.wait(60)
+threads = [threading.Thread(target=insert, args=(number,)) for number in (2, 3)]
+for thread in threads:
+    thread.start()
+while database._commits.waiting < 2:
+    threading.Event().wait(0.001)
+dies = True
+go_on.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_a_crash_before_the_commit_loses_only_what_was_not_answered(tmp_path: Path) -> None:
+    """The process dies when a whole group is applied and not yet committed: none of it was answered, none is there."""
+    path = tmp_path / "numbers.db"
+    process = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", _KILLED_BEFORE_COMMIT, str(path)], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert process.stdout.split() == ["1"]
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT number FROM numbers").fetchall() == [(1,)]
+    connection.close()

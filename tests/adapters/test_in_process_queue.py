@@ -132,3 +132,40 @@ def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch
         assert done.wait(PATIENCE)
     assert len(received) == 30
     assert dispatcher.inspect() == (0, 0, 10)
+
+
+def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits until the clock is read again, however far away the dispatch is that was the next one."""
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
+    received, done, deliver = collector(1)
+    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
+        dispatcher.create(envelope("later", datetime.now(UTC) + timedelta(days=1)))
+        dispatcher.create(envelope("now"))
+        assert done.wait(PATIENCE)
+    assert [body for _, body in received] == [b"now"]
+
+
+def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes due during deliveries is delivered beside them, as long as a thread is idle."""
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
+    meeting = threading.Barrier(4, timeout=PATIENCE)
+    failures: list[BaseException] = []
+
+    def deliver(_body: bytes, _token: str) -> None:
+        try:
+            meeting.wait()  # all four have to be under way at the same time
+        except threading.BrokenBarrierError as error:
+            failures.append(error)
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=4) as dispatcher:
+        dispatcher.create(envelope("1"))
+        dispatcher.create(envelope("2"))
+        begin = datetime.now(UTC)
+        dispatcher.create(envelope("3", begin + timedelta(milliseconds=20)))
+        dispatcher.create(envelope("4", begin + timedelta(milliseconds=40)))
+        for _ in range(int(PATIENCE * 1000)):
+            if dispatcher.inspect().pending == 0:
+                break
+            threading.Event().wait(0.001)
+        assert dispatcher.inspect().pending == 0
+    assert not failures

@@ -1,7 +1,8 @@
 """An in-process queue, for a single process that both schedules and runs tasks, without a server.
 
 Like every queue it is only a hint: its content is lost with the process, and the sweep recreates the dispatches from
-the documents. One thread waits until dispatches are due; worker threads deliver them.
+the documents. Of the worker threads that are idle, one waits until the next dispatch is due, and delivers it itself: no
+other thread has to wake it. Another idle one then waits in its place.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import threading
 import time
 from collections import OrderedDict
 from datetime import timedelta
-from queue import PriorityQueue
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from cloudsched.errors import QueueUnavailable
@@ -53,8 +53,7 @@ class _DueMessage(NamedTuple):
     rank: int
     at: datetime
     number: int
-    pending: _PendingMessage | None
-    """None tells a thread to stop."""
+    pending: _PendingMessage
 
 
 class QueueCounts(NamedTuple):
@@ -80,22 +79,26 @@ class InProcessDispatcher:
     def __init__(self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = 8) -> None:
         self._clock = clock
         self._deliver = deliver
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._is_earlier = threading.Condition(self._lock)
+        """Wakes the thread that watches the time."""
+        self._is_free = threading.Condition(self._lock)
+        """Wakes an idle thread to watch the time, or to deliver what is due."""
+        self._is_watched = False
         self._heap: list[_PendingMessage] = []
         self._numbers = itertools.count()
         self._pending_names: set[str] = set()
         self._delivered_names: OrderedDict[str, None] = OrderedDict()
-        self._due: PriorityQueue[_DueMessage] = PriorityQueue()
+        self._due: list[_DueMessage] = []
         self._is_closed = False
-        self._timer_thread = threading.Thread(target=self._watch_time, name="cloudsched-queue", daemon=True)
         self._workers = [
             threading.Thread(target=self._work, name=f"cloudsched-worker-{number}", daemon=True)
             for number in range(1, workers + 1)
         ]
 
     def start(self) -> None:
-        """Start the timer and worker threads."""
-        for thread in (self._timer_thread, *self._workers):
+        """Start the worker threads."""
+        for thread in self._workers:
             thread.start()
 
     def create(self, message: QueueMessage) -> None:
@@ -104,7 +107,7 @@ class InProcessDispatcher:
         Raises:
             QueueUnavailable: The queue was closed.
         """
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 raise QueueUnavailable("The in-process queue", "it was closed")
             if message.name in self._pending_names or message.name in self._delivered_names:
@@ -114,8 +117,9 @@ class InProcessDispatcher:
 
     def inspect(self) -> QueueCounts:
         """Return what the queue contains now."""
-        with self._changed:
-            return QueueCounts(len(self._pending_names), self._due.qsize(), len(self._delivered_names))
+        with self._lock:
+            self._find_due()
+            return QueueCounts(len(self._pending_names), len(self._due), len(self._delivered_names))
 
     def close(self) -> None:
         """Finish the deliveries in progress and stop. Waiting dispatches are dropped; the sweep sends them again."""
@@ -127,15 +131,13 @@ class InProcessDispatcher:
         Returns:
             Whether all of them have ended. The others go on in daemon threads.
         """
-        with self._changed:
-            if not self._is_closed:
-                self._is_closed = True
-                self._changed.notify_all()
-                for _ in self._workers:
-                    self._due.put(_DueMessage(-1, self._clock.now(), next(self._numbers), None))
+        with self._lock:
+            self._is_closed = True
+            self._is_earlier.notify_all()
+            self._is_free.notify_all()
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
         current = threading.current_thread()
-        threads = [each for each in (self._timer_thread, *self._workers) if each.is_alive() and each is not current]
+        threads = [each for each in self._workers if each.is_alive() and each is not current]
         for thread in threads:
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in threads)
@@ -150,21 +152,10 @@ class InProcessDispatcher:
     def _put(self, pending: _PendingMessage) -> None:
         heapq.heappush(self._heap, pending)
         if self._heap[0] is pending:
-            self._changed.notify()
-
-    def _watch_time(self) -> None:
-        with self._changed:
-            while not self._is_closed:
-                now = self._clock.now()
-                while self._heap and self._heap[0].at <= now:
-                    pending = heapq.heappop(self._heap)
-                    rank = pending.message.priority.rank
-                    self._due.put(_DueMessage(rank, pending.at, pending.number, pending))
-                wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else CLOCK_CHECK_SECONDS
-                self._changed.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
+            (self._is_earlier if self._is_watched else self._is_free).notify()
 
     def _work(self) -> None:
-        while (pending := self._due.get().pending) is not None and not self._is_closed:
+        while (pending := self._take()) is not None:
             try:
                 self._deliver(pending.message.body, pending.message.token)
             except BaseException:  # noqa: BLE001 - the worker thread must survive any exception
@@ -172,18 +163,49 @@ class InProcessDispatcher:
             else:
                 self._remember(pending.message.name)
 
+    def _take(self) -> _PendingMessage | None:
+        """Wait for a dispatch that is due, and return it; None once the queue is closed."""
+        with self._lock:
+            while not self._is_closed:
+                self._find_due()
+                if self._due:
+                    pending = heapq.heappop(self._due).pending
+                    if not self._is_watched:
+                        self._is_free.notify()
+                    return pending
+                if self._is_watched:
+                    self._is_free.wait()
+                else:
+                    self._watch_time()
+        return None
+
+    def _find_due(self) -> None:
+        now = self._clock.now()
+        while self._heap and self._heap[0].at <= now:
+            pending = heapq.heappop(self._heap)
+            heapq.heappush(self._due, _DueMessage(pending.message.priority.rank, pending.at, pending.number, pending))
+
+    def _watch_time(self) -> None:
+        """Wait until the next dispatch may be due, or the clock is to be read again."""
+        wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else CLOCK_CHECK_SECONDS
+        self._is_watched = True
+        try:
+            self._is_earlier.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
+        finally:
+            self._is_watched = False
+
     def _redeliver(self, pending: _PendingMessage) -> None:
         wait = min(INITIAL_BACKOFF * 2 ** min(pending.failures, 20), MAX_BACKOFF)
         _LOG.warning(
             "Dispatch %s was not accepted; it will be redelivered in %s.", pending.message.name, wait, exc_info=True
         )
         at = self._clock.now() + wait
-        with self._changed:
+        with self._lock:
             if not self._is_closed:
                 self._put(_PendingMessage(at, next(self._numbers), pending.message, pending.failures + 1))
 
     def _remember(self, name: str) -> None:
-        with self._changed:
+        with self._lock:
             self._pending_names.discard(name)
             self._delivered_names[name] = None
             if len(self._delivered_names) > MAX_REMEMBERED_NAMES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
 from benchmarks.embedded_workload import BenchmarkRun
@@ -43,6 +43,11 @@ class Contestant:
 
     version = version("cloudsched")
 
+    def start(self) -> None:
+        """Start the queue, and fill it from the store, as `cloudsched serve` does."""
+        queue.start()
+        app.container.sweeper.resend(clock.now() + timedelta(minutes=10))
+
     def create(self, number: int, due_at: float) -> None:
         """Create a one-off task."""
         at = datetime.fromtimestamp(due_at, UTC)
@@ -50,6 +55,4 @@ class Contestant:
 
 
 if __name__ == "__main__":
-    with queue:
-        benchmark.run(Contestant())
-    app.close()
+    benchmark.run(Contestant())

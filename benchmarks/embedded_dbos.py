@@ -30,6 +30,11 @@ class Contestant:
 
     version = version("dbos")
 
+    def start(self) -> None:
+        """Launch it, and register the queue, which it then polls."""
+        DBOS.launch()
+        DBOS.register_queue("queue")
+
     def create(self, number: int, due_at: float) -> None:
         """Enqueue a delayed workflow."""
         with SetEnqueueOptions(delay_seconds=max(0.0, due_at - time.time())):
@@ -37,7 +42,4 @@ class Contestant:
 
 
 if __name__ == "__main__":
-    DBOS.launch()
-    DBOS.register_queue("queue")
     benchmark.run(Contestant())
-    DBOS.destroy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import threading
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 RATE = 100
-"""Tasks per second in the third part."""
+"""Tasks per second in the part that measures lateness."""
 
 TRIAL_TASKS = 100
 """How many tasks, which never come due, are created first to estimate how long a creation takes."""
+
+
+GIVE_UP_AFTER = 30.0
+"""After how many seconds without a run the tasks that a restarted process has not run count as lost."""
 
 
 class Contestant(Protocol):
@@ -22,16 +27,24 @@ class Contestant(Protocol):
 
     version: str
 
+    def start(self) -> None:
+        """Start to run due tasks, also those that another process has created in the same folder."""
+        ...
+
     def create(self, number: int, due_at: float) -> None:
         """Create the one-off task of that number, due at that time (Unix seconds); return once it is on disk."""
         ...
 
 
 class BenchmarkRun:
-    """Runs the workload and collects when each task ran."""
+    """Runs the workload and collects when each task ran.
+
+    The command line has the folder, the number of tasks and the part: ``work`` creates tasks and runs them; ``leave``
+    creates tasks and dies before they are due; ``restart`` runs what the latter has left.
+    """
 
     def __init__(self) -> None:
-        self.folder, self.tasks = Path(sys.argv[1]), int(sys.argv[2])
+        self.folder, self.tasks, self.part = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
         self._ran_at: dict[int, float] = {}
         self._lock = threading.Lock()
 
@@ -41,7 +54,14 @@ class BenchmarkRun:
             self._ran_at.setdefault(number, time.time())
 
     def run(self, contestant: Contestant) -> None:
-        """Run the three parts and print the figures as JSON."""
+        """Run a part, print its figures as JSON, and end the process as a kill would."""
+        parts = {"work": self._work, "leave": self._leave, "restart": self._restart}
+        figures = parts[self.part](contestant)
+        print(json.dumps({"version": contestant.version, **figures}), flush=True)
+        os._exit(0)
+
+    def _work(self, contestant: Contestant) -> dict[str, float]:
+        contestant.start()
         start = time.time()
         for number in range(TRIAL_TASKS):
             contestant.create(-1 - number, start + 3600)
@@ -54,23 +74,50 @@ class BenchmarkRun:
         if time.time() > due_at:
             sys.exit("the tasks came due before all of them were created")
         self._wait_for_runs(self.tasks)
-        finished_at = max(self._ran_at.values())
-        run = self.tasks / (finished_at - due_at)
+        run = self.tasks / (max(self._ran_at.values()) - due_at)
         self._ran_at.clear()
         count, due_at = 10 * RATE, time.time() + lead_time
         for number in range(count):
             contestant.create(self.tasks + number, due_at + number / RATE)
         self._wait_for_runs(count)
         lateness = sorted(at - due_at - (number - self.tasks) / RATE for number, at in self._ran_at.items())
-        figures = {
-            "version": contestant.version,
+        return {
             "created": created,
             "run": run,
             "late_p50": statistics.median(lateness),
             "late_p99": lateness[int(0.99 * len(lateness))],
             "late_max": lateness[-1],
         }
-        print(json.dumps(figures), flush=True)
+
+    def _leave(self, contestant: Contestant) -> dict[str, float]:
+        """Create the tasks, due when all of them exist, in a process that ends before that."""
+        contestant.start()
+        start = time.time()
+        for number in range(TRIAL_TASKS):
+            contestant.create(-1 - number, start + 3600)
+        lead_time = max(5.0, 3 * self.tasks * (time.time() - start) / TRIAL_TASKS)
+        due_at = time.time() + lead_time
+        for number in range(self.tasks):
+            contestant.create(number, due_at)
+        if time.time() > due_at:
+            sys.exit("the tasks came due before all of them were created")
+        return {"due_at": due_at}
+
+    def _restart(self, contestant: Contestant) -> dict[str, float]:
+        """Run what is overdue; the time counts from the moment that the scheduler is told to start."""
+        started_at = time.time()
+        contestant.start()
+        latest, known = started_at, 0
+        while known < self.tasks and time.time() - latest < GIVE_UP_AFTER:
+            time.sleep(0.01)
+            if len(self._ran_at) > known:
+                latest, known = time.time(), len(self._ran_at)
+        ran_at = list(self._ran_at.values()) or [latest]
+        return {
+            "restarted": len(ran_at) / (max(ran_at) - started_at),
+            "first_after_restart": min(ran_at) - started_at,
+            "lost": self.tasks - known,
+        }
 
     def _wait_for_runs(self, count: int) -> None:
         deadline = time.time() + 300

@@ -11,13 +11,14 @@ from pathlib import Path
 from cloudsched.config.prices import DEFAULT_PRICES
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.documents.usage_responses import to_amounts
-from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, WORKER
+from cloudsched.domain.transitions.forecast import DELIVERY, HOP, LOCK, OCCURRENCE, QUICK_OCCURRENCE, WORKER
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"
 _PLACE = re.compile(r"(?<=<!-- costs -->\n).*?(?=<!-- /costs -->)", re.DOTALL)
 _ROWS = {
     "creation of a task": UsageCounts(writes=1, dispatches=1),
     "successful occurrence": OCCURRENCE,
+    "successful occurrence of a quick handler": QUICK_OCCURRENCE,
     "… more, with a lock key that is free": LOCK,
     "… more, run by a worker at the store": WORKER,
     "… more, for each channel but `WEB`": DELIVERY,

@@ -94,6 +94,7 @@ class App(Hooks, DraftCalls):
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
         draft: str | None = None,
+        quick: bool = False,
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name; `Registry.register` says more of each option.
 
@@ -112,6 +113,7 @@ class App(Hooks, DraftCalls):
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``.
+            quick: Commit claim and result of a run at once; for idempotent handlers that take seconds.
         """
         register = self.container.registry.register(
             name,
@@ -126,12 +128,9 @@ class App(Hooks, DraftCalls):
             user_max_priority=user_max_priority,
             user_queues=user_queues,
             draft=draft,
+            quick=quick,
         )
-
-        def decorate(function: Callable[P, R]) -> HandlerFunction[P, R]:
-            return add_handle(register(function), self.create, self.run_now)
-
-        return decorate
+        return lambda function: add_handle(register(function), self.create, self.run_now)
 
     def scheduled(
         self,

@@ -18,6 +18,10 @@ app = App(Settings())
 def tick() -> None: ...
 
 
+@app.handler("blink", quick=True)
+def blink() -> None: ...
+
+
 @app.handler("talk")
 def talk(ctx: Context) -> None:
     ctx.progress("half way")
@@ -58,6 +62,13 @@ def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim
     make(sim)
     assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=3, dispatches=1)
     assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
+
+
+def test_an_occurrence_of_a_quick_handler_costs_one_read_one_commit_and_one_dispatch(sim: Simulation) -> None:
+    """Claim and end are one commit of two documents, the task and its record."""
+    make(sim, handler="blink")
+    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=1, writes=2, dispatches=1)
+    assert measure_cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=24, writes=48, dispatches=24)
 
 
 def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:

@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.forecast import forecast_task
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from cloudsched.client.views import TaskView
 
@@ -76,7 +76,8 @@ def cost(  # noqa: PLR0913 - one argument for each option
         start = given or (known.summed_until if known.is_complete else datetime.now(UTC))
         end = start + timedelta(days=days)
         tasks = client.tasks(status="ACTIVE", owner=owner, handler=handler)
-        rows = _forecast(tasks, start, end)
+        quick = {each.name for each in client.handlers() if each.is_quick}
+        rows = _forecast(tasks, start, end, quick)
     if owner is None and handler is None:
         sweeps = _SWEEPS_A_DAY * days
         rows["(sweep)"] = _Row(counts=_multiply(_SWEEP, sweeps), requests=sweeps)
@@ -102,10 +103,10 @@ def cost(  # noqa: PLR0913 - one argument for each option
         )
 
 
-def _forecast(tasks: Iterable[TaskView], start: datetime, end: datetime) -> dict[str, _Row]:
+def _forecast(tasks: Iterable[TaskView], start: datetime, end: datetime, quick: Collection[str]) -> dict[str, _Row]:
     rows: dict[str, _Row] = {}
     for task in tasks:
-        found = forecast_task(task, start, end)
+        found = forecast_task(task, start, end, is_quick=task.handler in quick)
         row = rows.setdefault(task.handler, _Row())
         row.tasks += 1
         row.occurrences += found.occurrences

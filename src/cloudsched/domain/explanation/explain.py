@@ -83,7 +83,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         elif evidence.waiting:
             yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
         else:
-            yield Finding(reason=Reason.DUE, sentence=say_due(task, start), at=start)
+            yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
     for due in task.backlog:

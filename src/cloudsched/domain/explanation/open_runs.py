@@ -56,7 +56,7 @@ def _explain_wait(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime] 
 def _explain_time(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime]:
     task = evidence.task
     if run.due_at <= evidence.now:
-        return Reason.DUE, say_due(task, run.due_at), run.due_at
+        return Reason.DUE, say_due(evidence, run.due_at), run.due_at
     if run.attempt > 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
     what = {Trigger.MANUAL: "The run that was triggered", Trigger.BACKFILL: "The occurrence of a backfill"}
@@ -79,10 +79,12 @@ def explain_lock(evidence: Evidence) -> str:
     return f"{sentence}. Now {count} it, until {until.removeprefix('on ')} at the latest unless renewed."
 
 
-def say_due(task: Task, at: datetime) -> str:
-    """Return the sentence of what is due and has not begun."""
-    was_due = f"It was due {say_instant(task, at)}, and its dispatch has not arrived yet"
-    return f"{was_due}. If that was lost, the sweep sends another."
+def say_due(evidence: Evidence, at: datetime) -> str:
+    """Return the sentence of what is due and has not begun, as far as the store says."""
+    was_due = f"It was due {say_instant(evidence.task, at)}, and"
+    if evidence.is_quick:
+        return f"{was_due} has no result yet. Its handler is quick: until its end nothing says that it is running."
+    return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
 def say_instant(task: Task, at: datetime) -> str:

@@ -21,6 +21,7 @@ from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.commits import mark_deferred
+from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import Committed
+    from cloudsched.engine.execution.quick_run import QuickRun
     from cloudsched.engine.ports.store import TaskWrite, VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
 
@@ -96,6 +98,17 @@ class AttemptRunner:
         attempt = self.start(claimed, run)
         if attempt is None:
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+        return self._run(attempt)
+
+    def run_quick(self, quick_run: QuickRun) -> DeliveryResult:
+        """Run an attempt whose claim is committed with its end; raises what `run` does.
+
+        What it is dispatched by is repeated if nothing is committed, so there is nothing to dispatch before.
+        """
+        log_started(quick_run.task, quick_run.run)
+        return self._run(self._prepare(quick_run, ()))
+
+    def _run(self, attempt: StartedAttempt) -> DeliveryResult:
         report = self.invoke(attempt)
         end = self.decide(attempt, report)
         committed = self.commit(attempt, end)
@@ -103,6 +116,7 @@ class AttemptRunner:
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
+        run = attempt.claimed_run.run
         return DeliveryResult(DeliveryAction.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
 
     def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
@@ -117,9 +131,11 @@ class AttemptRunner:
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
             self._engine.sender.send(claimed.task, [expiry], now)
             return None
-        claimed_run = self.claimed_run(claimed, run)
+        return self._prepare(self.claimed_run(claimed, run), sent)
+
+    def _prepare(self, claimed_run: ClaimedRun, sent: tuple[WakeUp, ...]) -> StartedAttempt:
         durable_run = self._durable.create_durable_run(claimed_run)
-        context = Context(claimed.task, run, self._engine.clock, claimed_run.renew, durable_run)
+        context = Context(claimed_run.task, claimed_run.run, self._engine.clock, claimed_run.renew, durable_run)
         return StartedAttempt(claimed_run, context, sent)
 
     def invoke(self, attempt: StartedAttempt) -> AttemptReport:

@@ -164,7 +164,7 @@ class ClaimedRun:
         """Commit what is decided, again after each conflict; None if nothing is, as the lease is no longer held."""
 
         def reload() -> VersionedTask | None:
-            reread = self._engine.store.load(task_id)
+            reread = self._read(task_id)
             if reread is not None:
                 self._stored = reread
                 on_conflict()
@@ -176,18 +176,36 @@ class ClaimedRun:
                 return None
             transition = decision.transition
             call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
-            self._stored = self._engine.committer.commit(
-                transition,
-                stored,
-                decision.lock,
-                journals,
-                call_hooks,
-                decision.writes,
-                delivered=decision.delivered,
-                reads=0,
-            )
+            self._stored = self._write(stored, decision, journals, call_hooks)
             return Committed(self._stored.task, decision)
 
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
         return compare_and_set(f"task {task_id}", reload, change, first=stored)
+
+    def _read(self, task_id: str) -> VersionedTask | None:
+        """Read the task again, after a conflict."""
+        return self._engine.store.load(task_id)
+
+    def _write(
+        self,
+        stored: VersionedTask,
+        decision: Decision,
+        journals: dict[str, Sequence[JournalEntry]] | None,
+        call_hooks: Callable[[], None],
+        *,
+        reads: int = 0,
+        dispatches: int = 0,
+    ) -> VersionedTask:
+        """Commit a decision on the version that it was made on; `reads` and `dispatches` are what led to it."""
+        return self._engine.committer.commit(
+            decision.transition,
+            stored,
+            decision.lock,
+            journals,
+            call_hooks,
+            decision.writes,
+            delivered=decision.delivered,
+            reads=reads,
+            dispatches=dispatches,
+        )

@@ -15,6 +15,7 @@ from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
+from cloudsched.engine.handlers.quick import QuickJournal
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
 
@@ -46,8 +48,14 @@ class DurableServices:
         self._child_tasks = child_tasks
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
-    def create_durable_run(self, claimed_run: ClaimedRun) -> Replay:
-        """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed."""
+    def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
+        """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed.
+
+        A quick handler has no journal, unless it had begun one before it became quick.
+        """
+        task, run = claimed_run.task, claimed_run.run
+        if self._engine.registry.is_quick(task.handler) and not run.steps:
+            return QuickJournal(task.id, run.execution_id, self._engine.clock)
         surroundings = Surroundings(
             claimed_run=claimed_run,
             clock=self._engine.clock,

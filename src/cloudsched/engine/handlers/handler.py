@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.policy import Overlap, Priority
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
@@ -75,6 +75,8 @@ class Handler:
     """Returns the id of a task with this payload, for creations without one."""
     draft: str | None = None
     """What it does, in words, if drafts may propose it."""
+    is_quick: bool = False
+    """Whether the claim and the result of its runs are one commit; see `engine.handlers.quick`."""
     is_built_in: bool = False
     """Whether it runs what its task contains, such as a script, instead of a function of the app."""
     estimate: Callable[[TaskDraft], Mapping[str, Any]] | None = None
@@ -88,7 +90,8 @@ class Handler:
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of fields that a task leaves out; None where the handler sets no value either."""
-        return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
+        defaults = {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
+        return {**defaults, "overlap": Overlap.ALLOW} if self.is_quick else defaults
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the type that the handler takes.

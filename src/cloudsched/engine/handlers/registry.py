@@ -20,6 +20,7 @@ from cloudsched.engine.handlers.handler_options import (
     validate_options,
     validate_pull,
 )
+from cloudsched.engine.handlers.quick import DEFAULT_QUICK_DURATION, refuse_durable_use, validate_quick
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.engine.handlers.task_ids import validate_task_id
@@ -90,6 +91,7 @@ class Registry:
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
         draft: str | None = None,
+        quick: bool = False,
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function by `name` and returns it unchanged.
 
@@ -114,6 +116,9 @@ class Registry:
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``. None: they never do.
                 Users are proposed only what `access` opens to them. See ``docs/how-to/drafts.md``.
+            quick: Whether claim and result of a run are one commit. Only for an idempotent handler of seconds: two
+                deliveries of an occurrence may run it at the same time, and of these one result is recorded. Without
+                lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -127,11 +132,16 @@ class Registry:
         user_options = validate_access(name, access, user_max_priority, user_queues)
         id_of = validate_task_id(name, task_id)
         summary = validate_draft_text(name, draft)
+        queues = user_options["user_queues"]
+        is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=expected_duration, queues=queues)
+        duration = expected_duration or (DEFAULT_QUICK_DURATION if is_quick else None)
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
             signature = read_signature(name, function)
+            if is_quick:
+                refuse_durable_use(name, function, signature)
             self.registrations.handlers[name] = Handler(
                 name=name,
                 function=function,
@@ -141,12 +151,13 @@ class Registry:
                 dependencies=signature.dependencies,
                 retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
-                expected_duration=expected_duration,
+                expected_duration=duration,
                 pull=workers,
                 on_failure=on_failure,
                 is_tool=tool,
                 task_id=id_of,
                 draft=summary,
+                is_quick=is_quick,
                 **user_options,
             )
             return function
@@ -212,6 +223,11 @@ class Registry:
         """Note a task that the code declares. Raises Misconfigured."""
         declarations = self.registrations.declarations
         declarations[declaration.id] = check_declaration(declaration, declarations)
+
+    def is_quick(self, name: str) -> bool:
+        """Whether there is a handler of that name, and it is quick."""
+        handler = self.registrations.handlers.get(name)
+        return handler is not None and handler.is_quick
 
     def names(self, function: object) -> list[str]:
         """Return the names by which a function is registered."""

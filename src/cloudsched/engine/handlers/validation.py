@@ -9,10 +9,12 @@ from cloudsched.domain.documents.document_size import find_largest_part
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable, stored_size
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.engine.handlers.quick import require_quick_task
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import timedelta
 
     from cloudsched.domain.transitions.drafts import TaskDraft
@@ -26,7 +28,7 @@ def validate_draft(
     retention: timedelta | None,
     authority: Authority = Authority.SERVERS,
     *,
-    is_payload_new: bool = True,
+    changed: Collection[str] | None = None,
 ) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
 
@@ -38,12 +40,14 @@ def validate_draft(
         registry: All handlers.
         retention: How long the task is kept if the draft does not set it.
         authority: The authority of the request: users may name only some handlers, with limited priorities and queues.
-        is_payload_new: Whether a payload may be wrong in a new way: fields that a model does not know are refused then.
-            Those of an older task stay, if an edit does not concern them.
+        changed: The fields that an edit concerns, by their wire names; None for all. Only these may be wrong in a new
+            way, in which an older task may be wrong as well: fields that a payload's model does not know, and what a
+            quick handler cannot run.
 
     Raises:
         InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
     """
+    is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
     if authority is Authority.USERS:
         registry = registry.for_users()
     handler = _find_handler(draft, registry)
@@ -55,7 +59,7 @@ def validate_draft(
         raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
     if draft.pull is not None and draft.script:
         raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
-    _check_children(draft, registry, is_payload_new=is_payload_new)
+    _check_children(draft, registry, changed, is_payload_new=is_payload_new)
     if handler is not None and handler.check is not None:
         handler.check(draft, authority)
     require_storable("payload", draft.payload, MAX_PAYLOAD)
@@ -72,6 +76,7 @@ def validate_draft(
         missing["id"] = task_id
     completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, authority)
     _require_fits(completed)
+    require_quick_task(handler, completed, changed)
     if authority is Authority.USERS:
         require_user_access(completed, registry)
     return completed
@@ -118,7 +123,9 @@ def _lock_scope(key: str | None, scope: LockScope | None, authority: Authority, 
     return LockScope.OWNER
 
 
-def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:
+def _check_children(
+    draft: TaskDraft, registry: Registry, changed: Collection[str] | None, *, is_payload_new: bool
+) -> None:
     """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
@@ -133,6 +140,8 @@ def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: boo
             if handler.is_built_in:
                 hint = "Name a handler of your app."
                 raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
+            if changed is None or "children" in changed:
+                require_quick_task(handler, child)
             if child.results_as is None:
                 handler.check_payload(child.payload, refuses_unknown=is_payload_new)
             elif not handler.accepts_field(child.results_as):

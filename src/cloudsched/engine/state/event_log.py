@@ -79,16 +79,7 @@ def _task_actions(before: Task | None, task: Task) -> list[str]:
 def _log_run(task: Task, run: Run, before: Run | None) -> None:
     old_lease = before.lease if before else None
     if run.lease is not None and (old_lease is None or old_lease.token_hash != run.lease.token_hash):
-        lateness = (run.lease.started_at - run.due_at).total_seconds()
-        worker: dict[str, object] = {} if run.lease.worker is None else {"worker": run.lease.worker}
-        _log_line(
-            task,
-            "started",
-            executionId=run.execution_id,
-            attempt=run.attempt,
-            latenessSeconds=max(0.0, lateness),
-            **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
-        )
+        log_started(task, run)
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
         queue_key = task.pull.queue_key if task.pull else ""
         _log_line(task, "queued_for_worker", executionId=run.execution_id, attempt=run.attempt, queueKey=queue_key)
@@ -96,6 +87,22 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
         _log_line(task, "run_requested", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
         _log_line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
+
+
+def log_started(task: Task, run: Run) -> None:
+    """Log that an attempt has started: one that is claimed, or that a quick handler begins before its claim."""
+    if run.lease is None or not log.isEnabledFor(logging.INFO):
+        return
+    lateness = (run.lease.started_at - run.due_at).total_seconds()
+    worker: dict[str, object] = {} if run.lease.worker is None else {"worker": run.lease.worker}
+    _log_line(
+        task,
+        "started",
+        executionId=run.execution_id,
+        attempt=run.attempt,
+        latenessSeconds=max(0.0, lateness),
+        **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
+    )
 
 
 def _log_execution(task: Task, execution: Execution) -> None:

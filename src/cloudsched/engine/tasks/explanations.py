@@ -18,7 +18,7 @@ _MAX_ENTRIES = 20
 """How many of a task's places in a wait list are read: no more runs of one task can be open."""
 
 
-def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool) -> Explanation:
+def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool, is_quick: bool = False) -> Explanation:
     """Return why a task runs when it does, or does not run.
 
     Reads its last record if it has one; the lock and the task's places in its wait list if it takes one.
@@ -28,6 +28,7 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool)
         clock: The engine's clock.
         task: The task as it was read.
         shows_holders: Whether the reader may learn which tasks hold its lock.
+        is_quick: Whether its handler is quick.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()
@@ -36,6 +37,13 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool)
         entries = store.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
         waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
     last = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
-    return explain(
-        Evidence(task=task, now=clock.now(), lock=lock, waiting=waiting, shows_holders=shows_holders, last=last)
+    evidence = Evidence(
+        task=task,
+        now=clock.now(),
+        lock=lock,
+        waiting=waiting,
+        shows_holders=shows_holders,
+        is_quick=is_quick,
+        last=last,
     )
+    return explain(evidence)

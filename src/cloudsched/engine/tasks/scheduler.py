@@ -45,7 +45,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from cloudsched.domain.documents.authority import EventSender
@@ -202,7 +202,6 @@ class Scheduler:
         """
         require_mutable(patch)
         require_known(patch)
-        is_payload_new = not patch.keys().isdisjoint(("handler", "payload", "children"))
 
         def decide(task: Task, now: datetime) -> Transition:
             draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
@@ -211,7 +210,7 @@ class Scheduler:
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
             if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
                 unset["lock_scope"] = None  # the new key's scope depends on who sets it
-            validated = self._validate(draft.model_copy(update=unset), authority, is_payload_new=is_payload_new)
+            validated = self._validate(draft.model_copy(update=unset), authority, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task)
             else:
@@ -383,10 +382,8 @@ class Scheduler:
         """Return a draft with its handler's defaults, as it would be stored. Raises InvalidInput."""
         return self._validate(draft, Authority.SERVERS)
 
-    def _validate(self, draft: TaskDraft, authority: Authority, *, is_payload_new: bool = True) -> TaskDraft:
-        return validate_draft(
-            draft, self._engine.registry, self._engine.settings.retention, authority, is_payload_new=is_payload_new
-        )
+    def _validate(self, draft: TaskDraft, authority: Authority, changed: Collection[str] | None = None) -> TaskDraft:
+        return validate_draft(draft, self._engine.registry, self._engine.settings.retention, authority, changed=changed)
 
     def _resolve(self, draft: TaskDraft, task: Task | None = None) -> TaskDraft:
         known = None if task is None else task.schedule

@@ -173,6 +173,7 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         description=" ".join(about.split()) or None,
         access=handler.access,
         is_tool=handler.is_tool,
+        is_quick=handler.is_quick,
         queue=None if handler.pull is None else handler.pull.queue,
         payload_schema=schema,
     )

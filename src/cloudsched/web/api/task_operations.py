@@ -223,7 +223,7 @@ def explain_task(call: ApiCall) -> Response:
     has still to do. Only callers who see the tasks of all owners learn which tasks hold a lock.
     """
     shows_holders = call.caller.visible_owner is None
-    app, task = call.app, call.app.get(call.task_id)
-    return json_response(
-        explain.explain_task(app.container.store, app.container.clock, task, shows_holders=shows_holders).to_wire()
-    )
+    container, task = call.app.container, call.app.get(call.task_id)
+    is_quick = container.registry.is_quick(task.handler)
+    found = explain.explain_task(container.store, container.clock, task, shows_holders=shows_holders, is_quick=is_quick)
+    return json_response(found.to_wire())

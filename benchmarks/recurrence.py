@@ -188,7 +188,9 @@ def main() -> None:
         too_slow: dict[str, float] = {}
         for age_name, age in AGES.items():
             start = (NOW - age).replace(hour=9, minute=0, second=0).astimezone(time_zones.load_tzinfo(ZONE))
-            microseconds = measure_microseconds(make_cloudsched(case, start), budget)
+            ours = make_cloudsched(case, start)
+            ours(NOW)  # warm, as the others are: the first search of a COUNT counts
+            microseconds = measure_microseconds(ours, budget)
             youngest_microseconds = youngest_microseconds or microseconds
             cells = []
             for name in installed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_BLOCK = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"(?:^[ ]*<!-- (?P<mark>[^\n]*?) -->\n+)?"
+    r"^(?P<indent>[ ]*)(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+FENCE = re.compile(r"^[ ]*(?:```|~~~)", re.MULTILINE)
+"""A line that begins or ends a block."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code; `line` is that of its first line in the page."""
+    """A block of code; `line` is that of its first line in the page, `mark` the comment above it."""
 
     page: str
     language: str
     text: str
     line: int
+    mark: str = ""
+    section: int = 0
+    """How many headings stand above it."""
 
     def __str__(self) -> str:
         """Say where it is: what a failing test prints."""
@@ -28,16 +38,27 @@ class Block:
 
 
 def read_blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of a page."""
+    """Yield the blocks of a page, also those in lists."""
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):
-        yield Block(page.name, found[1], found[2], text.count("\n", 0, found.start()) + 2)
+        line = text.count("\n", 0, found.start("text")) + 1
+        section = len(re.findall(r"^## ", text[: found.start()], re.MULTILINE))
+        yield Block(page.name, found["language"], textwrap.dedent(found["text"]), line, found["mark"] or "", section)
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Return whether a page shows what was printed; ``…`` is any text, and spaces at the end of a line do not count."""
+    """Return whether a page shows what was printed.
+
+    ``…`` is any text, alone in a line any lines; spaces at the end of a line do not count.
+    """
     lines = [
-        ".*".join(re.escape(part) for part in line.rstrip().split("…")) + " *\n" for line in shown.strip().split("\n")
+        "(?:.*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.rstrip().split("…"))) + " *\n"
+        for line in shown.strip().split("\n")
     ]
-    pattern = "".join("(?:.*\n)*?" if line == ".* *\n" else line for line in lines)
+    pattern = "".join(lines)
     return re.fullmatch(pattern, printed.strip() + "\n") is not None
+
+
+def without_figures(text: str) -> str:
+    """Return an output without its numbers, dates and the width of its columns, for what differs with every run."""
+    return re.sub(r"[ ─]+", " ", re.sub(r"\d[\d,.:]*", "0", re.sub(r"\d{4}-\d\d-\d\d", "0", text)))

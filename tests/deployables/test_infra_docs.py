@@ -81,7 +81,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
         for field in indexes["fieldOverrides"]
         for index in field["indexes"]
     }
-    queries = re.findall(r"(?m)^onSnapshot\(query\((collection.*)\), …\)$", CLIENTS)
+    queries = re.findall(r"(?m)^onSnapshot\(query\((collection.*)\), show\)$", CLIENTS)
     assert len(queries) == 3
     for query in queries:
         (collection,) = re.findall(r'"(\w+)"\)', query.partition("where")[0].partition("orderBy")[0])

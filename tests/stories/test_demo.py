@@ -1,15 +1,19 @@
 """``cloudsched demo``: with Google's Firestore emulator, and with nothing but Python."""
 
 import os
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.harness import process, still_running
+from tests.doc_blocks import matches, read_blocks
+from tests.harness import ROOT, process, still_running
 
 from cloudsched.cli import demo_scenario as demo
 
+(TOUR,) = [block for block in read_blocks(ROOT / "docs" / "how-to" / "tour.md") if block.language == "text"]
+"""What tour.md shows of its output."""
 DEMO = (sys.executable, "-m", "cloudsched", "demo")
 WORDS = [
     "Everything ran on time, once.",
@@ -42,6 +46,13 @@ def test_the_demo_works_without_java_and_gcloud(tmp_path: Path) -> None:
         assert "SQLite, because there is no Firestore emulator: there is no gcloud on the PATH" in run.output
         assert "Install Java" in run.output
         assert [words for words in WORDS if words not in run.output] == []
+        shown, printed = leave_out(TOUR.text), leave_out(run.output)
+        assert matches(shown, f"{shown.splitlines()[0]}{printed.partition(shown.splitlines()[0])[2]}")
+
+
+def leave_out(text: str) -> str:
+    """Leave the row of totals out: it has the seconds, and the sweep reads more where they are more."""
+    return re.sub(r"(?m)^ +\d+ +\d+ +\d+ +\d+ +\d+ +[\d.]+ *$", "totals", text)
 
 
 def test_the_demo_detects_a_wrong_run(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""The data of the pages is what its readers take: JSON is of a model, or like what a command has answered."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from dockerfile_parse import DockerfileParser
+from tests.doc_blocks import Block, read_blocks
+from tests.docs.terminal import find_fault
+from tests.docs.test_shell_blocks import read_answers
+from tests.harness import ROOT
+
+from cloudsched import Schedule, TaskDraft
+from cloudsched.domain.documents.mail_event import MailEvents
+from cloudsched.emulator.storage.queue_yaml import read_queues_file
+from cloudsched.engine.people import webhook_verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted(ROOT.glob("infra/**/*.md"))
+BLOCKS = [
+    block for page in PAGES for block in read_blocks(page) if block.language in {"json", "yaml", "ini", "dockerfile"}
+]
+
+
+def check_mcp_servers(content: dict[str, Any]) -> None:
+    """Accept what agents read: the command that they start exists, with its options."""
+    for server in content["mcpServers"].values():
+        assert server["command"] == "cloudsched"
+        assert find_fault(server["args"]) is None
+        assert all(name.startswith("CLOUDSCHED_") for name in server["env"])
+
+
+def check_verification(content: dict[str, Any]) -> None:
+    """Accept what a webhook is sent before it gets anything else: the fields of the code's own message."""
+    assert content["type"] == webhook_verification.KIND
+    assert set(content) == {"type", "timestamp", "data"}
+    assert set(content["data"]) == {"title", "body", "challenge"}
+
+
+MODELS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "mcpServers": check_mcp_servers,
+    "title": TaskDraft.model_validate,
+    "rrule": Schedule.model_validate,
+    "events": MailEvents.model_validate,
+    "type": check_verification,
+}
+"""Who reads a JSON block, by its first field."""
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "json"], ids=str)
+def test_json_is_of_its_model(block: Block) -> None:
+    """A field that is renamed is renamed on the pages. Answers of commands are compared where these are run."""
+    content = json.loads(block.text)
+    if any(block == answer for page in PAGES for answer in read_answers(page)):
+        return
+    first = next(iter(content))
+    assert first in MODELS, f"{block}: nothing reads this; add its model to MODELS"
+    MODELS[first](content)
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "yaml"], ids=str)
+def test_yaml_is_a_file_of_queues(block: Block, tmp_path: Path) -> None:
+    """The emulator takes it, each queue of it."""
+    file = tmp_path / "queues.yaml"
+    file.write_text(block.text, "utf-8")
+    assert len(read_queues_file(file)) == len(yaml.safe_load(block.text)["queues"])
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "ini"], ids=str)
+def test_units_start_commands_that_exist(block: Block) -> None:
+    """Systemd's units have their sections, and what they start is a command with its options."""
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign] # systemd tells capitals apart
+    unit.read_string(block.text)
+    assert set(unit.sections()) <= {"Unit", "Service", "Install"}
+    program, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert program.endswith("/cloudsched")
+    assert find_fault(words) is None
+    assert unit["Service"].get("KillMode", "mixed") in {"control-group", "mixed", "process", "none"}
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language == "dockerfile"], ids=str)
+def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
+    """Each instruction is one of Docker's, and a command is given in the JSON form, which receives the signals."""
+    content = block.text if block.text.startswith("FROM") else f"FROM python:3.12-slim\n{block.text}"
+    known = {"FROM", "RUN", "COPY", "ADD", "ENV", "ARG", "WORKDIR", "USER", "EXPOSE", "CMD", "ENTRYPOINT", "LABEL"}
+    instructions = DockerfileParser(fileobj=io.BytesIO(content.encode())).structure
+    assert {each["instruction"] for each in instructions} <= known
+    for each in instructions:
+        if each["instruction"] in {"CMD", "ENTRYPOINT"}:
+            program, *words = json.loads(each["value"])
+            assert program == "cloudsched"
+            assert find_fault(words) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{"title": "x", "handlr": "y"}, {"rrule": "FREQ=OFTEN"}, {"events": [{"type": "LOST"}]}, {"unheard": "of"}],
+)
+def test_wrong_data_is_refused(content: dict[str, Any]) -> None:
+    """A field that nobody knows, a rule that is none, and data of no model."""
+    with pytest.raises(Exception):  # noqa: B017, PT011 - each model's own error
+        test_json_is_of_its_model(Block("page.md", "json", json.dumps(content), 1))
+
+
+def test_wrong_commands_are_refused() -> None:
+    """A unit's or an image's option that does not exist."""
+    unit = Block("page.md", "ini", "[Service]\nExecStart=/x/cloudsched worker --queues gpu\n", 1)
+    image = Block("page.md", "dockerfile", 'CMD ["cloudsched", "wurker"]\n', 1)
+    with pytest.raises(AssertionError):
+        test_units_start_commands_that_exist(unit)
+    with pytest.raises(AssertionError):
+        test_dockerfiles_start_commands_that_exist(image)

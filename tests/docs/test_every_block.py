@@ -1,0 +1,77 @@
+"""Every block of README and docs has a reader that runs it, compares it or refuses it: none is only shown."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.doc_blocks import FENCE, Block, read_blocks
+from tests.docs import test_data_blocks, test_shell_blocks
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("infra/**/*.md")),
+]
+BLOCKS = [(page, block) for page in PAGES for block in read_blocks(page)]
+READERS = {
+    "python": "architecture/test_code_blocks.py",  # says for each page who runs it
+    "mermaid": "architecture/test_site.py",  # each diagram has the picture that Mermaid has drawn of it
+    "js": "docs/test_scripts.py",
+    **dict.fromkeys(("json", "yaml", "ini", "dockerfile"), "docs/test_data_blocks.py"),
+    **dict.fromkeys(("sh", "bash", "console"), "docs/test_shell_blocks.py"),
+}
+"""The test that reads the blocks of a language, all of them, on all pages."""
+OUTPUTS = {
+    "tour.md": "stories/test_demo.py",
+    "workers.md": "stories/test_workers_guide.py",
+    "benchmarks.md": "architecture/test_benchmarks_page.py",
+    "install.md": "docs/test_long_commands.py",
+}
+"""Pages with an output that no command directly above it prints, and the test that compares it."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_fence_is_of_a_block(page: Path) -> None:
+    """None is overlooked: in a list, with tildes, or without a language."""
+    blocks = list(read_blocks(page))
+    assert len(FENCE.findall(page.read_text("utf-8"))) == 2 * len(blocks)
+    assert {block.language for block in blocks} <= {*READERS, "text"}
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=lambda each: str(each) if isinstance(each, Block) else "")
+def test_every_block_has_a_reader(page: Path, block: Block) -> None:
+    """Its language's; an output's is the test that runs the command above it, or the one that is named here."""
+    if block.language != "text":
+        assert (ROOT / "tests" / READERS[block.language]).is_file()
+    elif page.name in OUTPUTS:
+        assert page.name in (ROOT / "tests" / OUTPUTS[page.name]).read_text("utf-8")
+    elif page.name in test_shell_blocks.OWN_TESTS:
+        assert "tutorial" in test_shell_blocks.OWN_TESTS[page.name]
+    else:
+        shown = [step.shown for step in test_shell_blocks.read_steps(page)]
+        assert block.text in shown, f"{block} is an output, and no command of its section is directly above it"
+
+
+def test_readers_read_all_pages() -> None:
+    """A page that is added is read without a word here."""
+    assert {block.language for _, block in BLOCKS} - {"text"} <= set(READERS)
+    own = {page.name for page in PAGES if page.name in test_shell_blocks.OWN_TESTS}
+    with_shell = {page.name for page, block in BLOCKS if block.language in test_shell_blocks.SHELLS}
+    assert with_shell <= own | {page.name for page in test_shell_blocks.PAGES}
+    data = {str(block) for _, block in BLOCKS if READERS.get(block.language) == "docs/test_data_blocks.py"}
+    assert data == {str(block) for block in test_data_blocks.BLOCKS}
+
+
+def test_no_reader_is_skipped_for_good() -> None:
+    """A reader may be skipped where a tool is missing, and fails there in CI; none expects to fail."""
+    for reader in {*READERS.values(), *OUTPUTS.values()}:
+        tree = ast.parse((ROOT / "tests" / reader).read_text("utf-8"))
+        marks = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not marks & {"xfail"}, reader

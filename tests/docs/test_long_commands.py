@@ -1,0 +1,77 @@
+"""What commands print that keep running, or that a plain install lacks: each is started as the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.test_missing_extras import COMMAND, run
+from tests.doc_blocks import matches, read_blocks
+from tests.docs import handlers
+from tests.docs.terminal import KEEP_RUNNING
+from tests.docs.test_shell_blocks import PAGES, needs_process, read_steps
+from tests.harness import ROOT, free_port, process
+
+if TYPE_CHECKING:
+    from tests.docs.test_shell_blocks import Step
+
+STARTED_BY = {
+    "dev": "stories/test_dev.py",
+    "serve": "docs/test_long_commands.py",
+    "worker": "stories/test_worker_process.py",
+    "emulator": "docs/test_long_commands.py",
+    "mcp": "cli/agents",
+    "dashboard": "dashboard",
+    "demo": "stories/test_demo.py",
+}
+"""The tests that start each command that keeps running."""
+STEPS = [
+    (page, step) for page in PAGES for step in read_steps(page) if step.shown is not None and needs_process(step.text)
+]
+
+
+@pytest.mark.parametrize(("page", "step"), STEPS, ids=[page.name for page, _ in STEPS])
+def test_they_print_what_the_page_shows(tmp_path: Path, page: Path, step: Step) -> None:
+    """But for the folder and the ports, which are this test's own."""
+    assert step.shown is not None
+    (tmp_path / "functions").mkdir()
+    names = re.findall(r"handlers +(.*) \(", step.shown)
+    text = Path(handlers.__file__).read_text("utf-8")
+    if names:  # the page's own handlers, under their names
+        text = "from cloudsched import App\n\napp = App()\n"
+        text += "".join(f"@app.handler('{name}')\ndef {name}() -> None: ...\n" for name in names[0].split(", "))
+    (tmp_path / "functions" / "handlers.py").write_text(text, "utf-8")
+    ports = {
+        port: str(free_port())
+        for port in re.findall(r":(8080)\b|\b(8123)\b", step.text + step.shown)
+        for port in port
+        if port
+    }
+    command, shown = step.text, step.shown.replace("/srv/reminders", str(tmp_path))
+    for usual, own in ports.items():
+        command, shown = command.replace(usual, own), shown.replace(usual, own)
+    if "--port" not in command:
+        command += f" --port {ports['8080']}"
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("CLOUDSCHED_", "K_"))}
+    env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with process("/bin/bash", "-c", f"exec env {command}", env=env, cwd=tmp_path) as started:
+        started.wait_for(re.escape(shown.strip().splitlines()[-1]))
+        assert matches(shown, started.output), f"{page.name} shows\n{shown}\nand this was printed:\n{started.output}"
+
+
+def test_each_command_that_keeps_running_is_started_by_a_test() -> None:
+    """It is only parsed where the pages are read."""
+    assert set(STARTED_BY) == KEEP_RUNNING
+    assert {name for name, test in STARTED_BY.items() if not (ROOT / "tests" / test).exists()} == set()
+    assert {page.name for page, _ in STEPS} >= {"serve.md", "emulator.md"}
+
+
+def test_a_plain_install_says_what_is_missing(tmp_path: Path) -> None:
+    """In the words that install.md shows."""
+    (block,) = [each for each in read_blocks(ROOT / "docs/reference/install.md") if each.language == "text"]
+    done = run(tmp_path, "aiohttp", COMMAND, "dev", "--port", "0", "--tasks-port", "0", "--", "true")
+    assert block.text.strip() in done.stderr

@@ -1,0 +1,45 @@
+"""The JavaScript of the pages runs: users' scripts as tasks, what web clients do with stand-ins for Firebase."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import _quickjs  # type: ignore[import-not-found]  # it ships no types
+import pytest
+from tests.doc_blocks import Block, read_blocks
+from tests.harness import ROOT
+
+BLOCKS = [
+    block for page in sorted((ROOT / "docs").rglob("*.md")) for block in read_blocks(page) if block.language == "js"
+]
+SANDBOX_TEST = (ROOT / "tests" / "architecture" / "test_sandbox_doc.py").read_text("utf-8")
+"""The test that runs users' scripts as tasks."""
+FIREBASE = """
+const db = {}, uid = 'ada', taskId = 'tea', listened = [];
+const collection = (_, ...path) => ({path});
+const where = (field, operator, value) => ({where: [field, operator, value]});
+const orderBy = (field, direction = 'asc') => ({orderBy: [field, direction]});
+const limit = (count) => ({limit: count});
+const query = (of, ...constraints) => ({...of, constraints});
+const onSnapshot = (query, show) => { if (typeof show !== 'function') throw TypeError('show'); listened.push(query); };
+const show = () => {};
+"""
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_scripts_run(block: Block) -> None:
+    """Without a syntax error, a name that nobody has defined, or a call that is wrong."""
+    if "await " in block.text:
+        assert block.page in SANDBOX_TEST
+        _quickjs.Context().eval(f"(async function () {{{block.text}}})")
+        return
+    listened = json.loads(_quickjs.Context().eval(f"{FIREBASE}\n{block.text}\nJSON.stringify(listened)"))
+    assert len(listened) == len(re.findall(r"^onSnapshot", block.text, re.MULTILINE))
+    assert all(each["path"] and each["constraints"] for each in listened)
+
+
+def test_a_wrong_script_is_found() -> None:
+    """A call of nothing."""
+    with pytest.raises(Exception, match="onSnapshots"):
+        test_scripts_run(Block("page.md", "js", "onSnapshots(query(collection(db, 'tasks')), show)", 1))

@@ -1,0 +1,156 @@
+"""The commands of the pages are typed as they stand there, and print what stands below them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+import time_machine
+from tests.deployables.test_infra_gcloud import parse_commands
+from tests.doc_blocks import Block, matches, read_blocks, without_figures
+from tests.docs.terminal import KEEP_RUNNING
+from tests.docs.world import World, open_world
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+SHELLS = {"sh", "bash", "console"}
+OWN_TESTS = {
+    "tour.md": "stories/test_readme_commands.py",
+    "workers.md": "stories/test_workers_guide.py",
+    **{page.name: "stories/test_tutorial.py" for page in (DOCS / "tutorial").glob("*.md")},
+}
+"""Pages that are one story from their first command to their last, which a test of their own tells with processes."""
+FIRST = "usage.md"
+"""The page that says what all tasks together have used, so it comes before those that create more."""
+PAGES = [
+    page
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), *ROOT.glob("infra/**/*.md")]
+    if page.name not in OWN_TESTS and any(block.language in SHELLS for block in read_blocks(page))
+]
+PAGES.sort(
+    key=lambda page: (page.name != FIRST, "/clock\n" in page.read_text("utf-8"))
+)  # who moves the clock comes last
+DATES = [datetime(2028, 2, 29, 11, tzinfo=UTC), datetime(2030, 12, 31, 23, 30, tzinfo=UTC)]
+"""Days on which the pages are read: a leap day, and one after which each date of the pages is past."""
+CLOUD = re.compile(r"\bgcloud |\binfra/")
+NOT_RUN = re.compile(r"not run: (.+)")
+FIGURES_VARY = "figures vary"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is typed at once, and what the page shows below it."""
+
+    block: Block
+    text: str
+    shown: str | None
+    answer: Block | None = None
+    """A JSON document, which has at least what the page shows of it."""
+
+
+def read_steps(page: Path) -> Iterator[Step]:
+    """Yield what a reader of the page types, in its order."""
+    blocks = list(read_blocks(page))
+    for number, block in enumerate(blocks):
+        if block.language == "console" and "\n$ eval " in f"\n{block.text}":
+            yield Step(block, re.sub(r"^\$ ", "", block.text, flags=re.MULTILINE), None)
+        elif block.language == "console":
+            for found in re.finditer(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n?)*)", block.text, re.MULTILINE):
+                yield Step(block, found[1], found[2] or None)
+        elif block.language in SHELLS:
+            following = blocks[number + 1] if number + 1 < len(blocks) else None
+            language = following.language if following and following.section == block.section else None
+            shown = following.text if following and language == "text" else None
+            is_next = following is not None and following.line == block.line + block.text.count("\n") + 3
+            is_answer = language == "json" and is_next
+            yield Step(block, block.text, shown, following if is_answer else None)
+
+
+def read_answers(page: Path) -> Iterator[Block]:
+    """Yield the JSON blocks that a request directly above them answers."""
+    yield from (step.answer for step in read_steps(page) if step.answer)
+
+
+@pytest.fixture(scope="module", params=[None, *DATES], ids=lambda date: f"{date:%Y}" if date else "today")
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A stack for all pages, today and on other days."""
+    if shutil.which("curl") is None or shutil.which("jq") is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("the pages' commands need curl and jq")
+    date = request.param or datetime.now(UTC)
+    with time_machine.travel(date), open_world(tmp_path_factory.mktemp("pages")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_do_as_the_page_shows(world: World, page: Path) -> None:
+    """Each command succeeds, on any day; what it prints is what the page shows, but for what the page leaves open."""
+    for name, script in re.findall(
+        r"([\w-]+\.js)\b[^`]*`?[^`]*\n\n```js\n(.*?)```", page.read_text("utf-8"), re.DOTALL
+    ):
+        (world.terminal.folder / name).write_text(script, "utf-8")
+    for script in re.findall(r"```js\n(// ([\w-]+\.js)\n.*?)```", page.read_text("utf-8"), re.DOTALL):
+        (world.terminal.folder / script[1]).write_text(script[0], "utf-8")
+    for block in read_blocks(page):
+        if block.language == "python" and (name := re.match(r"# (\w+\.py)\n", block.text)):
+            (world.terminal.folder / name[1]).write_text(block.text, "utf-8")
+    for step in read_steps(page):
+        done = world.terminal.type(world.fill(step.block, step.text))
+        assert done.returncode == 0, f"{step.block}:\n{step.text}\n{done.stdout[-900:]}{done.stderr}"
+        if step.answer:
+            assert is_like(json.loads(step.answer.text), json.JSONDecoder().raw_decode(done.stdout)[0]), (
+                f"{step.answer}:\n{done.stdout}"
+            )
+        if step.shown is not None and not needs_process(step.text):
+            printed = done.stderr + done.stdout
+            shown = step.shown
+            if FIGURES_VARY in step.block.mark:
+                printed, shown = without_figures(printed), without_figures(shown)
+            assert matches(shown, printed), f"{step.block} shows\n{shown}\nand this was printed:\n{printed}"
+
+
+def test_commands_for_google_cloud_are_accepted(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Gcloud's own parser takes each command that was typed."""
+    calls = [call for call in world.terminal.read_calls() if call[0] == "gcloud"]
+    assert calls or "today" not in request.node.name
+    gcloud = shutil.which("gcloud")
+    if gcloud is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("No gcloud on the PATH")
+    faults = parse_commands(gcloud, [call[1:] for call in calls], tmp_path)
+    assert [(call, fault) for call, fault in zip(calls, faults, strict=True) if fault] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_no_machine_can_run_says_why(page: Path) -> None:
+    """A comment above the block, which the page does not show, and only where there is a reason."""
+    for block in read_blocks(page):
+        if block.language in SHELLS:
+            is_for_cloud = CLOUD.search(re.sub(r"#.*", "", block.text)) is not None
+            reason = NOT_RUN.search(block.mark)
+            assert is_for_cloud == (reason is not None), f"{block}: <!-- not run: needs Google Cloud -->"
+
+
+def is_like(shown: object, answered: object) -> bool:
+    """Return whether an answer has each field that is shown; ids, dates and what has an ellipsis may differ."""
+    if isinstance(shown, dict) and isinstance(answered, dict):
+        return all(name in answered and is_like(value, answered[name]) for name, value in shown.items())
+    if isinstance(shown, list) and isinstance(answered, list):
+        return len(answered) >= len(shown) and all(is_like(*pair) for pair in zip(shown, answered, strict=False))
+    if isinstance(shown, str) and isinstance(answered, str) and re.search(r"…|^\d{4}-\d\d-\d\d", shown):
+        return "…" in shown or datetime.fromisoformat(answered) is not None
+    return shown == answered
+
+
+def needs_process(text: str) -> bool:
+    """Return whether a command keeps running: ``test_long_commands.py`` compares what it prints."""
+    found = re.search(r"cloudsched (\w+)", text)
+    return found is not None and found[1] in KEEP_RUNNING

@@ -237,3 +237,16 @@ def test_all_that_a_page_loads_is_small() -> None:
 def test_scripts_stay_short() -> None:
     """Fewer than 600 lines in all."""
     assert sum(len(file.read_text("utf-8").splitlines()) for file in (ROOM / "static").glob("*.js")) < 600
+
+
+def test_nothing_but_the_stylesheet_stands_before_the_first_paint(ui: str) -> None:
+    """One stylesheet that loads no other, and scripts that wait until the page is read: two requests, then it shows."""
+    text = get(f"{ui}/").text
+    sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)"', text)
+    assert len(sheets) == 1
+    assert all('type="module"' in each for each in re.findall(r"<script[^>]*>", text))
+    assert not re.findall(r"<(?:img|iframe|object|video)\b", text)
+    style = get(f"{ui}/{sheets[0]}").text
+    assert "@import" not in style
+    assert "@font-face" not in style
+    assert "url(" not in style

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.dashboard.browser.conftest import Visitor
+    from tests.dashboard.browser.conftest import Site, Visitor
 
 
 def test_the_first_tab_skips_to_the_view(visitor: Visitor) -> None:
@@ -78,3 +78,50 @@ def test_marks_of_the_calendar_are_one_tab_stop_a_day(visitor: Visitor) -> None:
     assert second != first
     page.keyboard.press("ArrowLeft")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == first
+
+
+def test_keys_tick_rows(visitor: Visitor, site: Site) -> None:
+    """`x` ticks the row that has the focus and unticks it again, with Shift all from the last ticked one up to here."""
+    for number in range(4):
+        site.create(f"ticked-{number}", labels=["case=ticked"])
+    page = visitor.open("tasks?label=case%3Dticked")
+    boxes = page.locator("td.pick input")
+    page.keyboard.press("x")
+    assert boxes.evaluate_all("all => all.filter(each => each.checked).length") == 0, "no row has the focus"
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert boxes.evaluate_all("all => all.map(each => each.checked)") == [True, False, False, False]
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Shift+X")
+    assert boxes.evaluate_all("all => all.map(each => each.checked)") == [True, True, True, False]
+    page.keyboard.press("x")
+    assert boxes.evaluate_all("all => all.map(each => each.checked)") == [True, True, False, False]
+
+
+def test_keys_pause_a_task_and_undo_it(visitor: Visitor, site: Site) -> None:
+    """`p` pauses the task that is shown, `z` takes that back; `e` edits it, and `n` in the list makes a new one."""
+    site.create("keyed")
+    page = visitor.open("tasks/keyed")
+    page.keyboard.press("p")
+    page.get_by_text("Paused.", exact=True).wait_for()
+    assert site.call("GET", "/v1/tasks/keyed")["status"] == "PAUSED"
+    page.keyboard.press("z")
+    page.get_by_text("Resumed.", exact=True).wait_for()
+    assert site.call("GET", "/v1/tasks/keyed")["status"] == "ACTIVE"
+    page.keyboard.press("e")
+    page.wait_for_url("**/tasks/keyed/edit")
+    page.goto(page.url.replace("/keyed/edit", ""))
+    page.keyboard.press("n")
+    page.wait_for_url("**/new")
+
+
+def test_what_was_paused_in_the_list_is_undone_there(visitor: Visitor, site: Site) -> None:
+    """The list stays, says what was done, and undoes it."""
+    site.create("listed", labels=["case=listed"])
+    page = visitor.open("tasks?label=case%3Dlisted")
+    page.get_by_role("row").filter(has_text="listed").get_by_role("button", name="Pause").click()
+    page.get_by_text("Paused.", exact=True).wait_for()
+    page.get_by_role("button", name="Undo").click()
+    site.wait_until(lambda: site.call("GET", "/v1/tasks/listed")["status"] == "ACTIVE")
+    assert "label=case" in page.url

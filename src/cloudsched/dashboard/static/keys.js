@@ -31,7 +31,7 @@ function press(key) {
   const actions = { g: () => (leader = true), "/": search, j: () => step(1), k: () => step(-1), u: utc, s: scale, r: again };
   if (key in actions) return actions[key](), true;
   if (key === "x" || key === "X") return choose(key === "X");
-  const named = /^[a-z]$/.test(key) && document.querySelector(`main [data-press=${key}]`);
+  const named = /^[a-z]$/.test(key) ? document.querySelector(`main [data-press=${key}]`) : null;
   named?.click();
   return Boolean(named);
 }

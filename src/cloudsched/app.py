@@ -40,6 +40,7 @@ from cloudsched.engine.tasks.open_executions import list_executions, load_execut
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.draft_calls import DraftCalls
 from cloudsched.runtime.hooks import Hooks
+from cloudsched.runtime.manual_run_calls import ManualRunCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +66,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class App(Hooks, DraftCalls):
+class App(Hooks, DraftCalls, ManualRunCalls):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -287,27 +288,6 @@ class App(Hooks, DraftCalls):
     def cancel(self, task_id: str) -> Task:
         """Cancel a task; it and its executions stay."""
         return self._scheduler.cancel(task_id)
-
-    def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
-        """Run a task once, now, without changing its plan."""
-        return self._scheduler.trigger(task_id, authority=authority)
-
-    def retry(
-        self,
-        task_id: str,
-        execution_id: str | None = None,
-        *,
-        from_step: int | None = None,
-        authority: Authority = Authority.SERVERS,
-    ) -> Task:
-        """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
-        return self._scheduler.retry(task_id, execution_id, from_step=from_step, authority=authority)
-
-    def backfill(
-        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
-    ) -> Task:
-        """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self._scheduler.backfill(task_id, start, end, authority=authority)
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""

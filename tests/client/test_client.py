@@ -150,15 +150,34 @@ def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, wait
 
 
 def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A trigger whose response was lost is not repeated, because it may have run. Reads are repeated, a few times."""
+    """A retry whose response was lost is not repeated, because it may have run. Reads are repeated, a few times."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
     flaky.fails = [lambda: Response(status=503)] * 10
-    assert type(catch_error(lambda: client.trigger("t"))) is Unavailable
+    assert type(catch_error(lambda: client.retry("t"))) is Unavailable
     assert len(flaky.asked) == 1
     assert type(catch_error(lambda: client.get("t"))) is Unavailable
     assert len(flaky.asked) == 1 + 1 + RETRIES
     assert sum(waits) < 10
+
+
+def test_a_trigger_is_repeated_with_its_key(client: Client, flaky: Flaky) -> None:
+    """Under one key, which is made if none is given: so it starts one run, whose execution the answer names."""
+    task = client.create(**GREET, id="t", schedule=DAILY)
+    flaky.asked.clear()
+    flaky.fails = [lambda: Response(status=503)] * 2
+    found = client.trigger(task.id, {"name": "Grace"})
+    assert found.triggered is not None
+    assert found.triggered.payload == {"name": "Grace"}
+    assert len(flaky.asked) == 3
+    assert (
+        client.trigger(task.id, idempotency_key="k").triggered == client.trigger(task.id, idempotency_key="k").triggered
+    )
+    assert client.trigger(task.id, {"name": "Mary"}, validate_only=True).triggered is not None
+    assert [each.reason for each in client.history(task.id).entries if each.action == "TRIGGERED"] == [
+        None,
+        "With a payload of its own.",
+    ]
 
 
 def test_an_exhausted_quota_raises_at_once(client: Client, flaky: Flaky, waits: list[float]) -> None:

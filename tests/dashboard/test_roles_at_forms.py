@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,14 +148,15 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
     assert pages.sim.app.get(task.id).title == "Renamed"
     dry = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "verb": "check"})
     assert "The API finds nothing wrong." in dry.text
-    sent = [
-        pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "key": "k1", "at": "2030-01-01T00:00:00Z", "verb": "run"})
-        for _ in range(2)
-    ]
-    assert sent[0].status_code == 303, sent[0].text
-    assert sent[0].location == sent[1].location
-    run = pages.sim.app.get(sent[0].location.split("/")[-1].partition("?")[0])
-    assert (run.payload, run.owner, run.handler) == ({"n": 2}, "ada", "work")
+    for _ in range(2):
+        sent = pages.post(who, f"{at}/run", {"payload": '{"n": 2}', "key": "k1", "verb": "run"})
+        assert sent.status_code == 303, sent.text
+    found = pages.sim.app.get(task.id)
+    assert [run.payload for run in found.runs] == [None, {"n": 2}], "the key makes the second sending find the first"
+    assert found.payload == task.payload
+    pages.sim.advance(timedelta(minutes=1))
+    own = next(each.id for each in pages.sim.executions(task.id) if each.payload)
+    assert "Payload of this run alone" in pages.get(who, f"{at}/executions/{own}").text
     new = pages.post(who, "/new", {**NEW, "title": "Own"})
     assert new.status_code == 303
     made = pages.sim.app.get(new.location.split("/")[-1].partition("?")[0])

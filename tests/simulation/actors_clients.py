@@ -13,6 +13,7 @@ from tests.simulation.actors_workers import random_pull
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
+from cloudsched.domain.transitions.trigger import TriggerMark, find_triggered
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -106,7 +107,19 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case "delete":
             app.delete(task_id)
         case _:
-            told = getattr(app, verb)(task_id)
+            told = _trigger(world, app, task_id) if verb == "trigger" else getattr(app, verb)(task_id)
+    return told
+
+
+def _trigger(world: World, app: App, task_id: str) -> Task:
+    """Run a task now: with its own payload or with another one, at times with a key that was used before."""
+    if world.random.random() < 0.5 or world.kinds.get(task_id) != "work":
+        return app.trigger(task_id)
+    payload = {"n": world.random.choice([1, 2])}
+    mark = TriggerMark.of(f"key {payload['n']}", "ada", payload) if world.random.random() < 0.3 else None
+    told = app.trigger(task_id, payload, mark=mark)
+    if (triggered := find_triggered(told, mark)) is not None:
+        world.rules.on_triggered(told, triggered, payload)
     return told
 
 

@@ -21,8 +21,15 @@ def register_handlers(app: App, world: World) -> None:
     """Register the handler on an app."""
 
     @app.handler("chore")
+    def chore(ctx: Context) -> object:
+        return run(ctx)
+
     @app.handler("work")
-    def work(ctx: Context) -> object:
+    def work(ctx: Context, payload: dict[str, int]) -> object:
+        world.rules.on_payload(ctx, payload)
+        return run(ctx)
+
+    def run(ctx: Context) -> object:
         world.rules.on_handler_start(ctx)
         try:
             for _ in range(world.random.choice([2, 5] if world.fault_profile.is_crowded else [0, 0, 1, 3])):

@@ -59,6 +59,8 @@ class RunInvariants:
         self._begun: dict[tuple[str, datetime, str], None] = {}
         self._counted: dict[tuple[str, datetime], set[str]] = {}
         """The occurrences of each task's schedule that were begun, or wait to be."""
+        self._payloads: dict[tuple[str, datetime, str], dict[str, int]] = {}
+        """What each execution runs with."""
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
         self.late: list[timedelta] = []
@@ -69,6 +71,22 @@ class RunInvariants:
     def current_verb(self) -> str:
         """The operation of the current process, if it is a client's; else an empty text."""
         return self._verbs.get(self._world.current.name, "") if self._world.current else ""
+
+    def on_triggered(self, task: Task, execution_id: str, payload: dict[str, int]) -> None:
+        """Note what a client was told: that this execution has this payload."""
+        key = (task.id, task.created_at, execution_id)
+        if payload != self._payloads.setdefault(key, payload):
+            self._fail(f"P1: {key} was triggered with {payload}, and got {self._payloads[key]}")
+
+    def on_payload(self, ctx: Context, payload: dict[str, int]) -> None:
+        """Check that the handler got the payload of its run, in each of its attempts, and no other run's."""
+        key = (ctx.task.id, ctx.task.created_at, ctx.execution_id)
+        if payload != ctx.task.payload:
+            self._fail(f"P1: {key} got {payload}, and its context has {ctx.task.payload}")
+        if payload != self._payloads.setdefault(key, payload):
+            self._fail(f"P1: {key} got {payload}, and has {self._payloads[key]}")
+        if payload and "-manual" not in ctx.execution_id:
+            self._fail(f"P1: {key} got {payload}, which nobody asked it to run with")
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -164,7 +164,22 @@ def _add_change_command(name: str, about: str) -> None:
 _add_change_command("pause", "Pause a task until it is resumed.")
 _add_change_command("resume", "Resume a paused task from now on.")
 _add_change_command("cancel", "Cancel a task; its record stays.")
-_add_change_command("trigger", "Run a task now, without changing its schedule.")
+
+
+@tasks.command()
+@_task_id_argument
+@click.option("--payload", help="What this run gets in place of the task's payload, as JSON.")
+@click.option("--dry-run", is_flag=True, help="Only show what would run.")
+@click.option("--key", help="An idempotency key: the same for commands that are to start one run only.")
+@json_option
+@click.pass_obj
+def trigger(
+    client: Client, task_id: str, *, payload: str | None, dry_run: bool, key: str | None, as_json: bool
+) -> None:
+    """Run a task now, without changing its schedule; with --payload, this run alone has that one."""
+    given = None if payload is None else _parse_json("--payload", payload)
+    task = client.trigger(task_id, given, idempotency_key=key, validate_only=dry_run)
+    Printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()

@@ -16,6 +16,7 @@ from cloudsched.client.responses import parse_task
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView
 from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.responses import (
     BatchResult,
     DeliveryReport,
@@ -115,9 +116,33 @@ class TaskOperations:
         return _post_change(task_id, "cancel")
 
     @operation
-    def trigger(self, task_id: str) -> Flow[TaskView]:
-        """Run a task now, without changing its schedule."""
-        return _post_change(task_id, "trigger")
+    def trigger(
+        self,
+        task_id: str,
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        *,
+        idempotency_key: str | None = None,
+        validate_only: bool = False,
+    ) -> Flow[TaskView]:
+        """Run a task now, without changing its schedule; the answer's `triggered` has the execution's id.
+
+        It is safe to repeat, by the key; a new key is made if it is None.
+
+        Args:
+            task_id: The task.
+            payload: What this run gets in place of the task's payload, which stays as it is.
+            idempotency_key: The same for requests that are to start one run only.
+            validate_only: Check everything, and store and start nothing.
+
+        Raises:
+            InvalidInput: The payload does not fit the handler, or the key was used with another one.
+            NotAllowed: The task is not active, or has too many open runs.
+        """
+        content = None if payload is None else {"payload": to_json_value("payload", payload)}
+        query = {"validateOnly": "true"} if validate_only else {}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        path = f"{_task_path(task_id)}/trigger"
+        return parse_task((yield ApiRequest("POST", path, content, query=query, headers=headers, is_idempotent=True)))
 
     @operation
     def retry(self, task_id: str, execution_id: str | None = None, *, from_step: int | None = None) -> Flow[TaskView]:

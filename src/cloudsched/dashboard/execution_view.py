@@ -107,6 +107,8 @@ class ExecutionPage:
     attempts_left_out: int
     progress: list[tuple[Moment, str]]
     branches: list[Branch]
+    payload: str | None
+    """What this run has in place of its task's payload."""
     result: str | None
     error: str
     traceback: str
@@ -170,6 +172,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         attempts_left_out=record.get("attemptsLeftOut", 0),
         progress=[(visit.sure(note["at"]), note["text"]) for note in record.get("progress", [])],
         branches=list(_walk(answer["tree"], 0))[1 : _TREE + 1] if answer["tree"] else [],
+        payload=_write_payload(record),
         result=None if is_open or record.get("content") is None else _write_json(record["content"]),
         error=f"{error['type']}: {error['message']}" if error else "",
         traceback=error.get("traceback") or "",
@@ -283,6 +286,12 @@ def _describe_deliveries(record: Json, task: Json) -> str:
     if record.get("isDelivered"):
         return f"Delivered to {', '.join(channels)}."
     return f"Not delivered to all of {', '.join(channels)} yet."
+
+
+def _write_payload(record: Json) -> str | None:
+    if record.get("hasUnrecordedPayload"):
+        return "It was too large to be kept beside the result."
+    return _write_json(record["payload"]) if "payload" in record else None
 
 
 def _write_json(content: object) -> str:

@@ -1,18 +1,18 @@
-"""A task's handler, run once with another payload: as a task of its own, so that the task stays as it is."""
+"""A run of a task with another payload: for that run alone, the task stays as it is."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from cloudsched.dashboard.api import task_path
 from cloudsched.dashboard.form_fields import Field, list_names, make_fields, place_error
 from cloudsched.dashboard.payload_schema import Slot, read_schema
 from cloudsched.dashboard.payload_texts import ABSENT, read_value, write_texts
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.schedule_check import write_error
 from cloudsched.dashboard.submission import Again, Done
-from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound
 
@@ -20,24 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cloudsched.dashboard.api import Api, Json
-
-_COPIED: Final = (
-    "handler",
-    "owner",
-    "description",
-    "labels",
-    "category",
-    "priority",
-    "lockKey",
-    "lockScope",
-    "lockLimit",
-    "retry",
-    "expectedDuration",
-    "pull",
-    "deliveryChannels",
-    "deliveryTitle",
-)
-"""What the run has of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +32,6 @@ class RunPage:
     handler: str
     payload: tuple[Field, ...]
     key: str
-    at: str
     error: str
     is_checked: bool
     zones: list[ZoneChoice]
@@ -59,7 +40,7 @@ class RunPage:
 def fetch(api: Api, _visit: Visit, task_id: str) -> Json:
     """Ask the API for the task and its payload."""
     task, _ = api.task(task_id)
-    if task.get("children") or task.get("script"):
+    if task.get("children"):
         raise NotFound("payload of the task", task_id)
     answer = {"task": task, "handlers": api.get("/v1/handlers")["handlers"], "key": uuid.uuid4().hex}
     return {**answer, "texts": write_texts(_find_slot(answer), task.get("payload", {}))}
@@ -74,29 +55,16 @@ def send(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str) -> Done
     payload = read_value(_find_slot(answer), texts, errors)
     if errors:
         return Again({**answer, "errors": errors}, 400)
-    task = answer["task"]
-    content: dict[str, Any] = {name: task[name] for name in _COPIED if task.get(name) is not None}
-    content |= {"title": f"{task['title'][:480]}, once", "payload": {} if payload is ABSENT else payload}
+    path = f"{task_path(task_id)}/trigger"
+    content = {"payload": {} if payload is ABSENT else payload}
     try:
-        checked = api.post("/v1/tasks", content, query={"validateOnly": "true"})
-        if api.find(f"/v1/tasks/{checked['id']}") is not None:
-            problem = f"The handler makes ids of payloads, and {checked['id']} has this one: run that task now instead."
-            return Again({**answer, "error": problem}, 409)
         if texts.get("verb") != "run":
+            api.post(path, content, query={"validateOnly": "true"})
             return Again({**answer, "isChecked": True})
-        start = {"schedule": {"at": _read_start(texts, visit)}}
-        made = api.post("/v1/tasks", {**content, **start}, headers={"Idempotency-Key": answer["key"]})
+        api.post(path, content, headers={"Idempotency-Key": answer["key"]})
     except CloudschedError as error:
         return _refuse(answer, error)
-    return Done(f"tasks/{made['id']}", "trigger")
-
-
-def _read_start(texts: Mapping[str, str], visit: Visit) -> str:
-    """Return when the form was opened: a second sending is the same request, to the letter."""
-    try:
-        return parse_instant(texts.get("at", "")).isoformat()
-    except ValueError:
-        return visit.now.isoformat()
+    return Done(f"tasks/{task_id}", "trigger")
 
 
 def _refuse(answer: Json, error: CloudschedError) -> Again:
@@ -118,7 +86,6 @@ def build(answer: Json, visit: Visit) -> RunPage:
         handler=task["handler"],
         payload=make_fields(_find_slot(answer), answer["texts"], answer.get("errors", {})),
         key=answer["key"],
-        at=answer["texts"].get("at") or visit.now.isoformat(),
         error=answer.get("error", ""),
         is_checked=answer.get("isChecked", False),
         zones=zone_choices(visit.in_zone_of(task)),

@@ -163,7 +163,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         history_left_out=(answer.get("history") or {}).get("omittedEntries", 0),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
         can_retry=next((each["id"] for each in bad if "retry" in each.get("allowedVerbs", ())), None),
-        can_run_once=visit.may_change and not task.get("children") and not task.get("script"),
+        can_run_once="trigger" in task.get("allowedVerbs", ()) and not task.get("children"),
         zones=zone_choices(visit, own_zone),
         may_change=visit.may_change,
         role=visit.role,

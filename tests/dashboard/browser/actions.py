@@ -96,6 +96,12 @@ def count_titled(words: str) -> Callable[[Site, Subject], int]:
     return count
 
 
+def count_own_payloads(site: Site, subject: Subject) -> int:
+    """Return how many triggers with a payload of their own the task's history has."""
+    entries = site.call("GET", subject.fill("/v1/tasks/{task}/history"))["entries"]
+    return sum(each.get("reason") == "With a payload of its own." for each in entries)
+
+
 def is_read(site: Site, subject: Subject) -> bool:
     messages = site.call("GET", "/v1/inboxes/ada/messages?pageSize=100")["messages"]
     return any(each["id"] == subject.message and each.get("isRead") for each in messages)
@@ -302,7 +308,7 @@ ACTIONS = (
         "run",
         "tasks/{task}/run",
         "Run it once, now",
-        count_titled("{task}, once"),
+        count_own_payloads,
         1,
         form={"payload": "{}", "verb": "run", "key": "k{task}"},
     ),

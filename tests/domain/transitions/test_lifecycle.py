@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
-from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
@@ -21,7 +21,7 @@ VERBS = {
     "pause": lambda task: lifecycle.pause(task, START),
     "resume": lambda task: lifecycle.resume(task, START),
     "cancel": lambda task: lifecycle.cancel(task, START),
-    "trigger": lambda task: lifecycle.trigger(task, START, "request"),
+    "trigger": lambda task: manual_runs.trigger(task, START, "request"),
 }
 
 

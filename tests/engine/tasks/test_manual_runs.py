@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions import manual_runs
 from cloudsched.errors import Forbidden
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def test_a_repeated_request_runs_once(sim: Simulation, app: App) -> None:
     """A request is not repeated under another id if its commit took effect but the reply was lost."""
     task = app.create(owner="ada", title="Count", handler="count", schedule=HOURLY)
     later = sim.now + timedelta(seconds=1)
-    once = lifecycle.trigger(task, sim.now, "request").task
-    assert lifecycle.trigger(once, later, "request").task is once
-    assert len(lifecycle.trigger(once, later, "another").task.runs) == 2
-    asked = lifecycle.backfill(task, task.created_at - timedelta(hours=2), task.created_at, sim.now, "request").task
-    again = lifecycle.backfill(asked, task.created_at - timedelta(hours=2), task.created_at, later, "request").task
+    once = manual_runs.trigger(task, sim.now, "request").task
+    assert manual_runs.trigger(once, later, "request").task is once
+    assert len(manual_runs.trigger(once, later, "another").task.runs) == 2
+    asked = manual_runs.backfill(task, task.created_at - timedelta(hours=2), task.created_at, sim.now, "request").task
+    again = manual_runs.backfill(asked, task.created_at - timedelta(hours=2), task.created_at, later, "request").task
     assert again is asked
 
 

@@ -1,10 +1,8 @@
-"""Why a task runs when it does or does not run, in every situation that the engine knows."""
+"""Why a task runs when it does or does not run, as the API says it. `test_explanations.py` has every reason."""
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +11,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Done, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.execution import Run, Suspension
-from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import Evidence, Reason
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import START
 from cloudsched.web.auth.api_keys import create_key
@@ -177,17 +173,3 @@ def test_a_user_learns_no_task_of_another(app: App, simulate: Callable[..., Simu
     for task_id in (hidden.id, "none"):
         answer = client.open(f"/v1/tasks/{task_id}/explain", method="GET", headers={"X-Api-Key": key})
         assert answer.status_code == 404
-
-
-@pytest.mark.usefixtures("sim")
-def test_each_reason_has_a_sentence(create: Callable[..., Task]) -> None:
-    """What the queue's outage and a full quota mean; with these, every reason is tested in this file."""
-    task = create()
-    suspension = Suspension(at=START, reason="quota", quota_refusal="ada has 5 active tasks, as many as allowed.")
-    run = Run(execution_id="e", scheduled_for=START, due_at=START, suspension=suspension, suspension_count=1)
-    stuck = task.model_copy(update={"deferred": True, "runs": (run,), "next_execution_time": None})
-    found = explain(Evidence(task=stuck, now=START))
-    assert [each.reason for each in found.findings] == [Reason.WAITING_FOR_QUOTA, Reason.DEFERRED]
-    assert "5 active tasks" in found.summary
-    tested = re.findall(r"Reason\.([A-Z_]+)", Path(__file__).read_text("utf-8"))
-    assert set(tested) == {reason.name for reason in Reason}

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.page_tokens import skip_unreadable
-from cloudsched.engine.ports.search import identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
@@ -37,7 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = tuple(
     str(field.serialization_alias or field.alias or name)
     for name, field in Execution.model_fields.items()
-    if name not in {"steps", "content"}
+    if name not in LEFT_OUT
 )
 """The fields of a record that lists have."""
 

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.search import identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ _COLUMNS = ("scheduled_for", "owner", "handler", "status", "is_failure", "labels
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
     VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}"""  # noqa: S608 - no input
-_LEFT_OUT = "'$.steps', '$.content'"
+_LEFT_OUT = ", ".join(f"'$.{name}'" for name in LEFT_OUT)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
 """A record without its result and steps; as it is if it is damaged."""
 

@@ -152,6 +152,8 @@ class Suspension(WireModel):
     quota_refusal: str | None = None
     """Why its owner's quota has no room for calls that it is to make. While some wait, the end of any call resumes it.
     """
+    deadline: Instant | None = None
+    """When it stops waiting for an event; None if it never does. It is resumed in between, to look for one."""
 
 
 class Run(WireModel):
@@ -206,6 +208,8 @@ class Run(WireModel):
     """What its attempts have reported; None if nothing."""
     note: str | None = None
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
+    payload: dict[str, Any] | None = None
+    """What it was triggered with in place of its task's payload; None if it runs with that."""
 
     def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
         """Return the run with one more finished attempt, without the middle ones if there are too many, and changes."""
@@ -272,6 +276,11 @@ class Execution(Document):
     is_delivered: bool = False
     """Whether the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE
+    payload: dict[str, Any] | None = None
+    """What it was triggered with in place of its task's payload; None if it ran with that. Not in lists across tasks.
+    """
+    has_unrecorded_payload: bool | None = None
+    """Whether that payload is left out, since it did not fit beside the result."""
     steps: tuple[StepRecord, ...] = ()
     """What a durable handler did, with the results of its steps and calls."""
     steps_reference: str | None = None

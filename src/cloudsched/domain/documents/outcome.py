@@ -80,6 +80,8 @@ class Suspend:
     """Why its owner's quota has no room for calls that it is to make; None if none of them waits."""
     any_call: bool = False
     """Whether the end of one of the calls is enough."""
+    deadline: datetime | None = None
+    """When it stops waiting for an event; None if it never does."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

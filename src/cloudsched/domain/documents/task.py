@@ -23,6 +23,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.history import HistoryEntry
 from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
+from cloudsched.domain.documents.manual_request import KeyedTrigger, ManualRequest
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
@@ -198,15 +199,6 @@ class PendingRecords(WireModel):
     """Whether they are the occurrences that the schedule's calendars leave out; each has its own message."""
 
 
-class ManualRequest(WireModel):
-    """The latest trigger or backfill request."""
-
-    at: Instant
-    """Unique among the task's requests: the ids of their runs are derived from it."""
-    token: str
-    """Identifies the request, so that repeating it after a lost response changes nothing."""
-
-
 class Parent(WireModel):
     """The call that created a task."""
 
@@ -314,6 +306,8 @@ class Task(PublicTask):
     left_out_from: Instant | None = None
     """From when on occurrences that its calendars leave out have no record yet; None without calendars."""
     last_manual_request: ManualRequest | None = None
+    keyed_triggers: tuple[KeyedTrigger, ...] = ()
+    """The latest triggers with an idempotency key, the earliest first; `transitions.trigger` bounds them."""
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     """An attempt has not reported by its lease's end."""
     RETRYING = "RETRYING"
     """It waits for the next attempt."""
+    PUT_OFF = "PUT_OFF"
+    """Its handler has snoozed, or its worker has given it back: the same attempt starts later."""
     WAITING_FOR_WORKER = "WAITING_FOR_WORKER"
     WAITING_FOR_LOCK = "WAITING_FOR_LOCK"
     WAITING_FOR_EVENT = "WAITING_FOR_EVENT"
@@ -45,6 +47,8 @@ class Reason(StrEnum):
     """Occurrences from before a pause, or of a backfill, are still to run."""
     DEFERRED = "DEFERRED"
     """The queue could not be reached; the sweep sends what is missing."""
+    RECORDS_PENDING = "RECORDS_PENDING"
+    """What became of some occurrences is decided; the sweep still has to write their records."""
     SWEEP_IS_LATE = "SWEEP_IS_LATE"
     LAST_OUTCOME = "LAST_OUTCOME"
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.explanation.findings import Evidence
 
+_Found = tuple[Reason, str, "datetime | None"]
+"""A reason, its sentence, and the instant that it is about."""
+
 
 def explain_run(evidence: Evidence, run: Run) -> Finding:
     """Return why an open run is where it is."""
@@ -22,13 +25,13 @@ def explain_run(evidence: Evidence, run: Run) -> Finding:
     return Finding(reason=reason, sentence=sentence, at=at, execution_id=run.execution_id)
 
 
-def _find(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime]:
+def _find(evidence: Evidence, run: Run) -> _Found:
     if run.lease is not None:
         return _explain_lease(evidence, run, run.lease)
     return _explain_wait(evidence, run) or _explain_time(evidence, run)
 
 
-def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> tuple[Reason, str, datetime]:
+def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
     task = evidence.task
     who = "an executor" if lease.worker is None else f"worker {lease.worker!r}"
     begun, until = say_instant(task, lease.started_at), say_instant(task, lease.until)
@@ -39,7 +42,7 @@ def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> tuple[Reason, 
     return Reason.LEASE_ENDED, sentence + "The next dispatch or sweep records it as TIMED_OUT.", lease.until
 
 
-def _explain_wait(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime] | None:
+def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
     task = evidence.task
     if any(entry.execution_id == run.execution_id for entry in evidence.waiting) or (
         run.waiting_for is WaitingFor.LOCK
@@ -48,17 +51,19 @@ def _explain_wait(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime] 
     if run.waiting_for is WaitingFor.WORKER:
         return Reason.WAITING_FOR_WORKER, _explain_offer(task, run), run.due_at
     if run.suspension is not None and run.suspension_count:
-        reason, sentence = _explain_suspension(task, run, run.suspension)
-        return reason, sentence, run.due_at
+        return _explain_suspension(task, run, run.suspension)
     return None
 
 
-def _explain_time(evidence: Evidence, run: Run) -> tuple[Reason, str, datetime]:
+def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
         return Reason.DUE, say_due(evidence, run.due_at), run.due_at
-    if run.attempt > 1:
+    if run.attempts and run.attempts[-1].number == run.attempt - 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
+    if run.started_at is not None:
+        sentence = f"Attempt {run.attempt} was put off by its handler or its worker, and starts "
+        return Reason.PUT_OFF, f"{sentence}{say_instant(task, run.due_at)}.", run.due_at
     what = {Trigger.MANUAL: "The run that was triggered", Trigger.BACKFILL: "The occurrence of a backfill"}
     name = what.get(run.trigger, f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}")
     return Reason.SCHEDULED, f"{name} starts {say_instant(task, run.due_at)}.", run.due_at
@@ -107,15 +112,21 @@ def _explain_retry(task: Task, run: Run) -> str:
     return f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
 
 
-def _explain_suspension(task: Task, run: Run, suspension: Suspension) -> tuple[Reason, str]:
-    until = say_instant(task, run.due_at).removeprefix("on ")
+def _explain_suspension(task: Task, run: Run, suspension: Suspension) -> _Found:
+    """Return what a durable handler waits for. When it looks for that again is no instant that matters to anybody."""
     if suspension.quota_refusal is not None:
-        return Reason.WAITING_FOR_QUOTA, f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
+        sentence = f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
+        return Reason.WAITING_FOR_QUOTA, sentence, None
     if suspension.events:
         names = " or ".join(repr(name) for name in suspension.events)
-        return Reason.WAITING_FOR_EVENT, f"Its handler waits for the event {names}, until {until} at the latest."
+        sentence = f"Its handler waits for the event {names}, "
+        if suspension.deadline is None:
+            return Reason.WAITING_FOR_EVENT, f"{sentence}however long that takes.", None
+        until = say_instant(task, suspension.deadline).removeprefix("on ")
+        return Reason.WAITING_FOR_EVENT, f"{sentence}until {until} at the latest.", suspension.deadline
     if suspension.calls:
         which = "one of its" if suspension.any_call else "its"
         calls = "call" if len(suspension.calls) == 1 else f"{len(suspension.calls)} calls"
-        return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}."
-    return Reason.SLEEPING, f"Its handler sleeps until {until}."
+        return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}.", None
+    until = say_instant(task, run.due_at).removeprefix("on ")
+    return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at

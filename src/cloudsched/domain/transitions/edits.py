@@ -17,6 +17,7 @@ from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.backlog import require_room, take_records
+from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_from
@@ -81,6 +82,7 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
             "revision": task.revision + 1,
         }
     )
+    require_payload_room(changed, "(body)")
     if changed.next_execution_time is not None:
         _require_room_after(changed, changed.next_execution_time)
     if not replanned:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import stored_size, truncate
+from cloudsched.domain.documents.task import TaskSpec
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Attempt, Run
@@ -42,13 +44,37 @@ def fit_runs(task: Task) -> Task:
     room = MAX_DOCUMENT_BYTES - _STATE_BYTES - (stored_size(stored) - stored_size(stored["runs"]))
     if stored_size(stored["runs"]) <= room:
         return task
-    share = room // len(task.runs)
+    share = (room - payloads_size(task)) // len(task.runs)
     return task.model_copy(update={"runs": tuple(_shorten(run, share) for run in task.runs)})
+
+
+def payloads_size(task: Task) -> int:
+    """Return how many bytes the payloads have that open runs were triggered with, as Firestore counts them."""
+    return sum(stored_size(run.payload) for run in task.runs if run.payload is not None)
+
+
+def require_payload_room(task: Task, field: str = "payload") -> None:
+    """Check that the payloads of open runs find room beside what the owner sets: together as much as that may have.
+
+    Raises:
+        InvalidInput: They do not; `field` names what was to be stored.
+    """
+    payloads = payloads_size(task)
+    if not payloads:
+        return
+    spec = task.model_dump(mode="python", by_alias=True, exclude_none=True, include={*TaskSpec.model_fields})
+    if stored_size(spec) + payloads > MAX_SPEC_BYTES:
+        hint = (
+            f"The task and the payloads of its open runs may have {MAX_SPEC_BYTES} together: wait until some of these "
+            "have ended, or store large data elsewhere and pass a reference to it."
+        )
+        raise InvalidInput(field, f"has no room: the payloads of open runs would have {payloads} bytes", hint)
 
 
 def _upper_bound(run: Run) -> int:
     calls = len(run.suspension.calls) if run.suspension else 0
-    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls
+    payload = 0 if run.payload is None else stored_size(run.payload)
+    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls + payload
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:
@@ -62,7 +88,8 @@ def _shorten(run: Run, max_bytes: int) -> Run:
     ]
     for change in changes:
         shortened = run.model_copy(update=change)
-        if stored_size(shortened.model_dump(mode="python", by_alias=True, exclude_none=True)) <= max_bytes:
+        texts = shortened.model_dump(mode="python", by_alias=True, exclude_none=True, exclude={"payload"})
+        if stored_size(texts) <= max_bytes:
             break
     return shortened
 

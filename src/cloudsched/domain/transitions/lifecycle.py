@@ -1,4 +1,4 @@
-"""Which status changes a task allows, and what pause, resume, cancel, delete, trigger, retry and backfill do.
+"""Which status changes a task allows, and what pause, resume, cancel, delete and retry do.
 
 `ALLOWED` is the only definition of the status changes; the diagram in ``docs/explanation/lifecycle.md`` is tested
 against it. Every function here is a pure decision: it takes a task and the current time and returns what to commit.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import Backfill, ManualRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.backlog import (
     end_plan,
     forget_backlog,
@@ -20,6 +20,7 @@ from cloudsched.domain.transitions.backlog import (
     stop_plan,
     take_records,
 )
+from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
@@ -33,16 +34,14 @@ from cloudsched.domain.transitions.requirements import (
     RETRY_ACTION,
     RETRYABLE_STATUSES,
     open_run_error,
-    require_backfillable,
     require_cancellable,
     require_future,
     require_pausable,
     require_retryable,
     require_status,
-    require_triggerable,
 )
 from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
-from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -240,22 +239,6 @@ def was_recreated(task: Task, current: Task) -> bool:
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
-def trigger(task: Task, now: datetime, request: str) -> Transition:
-    """Run the task now, once, without changing its plan. A `request` that was processed before changes nothing."""
-    if task.last_manual_request and task.last_manual_request.token == request:
-        return Transition(task)
-    require_triggerable(task)
-    manual = _next_manual_request(task, now, request)
-    identity = execution_id(manual.at, Trigger.MANUAL, manual.at)
-    run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now)
-    return Transition(with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual))
-
-
-def _next_manual_request(task: Task, now: datetime, request: str) -> ManualRequest:
-    last = task.last_manual_request
-    return ManualRequest(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
-
-
 def last_finished_execution_id(task: Task) -> str:
     """Return the execution that finished last, or, if none has run, the last one that was skipped or expired.
 
@@ -305,6 +288,7 @@ def retry(
         progress=execution.progress,
         steps=len(entries),
         usage=restore_usage(execution, entries),
+        payload=execution.payload,
     )
     why = "Retried by its owner."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
@@ -317,29 +301,8 @@ def retry(
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
     )
+    require_payload_room(active)
     return Transition(active, (record,), entries=entries)
-
-
-def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Transition:
-    """Run the past occurrences from `start` to `end` (both included), one after the other.
-
-    A `request` that was processed before changes nothing.
-    """
-    if task.last_manual_request and task.last_manual_request.token == request:
-        return Transition(task)
-    require_backfillable(task)
-    if end > now:
-        raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
-    if end < start:
-        raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
-    first = task.schedule.after(start - timedelta(microseconds=1))
-    if first is None or first > end:
-        raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
-    manual = _next_manual_request(task, now, request)
-    requested = with_changes(
-        task, now, backfill=Backfill(requested_at=manual.at, next_at=first, until=end), last_manual_request=manual
-    )
-    return Transition(start_next_backfill(requested, now))
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:

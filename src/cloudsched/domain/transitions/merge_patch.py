@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
 from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
 
 _IMMUTABLE_FIELDS = {
     "id": "Create another task instead.",
@@ -40,3 +44,15 @@ def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         else:
             result[name] = value
     return result
+
+
+def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
+    """Return the draft that describes a task after a merge patch. Raises InvalidInput.
+
+    What the task's handler set by default counts as given, except for what the task has none of.
+    """
+    draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
+    unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
+    if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
+        unset["lock_scope"] = None  # the new key's scope depends on who sets it
+    return draft.model_copy(update=unset)

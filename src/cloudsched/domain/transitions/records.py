@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.json_limits import MAX_STORED, stored_size
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def execution_record(
     retention = task.execution_retention if task.parent is None else None
     found_by = {} if task.delivery else {"title": task.title, "handler": task.handler, "labels": task.labels}
     usage = run.usage
+    own_payload = {} if run.payload is None else _payload_fields(run.payload, more.get("content"))
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,
@@ -73,8 +75,15 @@ def execution_record(
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
         **_chat_fields(task, run.execution_id),
-        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **more},
+        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own_payload, **more},
     )
+
+
+def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
+    """Return the record's fields for the payload of a trigger; a result that leaves no room for it matters more."""
+    if content is not None and stored_size(payload) + stored_size(content) > MAX_STORED:
+        return {"has_unrecorded_payload": True}
+    return {"payload": payload}
 
 
 def derive_message_id(task_id: str, execution_id: str, number: int = 1) -> str:

@@ -71,6 +71,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
                 events=outcome.events,
                 senders=outcome.senders,
                 quota_refusal=outcome.quota_refusal,
+                deadline=outcome.deadline,
             ),
             "suspension_count": run.suspension_count + 1,
             "attempts_before_suspension": run.attempt - 1,

@@ -50,7 +50,8 @@ def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[S
         return cursor.put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
     poll_at = next_poll(entry.started_at, now)
     until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
-    return cursor.suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
+    what = f"waits for the event {entry.name!r}"
+    return cursor.suspend(what, until, events=(entry.name,), senders=senders, deadline=entry.due_at)
 
 
 def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:

@@ -258,11 +258,13 @@ class JournalCursor:
         events: tuple[str, ...] = (),
         senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
         any_call: bool = False,
+        deadline: datetime | None = None,
     ) -> NoReturn:
         """Suspend the handler until an instant, or until what it waits for has come, whichever is earlier."""
         if self.calls.tasks or len(self.pending) > MAX_COMMIT_ENTRIES:
             self.flush()
-        self._suspend_with(self._await_room(Suspend(reason, until, calls, events, senders, any_call=any_call)))
+        outcome = Suspend(reason, until, calls, events, senders, any_call=any_call, deadline=deadline)
+        self._suspend_with(self._await_room(outcome))
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
         """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""

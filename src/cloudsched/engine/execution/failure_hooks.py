@@ -75,15 +75,19 @@ _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", 
 def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
     """Call the handler's hook, then the app's, for each execution that has failed permanently.
 
+    They get the task with the payload that the execution ran with.
+
     A hook that fails is logged, and changes nothing. It is also logged if the handler's hook cannot be called because
     this process does not have the handler, unless a worker reported the failure: the worker has the handler, and gets
     the result.
     """
     for execution in executions:
         if execution.status in FAILURE_STATUSES:
-            run_handler_hook(registry, task, execution)
+            payload = task.payload if execution.payload is None else execution.payload
+            about = task.model_copy(update={"payload": payload})
+            run_handler_hook(registry, about, execution)
             for hook in registry.registrations.failure_hooks:
-                _call_hook(hook, task, execution)
+                _call_hook(hook, about, execution)
 
 
 def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> None:

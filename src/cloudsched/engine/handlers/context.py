@@ -78,7 +78,7 @@ class Context(Calls):
     requests in the same order each time; see ``docs/explanation/durable.md``.
 
     Attributes:
-        task: The task as it was when the attempt started.
+        task: The task as it was when the attempt started, with the payload that this run has.
         execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
         scheduled_for: The occurrence's instant, in UTC.
         attempt: Which attempt this is, counted from 1.
@@ -94,7 +94,8 @@ class Context(Calls):
     ) -> None:
         self.durable_run = durable_run
         # A copy, which the handler may change.
-        self.task = task.model_copy(update={"payload": deep_copy_json(task.payload)})
+        payload = task.payload if run.payload is None else run.payload
+        self.task = task.model_copy(update={"payload": deep_copy_json(payload)})
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt

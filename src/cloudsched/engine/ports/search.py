@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.task_query import TaskQuery
 
+LEFT_OUT = ("steps", "content", "payload")
+"""The fields of a record that lists across tasks do not have; each has one name, here and as stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionQuery:
@@ -63,8 +66,8 @@ class SearchStore(Protocol):
     ) -> Page[Execution]:
         """Return a page of the matching final records: those that failed or timed out, or else all others.
 
-        The latest come first (scheduledFor, then the task's id, then its own, all descending). Results and steps are
-        left out.
+        The latest come first (scheduledFor, then the task's id, then its own, all descending). What `LEFT_OUT` names
+        is left out.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.

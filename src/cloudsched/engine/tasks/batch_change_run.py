@@ -134,7 +134,7 @@ class _Page:
             case BatchAction.DELETE:
                 scheduler.delete(task.id)
             case BatchAction.RETRY_FAILED:
-                scheduler.retry(task.id, self._find_failed(task), authority=authority)
+                scheduler.manual_runs.retry(task.id, self._find_failed(task), authority=authority)
 
     def _check(self, task: Task) -> None:
         """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.open_runs import OPEN_STATUSES, find_open_position, get_open_status
 from cloudsched.engine.ports.page_tokens import make_token
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.search import identify_open_list
+from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.tasks.open_executions import open_run_as_execution
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
 
@@ -87,8 +86,10 @@ def find_executions_with_tasks(
 
 
 def list_open_executions(task: Task) -> list[Execution]:
-    """Return a task's open executions, the latest first."""
-    found = [open_run_as_execution(task, run) for run in task.runs if get_open_status(run)]
+    """Return a task's open executions as lists across tasks have them, the latest first."""
+    left_out = {name: Execution.model_fields[name].get_default() for name in LEFT_OUT}
+    runs = [run for run in task.runs if get_open_status(run)]
+    found = [open_run_as_execution(task, run).model_copy(update=left_out) for run in runs]
     return sorted(found, key=lambda one: (one.scheduled_for, one.id), reverse=True)
 
 

@@ -36,7 +36,9 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool,
         lock = store.load_lock(key).lock
         entries = store.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
         waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
-    last = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
+    ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
+    last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
+    last = None if last_id is None else store.load_execution(task.id, last_id)
     evidence = Evidence(
         task=task,
         now=clock.now(),

@@ -19,21 +19,20 @@ from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
-from cloudsched.domain.transitions.drafts import TaskDraft, require_known, to_editable_fields
+from cloudsched.domain.transitions.drafts import TaskDraft, require_known
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.merge_patch import apply_merge_patch, require_mutable
+from cloudsched.domain.transitions.merge_patch import edit_draft, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
-from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
-from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
+from cloudsched.engine.tasks.manual_runs import ManualRuns
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
@@ -204,13 +203,10 @@ class Scheduler:
         require_known(patch)
 
         def decide(task: Task, now: datetime) -> Transition:
-            draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
+            draft = edit_draft(task, patch)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._engine.lead)})
-            unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
-            if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
-                unset["lock_scope"] = None  # the new key's scope depends on who sets it
-            validated = self._validate(draft.model_copy(update=unset), authority, patch.keys())
+            validated = self._validate(draft, authority, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task)
             else:
@@ -227,7 +223,7 @@ class Scheduler:
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
-        return self._after_change(self._start(task_id, Action.RESUMED, authority, lifecycle.resume))
+        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, authority, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
@@ -282,51 +278,10 @@ class Scheduler:
 
         return self.change(task_id, decide)
 
-    def trigger(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
-        """Run a task now, in addition to its schedule."""
-        decide = partial(lifecycle.trigger, request=secrets.token_hex(8))
-        return self._start(task_id, Action.TRIGGERED, authority, decide)
-
-    def retry(
-        self,
-        task_id: str,
-        execution_id: str | None = None,
-        *,
-        from_step: int | None = None,
-        authority: Authority = Authority.SERVERS,
-    ) -> Task:
-        """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
-        request = RetryRequest(execution_id, from_step, partial(self._require_start, authority=authority))
-        decide = partial(decide_retry, self._engine, self._child_tasks, request)
-        return self._start(task_id, Action.RETRIED, authority, decide)
-
-    def backfill(
-        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
-    ) -> Task:
-        """Run the task's occurrences of a past range, one after another."""
-        request = secrets.token_hex(8)
-
-        def decide(task: Task, now: datetime) -> Transition:
-            return lifecycle.backfill(task, start, end, now, request)
-
-        return self._start(task_id, Action.BACKFILLED, authority, decide)
-
-    def _start(
-        self, task_id: str, action: Action, authority: Authority, decide: Callable[[Task, datetime], Transition]
-    ) -> Task:
-        """Change a task so that it runs. Raises Forbidden if a user may not start it; see `require_user_start`."""
-
-        def decide_allowed(task: Task, now: datetime) -> Transition:
-            started = decide(task, now)
-            if started.task is not task:
-                self._require_start(task, authority)
-            return started
-
-        return self._act(task_id, action, decide_allowed)
-
-    def _require_start(self, task: Task, authority: Authority) -> None:
-        if authority is Authority.USERS:
-            require_user_start(task, self._engine.registry)
+    @property
+    def manual_runs(self) -> ManualRuns:
+        """What starts runs of a task by hand."""
+        return ManualRuns(self._engine, self._child_tasks, self._validate, self._act)
 
     def delete(self, task_id: str) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
@@ -339,13 +294,19 @@ class Scheduler:
         self._authorize(stored.task)
         return stored
 
-    def _act(self, task_id: str, action: Action, decide: Callable[[Task, datetime], Transition]) -> Task:
+    def _act(
+        self,
+        task_id: str,
+        action: Action,
+        decide: Callable[[Task, datetime], Transition],
+        reason: str | None = None,
+    ) -> Task:
         """Change a task as its caller asks for, and note who did that."""
 
         def decide_and_note(task: Task, now: datetime) -> Transition:
             decided = decide(task, now)
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
-            about = {"execution_id": names.pop()} if len(names) == 1 else {}
+            about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             return replace(decided, task=with_entry(task, decided.task, action, self._caller, now, **about))
 
         return self.change(task_id, decide_and_note)

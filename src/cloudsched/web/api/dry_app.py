@@ -1,4 +1,4 @@
-"""``validateOnly``: run a request's creation or edit without storing it, and answer with what would be stored."""
+"""``validateOnly``: check a creation, an edit or a trigger without storing it, and answer with what it would store."""
 
 from __future__ import annotations
 
@@ -34,13 +34,21 @@ class _DryApp(App):
         return self._dry_scheduler
 
 
-def validate_only(call: ApiCall, act: Callable[[App], Task]) -> Response:
-    """Run a creation or an edit up to its commit; answer with the task as it would be, and when it would run."""
+def validate_only(
+    call: ApiCall, act: Callable[[App], Task], show: Callable[[Task], dict[str, Any]] = lambda _: {}
+) -> Response:
+    """Run a change up to its commit; answer with the task as it would be, and when it would run.
+
+    Args:
+        call: The request.
+        act: Makes the change.
+        show: Returns what the answer shows of the changed task besides.
+    """
     try:
         task = act(_DryApp(call.app, call.visibility.check_task))
     except WouldCommit as stopped:
         task = stopped.task
     zone = task.timezone
     upcoming = [make_occurrence(at, zone).to_wire() for at in upcoming_occurrences(task, PREVIEWED)]
-    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming}
+    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming, **show(task)}
     return json_response(content)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.domain.transitions.trigger import TriggerMark, find_triggered
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
@@ -14,8 +15,12 @@ from cloudsched.engine.tasks.open_executions import load_execution
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
+from cloudsched.web.api.dry_app import validate_only
+from cloudsched.web.api.idempotency import read_idempotency_key
 from cloudsched.web.api.operation import operation
+from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.responses import (
+    Json,
     json_response,
     make_occurrence,
     make_task_occurrence,
@@ -28,6 +33,8 @@ from cloudsched.web.auth.roles import Right
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
+    from cloudsched.app import App
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.tasks.execution_search import FoundExecution
     from cloudsched.web.api.call import ApiCall
 
@@ -35,13 +42,43 @@ MAX_UNREAD = 1000
 """How many unread messages are counted."""
 
 
-@operation("POST", "/v1/tasks/{taskId}/trigger", "Executions", response_schema="Task", **CHANGE)
-def trigger(call: ApiCall) -> Response:
+@operation(
+    "POST",
+    "/v1/tasks/{taskId}/trigger",
+    "Executions",
+    right=Right.WRITE,
+    query=bodies.ValidateQuery,
+    content=bodies.TriggerRequest,
+    body_is_optional=True,
+    accepts_idempotency_key=True,
+    is_conditional=True,
+    response_schema="Task",
+    error_statuses=(404, 409, 412, 422),
+)
+def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Run a task now.
 
-    The schedule does not change, and the run does not count towards `maxRuns`.
+    The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run has it in
+    place of the task's, in its retries, too; callers who may not edit the task's payload may not give one. With an
+    `Idempotency-Key`, a repeated request starts nothing and names the same execution; a task remembers its latest 50
+    keys. `triggered` in the answer says what was started.
     """
-    return task_response(call, call.app.trigger(call.task_id, authority=call.caller.authority))
+    body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
+    key, authority = read_idempotency_key(call.request), call.caller.authority
+    mark = None if key is None else TriggerMark.of(key, call.caller.subject, body.payload)
+
+    def act(app: App) -> Task:
+        return app.trigger(call.task_id, body.payload, mark=mark, authority=authority)
+
+    def show(task: Task) -> Json:
+        return {"triggered": {"payload": task.payload if body.payload is None else body.payload}}
+
+    if query.is_only_validation:
+        return validate_only(call, act, show)
+    task = act(call.app)
+    shown = show(task)
+    shown["triggered"]["executionId"] = find_triggered(task, mark)
+    return task_response(call, task, more=shown)
 
 
 @operation(

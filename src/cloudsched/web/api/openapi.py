@@ -184,7 +184,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
         if status in {200, 201, 202} and operation.response_schema:
             is_started = status == 202 and operation.success_statuses == (200, 202)  # noqa: PLR2004 - a task makes it
             responses[str(status)]["content"] = _content("Task" if is_started else operation.response_schema)
-            responses[str(status)].update(_links(operation))
+            responses[str(status)].update(_links(operation, status))
     problems = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None and not is_open:
         problems.add(401)
@@ -208,9 +208,12 @@ def _response_headers(operation: Operation, status: int) -> Json:
     return {"headers": headers} if status in {200, 201, 304} else {}
 
 
-def _links(operation: Operation) -> Json:
-    """Return the operations that can follow a response, with the parameters to use."""
-    if operation.name == "create_task":
+def _links(operation: Operation, status: int) -> Json:
+    """Return the operations that can follow a response, with the parameters to use.
+
+    None follow a creation that was only checked, which is answered with 200.
+    """
+    if operation.name == "create_task" and status == 201:  # noqa: PLR2004 - Created
         names = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]
         return {"links": {name: _link(name, taskId="$response.body#/id") for name in names}}
     if operation.name == "list_executions":

@@ -22,6 +22,7 @@ from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api import worker_bodies as workers
 from cloudsched.web.api.batch_change_bodies import BatchChangeRequest
 from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.field_descriptions import find_field_descriptions
@@ -41,6 +42,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     *(
         bodies.NewTask,
         bodies.SendEventRequest,
+        bodies.TriggerRequest,
         bodies.RetryRequest,
         bodies.BackfillRequest,
         bodies.PreviewRequest,
@@ -55,7 +57,8 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         BatchChangeRequest,
         PutBudget,
     ),
-    *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
+    *(workers.ClaimRequest, workers.HeartbeatRequest, workers.CompleteRequest, workers.FailRequest),
+    workers.ReleaseRequest,
 )
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(Task, Execution, Message, Person, Explanation, responses.UnreadCount, responses.VerificationStatus),

@@ -42,9 +42,16 @@ def finished_response(call: ApiCall, task: Task, more: dict[str, Any], *, can_re
     return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 
 
-def task_response(call: ApiCall, task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Respond with a task, what the caller may do with it, and the ETag of its state."""
-    content = {**task_to_json(task), "allowedVerbs": AllowedVerbs(call.app, call.caller).of_task(task)}
+def task_response(
+    call: ApiCall,
+    task: Task,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    more: Json | None = None,
+) -> Response:
+    """Respond with a task, what the caller may do with it and what else there is, and the ETag of its state."""
+    verbs = AllowedVerbs(call.app, call.caller).of_task(task)
+    content = {**task_to_json(task), "allowedVerbs": verbs, **(more or {})}
     return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 

@@ -19,7 +19,7 @@ from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_noti
 from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
-from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api import worker_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.parse import validate
@@ -215,8 +215,9 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
 def _make_claim(claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
     run = claim.run
     assert run.lease is not None  # noqa: S101 - a claim is a lease
+    payload = {} if run.payload is None else {"payload": run.payload}
     return responses.Claim[Json].model_construct(
-        task={**task_to_json(claim.stored.task), "allowedVerbs": allowed.of_task(claim.stored.task)},
+        task={**task_to_json(claim.stored.task), "allowedVerbs": allowed.of_task(claim.stored.task), **payload},
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,

@@ -1,0 +1,77 @@
+"""Runs that a caller asks for: one now, or those of a past range again. Each request has ids of its own."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.execution import Run, Trigger
+from cloudsched.domain.documents.manual_request import ManualRequest
+from cloudsched.domain.documents.task import Backfill
+from cloudsched.domain.transitions.growth import require_payload_room
+from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
+from cloudsched.domain.transitions.planning import execution_id
+from cloudsched.domain.transitions.requirements import require_backfillable, require_triggerable
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.trigger import TriggerMark
+
+
+def trigger(
+    task: Task, now: datetime, request: str, payload: dict[str, Any] | None = None, mark: TriggerMark | None = None
+) -> Transition:
+    """Run the task now, once, without changing its plan. A `request` that was processed before changes nothing.
+
+    Args:
+        task: The task.
+        now: The current time.
+        request: Identifies the request, also after a lost answer.
+        payload: What this run gets in place of the task's payload.
+        mark: The caller's idempotency key, if there is one.
+
+    Raises:
+        KeyReused: The key was used for another request.
+        NotAllowed: The task is not active, or has too many open runs.
+        InvalidInput: There is no room for the payload.
+    """
+    if task.last_manual_request and task.last_manual_request.token == request:
+        return Transition(task)
+    if mark is not None and mark.find(task) is not None:
+        return Transition(task)
+    require_triggerable(task)
+    manual = _next_manual_request(task, now, request)
+    identity = execution_id(manual.at, Trigger.MANUAL, manual.at)
+    run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now, payload=payload)
+    marks = {} if mark is None else {"keyed_triggers": mark.add_to(task, identity)}
+    triggered = with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual, **marks)
+    require_payload_room(triggered)
+    return Transition(triggered)
+
+
+def _next_manual_request(task: Task, now: datetime, request: str) -> ManualRequest:
+    last = task.last_manual_request
+    return ManualRequest(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
+
+
+def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Transition:
+    """Run the past occurrences from `start` to `end` (both included), one after the other.
+
+    A `request` that was processed before changes nothing.
+    """
+    if task.last_manual_request and task.last_manual_request.token == request:
+        return Transition(task)
+    require_backfillable(task)
+    if end > now:
+        raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
+    if end < start:
+        raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
+    first = task.schedule.after(start - timedelta(microseconds=1))
+    if first is None or first > end:
+        raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
+    manual = _next_manual_request(task, now, request)
+    requested = with_changes(
+        task, now, backfill=Backfill(requested_at=manual.at, next_at=first, until=end), last_manual_request=manual
+    )
+    return Transition(start_next_backfill(requested, now))

@@ -1,0 +1,116 @@
+"""Start runs of a task by hand: trigger it, retry an execution, run a past range again."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.history import Action
+from cloudsched.domain.transitions import manual_runs
+from cloudsched.engine.handlers.user_access import require_user_start
+from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
+from cloudsched.engine.tasks.trigger import OWN_PAYLOAD, TriggerRequest, to_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.domain.transitions.trigger import TriggerMark
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.engine_context import EngineContext
+
+    Act = Callable[[str, Action, Callable[[Task, datetime], Transition], str | None], Task]
+    """Changes a task as a decision says, and notes in its history what was done, with a reason if there is one."""
+
+
+class ManualRuns:
+    """Starts runs by hand.
+
+    Args:
+        engine: What the engine's parts work with.
+        child_tasks: The tasks that handlers call.
+        validate: Checks a draft as the caller of an edit of some fields could store it.
+        act: Changes a task for its caller.
+    """
+
+    def __init__(
+        self,
+        engine: EngineContext,
+        child_tasks: ChildTasks,
+        validate: Callable[[TaskDraft, Authority, Collection[str]], TaskDraft],
+        act: Act,
+    ) -> None:
+        self._engine = engine
+        self._child_tasks = child_tasks
+        self._validate = validate
+        self._act = act
+
+    def trigger(
+        self,
+        task_id: str,
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        mark: TriggerMark | None = None,
+        *,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Run a task now, in addition to its schedule; with a payload, this run gets that in place of the task's.
+
+        Raises:
+            InvalidInput: The caller could not edit the task to have that payload, or there is no room for it.
+            KeyReused: The mark's key was used for another request.
+        """
+        given = None if payload is None else to_payload(payload)
+        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, authority, ("payload",)))
+        reason = None if given is None else OWN_PAYLOAD
+        return self.start(task_id, Action.TRIGGERED, authority, request.decide, reason)
+
+    def retry(
+        self,
+        task_id: str,
+        execution_id: str | None = None,
+        *,
+        from_step: int | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
+        request = RetryRequest(execution_id, from_step, partial(self._require_start, authority=authority))
+        decide = partial(decide_retry, self._engine, self._child_tasks, request)
+        return self.start(task_id, Action.RETRIED, authority, decide)
+
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
+    ) -> Task:
+        """Run the task's occurrences of a past range, one after another."""
+        request = secrets.token_hex(8)
+
+        def decide(task: Task, now: datetime) -> Transition:
+            return manual_runs.backfill(task, start, end, now, request)
+
+        return self.start(task_id, Action.BACKFILLED, authority, decide)
+
+    def start(
+        self,
+        task_id: str,
+        action: Action,
+        authority: Authority,
+        decide: Callable[[Task, datetime], Transition],
+        reason: str | None = None,
+    ) -> Task:
+        """Change a task so that it runs. Raises Forbidden if a user may not start it; see `require_user_start`."""
+
+        def decide_allowed(task: Task, now: datetime) -> Transition:
+            started = decide(task, now)
+            if started.task is not task:
+                self._require_start(task, authority)
+            return started
+
+        return self._act(task_id, action, decide_allowed, reason)
+
+    def _require_start(self, task: Task, authority: Authority) -> None:
+        if authority is Authority.USERS:
+            require_user_start(task, self._engine.registry)

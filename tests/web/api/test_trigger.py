@@ -1,0 +1,172 @@
+"""Triggers through the API: with another payload, safe to repeat, only checked, and by whom."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, ApiWorld
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.json_limits import MAX_PAYLOAD
+from cloudsched.testing import START, Simulation
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTE = timedelta(minutes=1)
+YEARLY = Schedule(rrule="FREQ=YEARLY", dtstart="2030-01-01T00:30:00")
+SEEN: list[Any] = []
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    SEEN.clear()
+
+    @app.handler("work", access="users")
+    def work(ctx: Context, payload: dict[str, int]) -> str:
+        SEEN.append(payload)
+        return ctx.execution_id
+
+    @app.handler("private")
+    def private(payload: dict[str, int]) -> None:
+        SEEN.append(payload)
+
+    @app.handler("flow", access="users")
+    def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        return ctx.call("work", {"n": 1}, pull="gpu").result()
+
+    return app
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(world: ApiWorld, task_id: str = "t1", handler: str = "work", **fields: Any) -> str:
+    given = {"id": task_id, "owner": "ada", "title": "T", "payload": {"n": 1}, "schedule": YEARLY, **fields}
+    return world.sim.app.create(handler=handler, **given).id
+
+
+def test_the_run_is_named_with_its_payload(world: ApiWorld) -> None:
+    """The answer, the list and the record have it; the lists across tasks do not."""
+    task = create(world)
+    answer = world.ask("ada", f"/v1/tasks/{task}/trigger", {"payload": {"n": 7}})
+    assert answer.status_code == 200, answer.text
+    shown = answer.get_json()
+    execution = shown["triggered"]["executionId"]
+    assert (shown["payload"], shown["triggered"]["payload"]) == ({"n": 1}, {"n": 7})
+    world.sim.advance(MINUTE)
+    assert SEEN == [{"n": 7}]
+    record = world.ask("ada", f"/v1/tasks/{task}/executions/{execution}", method="GET").get_json()
+    assert (record["content"], record["payload"]) == (execution, {"n": 7})
+    listed = world.ask("ada", "/v1/executions", method="GET").get_json()["executions"]
+    assert [each["id"] for each in listed] == [execution]
+    assert not any("payload" in each for each in listed)
+
+
+def test_without_one_it_is_the_tasks(world: ApiWorld) -> None:
+    """No body, an empty body and null are the same."""
+    task = create(world)
+    for body in (None, {}, {"payload": None}):
+        answer = world.ask("ada", f"/v1/tasks/{task}/trigger", body)
+        assert answer.get_json()["triggered"]["payload"] == {"n": 1}
+        world.sim.advance(timedelta(0))
+    assert SEEN == [{"n": 1}] * 3
+
+
+def test_an_open_one_is_not_listed_with_it(world: ApiWorld) -> None:
+    """A run that a worker has claimed shows its payload in its task's list, and not in the lists across tasks."""
+    task = create(world, pull="gpu")
+    assert world.ask("root", f"/v1/tasks/{task}/trigger", {"payload": {"n": 7}}).status_code == 200
+    world.sim.advance(MINUTE)
+    claim = world.claim("gpu-1")
+    assert claim["task"]["payload"] == {"n": 7}
+    (listed,) = world.ask("ada", "/v1/executions?status=RUNNING", method="GET").get_json()["executions"]
+    assert "payload" not in listed
+    (own,) = world.ask("ada", f"/v1/tasks/{task}/executions", method="GET").get_json()["executions"]
+    assert own["payload"] == {"n": 7}
+
+
+def test_a_key_starts_one_run(world: ApiWorld) -> None:
+    """A repeated request gets the same execution; another payload with the key is refused, another caller's is not."""
+    task = create(world)
+    path, key = f"/v1/tasks/{task}/trigger", {"Idempotency-Key": "k"}
+    first = world.ask("ada", path, {"payload": {"n": 7}}, headers=key)
+    world.ask("ada", path, {"payload": {"n": 8}})
+    world.sim.advance(MINUTE)
+    second = world.ask("ada", path, {"payload": {"n": 7}}, headers=key)
+    assert second.get_json()["triggered"] == first.get_json()["triggered"]
+    for other in ({"payload": {"n": 9}}, None):
+        refused = world.ask("ada", path, other, headers=key)
+        assert (refused.status_code, refused.get_json()["type"].rsplit("/", 1)[-1]) == (422, "key-reused")
+    assert world.ask("root", path, {"payload": {"n": 9}}, headers=key).status_code == 200
+    world.sim.advance(MINUTE)
+    assert SEEN == [{"n": 7}, {"n": 8}, {"n": 9}]
+
+
+def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
+    """It shows what would run, or refuses as the trigger itself would; nothing is written or sent."""
+    task = create(world)
+    before = world.sim.counts.copy()
+    path = f"/v1/tasks/{task}/trigger?validateOnly=true"
+    answer = world.ask("ada", path, {"payload": {"n": 7}}, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 200, answer.text
+    assert answer.get_json()["triggered"] == {"payload": {"n": 7}}
+    refused = world.ask("ada", path, {"payload": {"n": "x"}})
+    assert (refused.status_code, refused.get_json()["field"]) == (400, "payload.n")
+    spent = world.sim.counts.since(before)
+    assert (spent.commits, spent.writes, spent.dispatches) == (0, 0, 0)
+    world.sim.advance(MINUTE)
+    assert SEEN == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"payload": [1]}, 400),
+        ({"payload": "x"}, 400),
+        ({"payload": {"n": 1.5}}, 400),
+        ({"payload": {"x" * MAX_PAYLOAD: 1}}, 400),
+        ({"pay": {}}, 400),
+        (b"{", 400),
+    ],
+    ids=["list", "text", "wrong type", "too large", "unknown field", "no JSON"],
+)
+def test_bad_bodies_are_refused(world: ApiWorld, body: Any, status: int) -> None:  # noqa: ANN401 - any body
+    """As those of an edit; nothing runs."""
+    task = create(world)
+    path = f"/v1/tasks/{task}/trigger"
+    if isinstance(body, bytes):
+        answer = world._client.post(path, data=body, headers={"X-Api-Key": world._keys["ada"]})  # noqa: SLF001 - a test
+    else:
+        answer = world.ask("ada", path, body)
+    assert answer.status_code == status, answer.text
+    world.sim.advance(MINUTE)
+    assert SEEN == []
+
+
+def test_who_may_not_edit_the_payload_may_not_give_one(world: ApiWorld) -> None:
+    """Of a server's handler, of a call that code made, and of somebody else's task."""
+    private, flow = create(world, handler="private"), create(world, "t2", "flow", payload={})
+    assert world.ask("ada", f"/v1/tasks/{private}/trigger", {"payload": {"n": 2}}).status_code in {400, 403}
+    world.sim.app.trigger(flow)
+    world.sim.advance(MINUTE)
+    (child,) = world.ask("ada", f"/v1/tasks/{flow}/tree", method="GET").get_json()["children"]
+    call = child["task"]["id"]
+    assert world.ask("ada", f"/v1/tasks/{call}/trigger", {"payload": {"n": 2}}).status_code == 403
+    theirs = create(world, "t3", owner="bob")
+    assert world.ask("ada", f"/v1/tasks/{theirs}/trigger", {"payload": {"n": 2}}).status_code == 404
+    assert world.ask("gpu-1", f"/v1/tasks/{theirs}/trigger", {"payload": {"n": 2}}).status_code in {403, 404}
+    assert SEEN == []
+    assert world.ask("root", f"/v1/tasks/{private}/trigger", {"payload": {"n": 2}}).status_code == 200
+    world.sim.advance(MINUTE)
+    assert SEEN == [{"n": 2}]
+    assert world.sim.now > START

@@ -346,3 +346,25 @@ def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:
     assert second.load(task.id) is None
     first.close()
     second.close()
+
+
+def test_a_commit_on_a_version_written_here_reads_nothing(file_store: SqliteStore, make_task: MakeTask) -> None:
+    """The columns of that version are known; what changes is written all the same, and no stale version wins."""
+    statements: list[str] = []
+    task = make_task()
+    first = file_store.commit(task, None)
+    file_store.database.write(lambda writer: writer.set_trace_callback(statements.append))
+    paused = task.model_copy(update={"status": TaskStatus.PAUSED, "wake_at": None})
+    second = file_store.commit(paused, first)
+    assert not [each for each in statements if "FROM tasks WHERE id" in each]
+    assert file_store.load(task.id) is not None
+    for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
+        listed = file_store.list_tasks(TaskQuery("ada", status), limit=9).items
+        assert [each.id for each in listed] == ([task.id] if status is TaskStatus.PAUSED else [])
+    third = file_store.commit(task, second)
+    with pytest.raises(VersionConflict):
+        file_store.commit(paused, second)
+    stored = file_store.load(task.id)
+    assert stored is not None
+    assert stored.version == third, "what is known beside the number makes no version another one"
+    assert file_store.list_tasks(TaskQuery("ada", TaskStatus.PAUSED), limit=9).items == []

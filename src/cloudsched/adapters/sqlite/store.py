@@ -27,7 +27,7 @@ from cloudsched.adapters.sqlite.queries import (
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
-from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, to_columns, to_json, write_task
+from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_columns, to_json, write_task
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
@@ -159,7 +159,7 @@ class SqliteStore:
                     connection.executemany(statement, rows)
             return version
 
-        return Version(self._database.write(work), offer_entry(task))
+        return TaskVersion(self._database.write(work), offer_entry(task), tasks[0][2])
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -318,7 +318,7 @@ class SqliteStore:
 
 def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask:
     task = _to_document(Task, task_id, body)
-    return VersionedTask(task, Version(version, offer_entry(task)))
+    return VersionedTask(task, TaskVersion(version, offer_entry(task)))
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.version import Version
 
 _COLUMNS = (
     *("owner", "handler", "status", "is_unlisted", "created_at", "next_at", "wake_at", "parent", "is_delivery"),
@@ -37,6 +38,14 @@ _MAX_EXPANSION = 4
 number of 8 bytes, a character may have 4."""
 
 
+@dataclass(frozen=True, slots=True)
+class TaskVersion(Version):
+    """The version of a task, with what a commit on it need not read again."""
+
+    columns: Row | None = field(default=None, compare=False, repr=False)
+    """The row's columns at this version, if this process has written it."""
+
+
 def _new_version() -> int:
     """Return a first version: random, so that a task created again under an id never has its old version."""
     return secrets.randbits(48)
@@ -48,7 +57,8 @@ def write_task(connection: sqlite3.Connection, task: Task, expected: Version | N
     if expected is None:
         done = connection.execute(_INSERT, (*columns, body, task.id, version)).rowcount == 1
     else:
-        done = _update(connection, columns, body, task.id, version)
+        known = expected.columns if isinstance(expected, TaskVersion) else None
+        done = _update(connection, columns, body, task.id, version, known)
     if not done:
         raise VersionConflict(f"task {task.id}")
     offer = offer_entry(task)
@@ -57,12 +67,14 @@ def write_task(connection: sqlite3.Connection, task: Task, expected: Version | N
     return version if expected is None else version + 1
 
 
-def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
+def _update(
+    connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int, known: Row | None
+) -> bool:
     """Write a task if it has this version; return whether it has.
 
     The statement names only columns that change: SQLite writes a page for every index of a column that is named.
     """
-    found = connection.execute(_FIND, (task_id, version)).fetchone()
+    found = known or connection.execute(_FIND, (task_id, version)).fetchone()
     if found is None:
         return False
     changes = [(name, new) for name, old, new in zip(_COLUMNS, found, columns, strict=True) if old != new]

@@ -147,7 +147,7 @@ class JournalEntry(Document, StepRecord):
 
     def to_record(self) -> StepRecord:
         """Return the part that the execution's record keeps."""
-        return StepRecord.model_construct(**{name: getattr(self, name) for name in StepRecord.model_fields})
+        return StepRecord.build(**{name: getattr(self, name) for name in StepRecord.model_fields})
 
     @classmethod
     def from_record(cls, record: StepRecord, execution_id: str) -> JournalEntry:

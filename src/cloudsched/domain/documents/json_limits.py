@@ -124,6 +124,8 @@ def stored_size(value: object) -> int:
 
     Firestore has no nested lists: a list directly inside a list is stored as the bytes of its JSON.
     """
+    if type(value) is str and value.isascii():  # nearly all of what there is
+        return len(value) + 1
     match value:
         case None | bool():
             return 1

@@ -5,16 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling the function returns a coroutine or an asynchronous iterator, as far as its definition says."""
     while isinstance(function, partial):
         function = function.func
+    if type(function) is FunctionType and not function.__dict__:  # plain: neither decorated nor marked
+        return bool(function.__code__.co_flags & _ASYNC_FLAGS)
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     candidates = (function, inspect.unwrap(function), getattr(function, "__call__", None))  # noqa: B004 - may be async
     return any(is_kind(each) for is_kind in kinds for each in candidates)

@@ -7,6 +7,7 @@
 #   ./emulator.sh check            check formatting, lint, types, architecture, the API's description, Terraform and the docs
 #   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
+#   ./emulator.sh release VERSION  rehearse a release in a clone, without publishing (docs/how-to/release.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #
@@ -127,6 +128,11 @@ docs)
 wheel)
     install_tools tools release
     exec "$root/.ci/wheel" "$tools" "${@:2}"
+    ;;
+release)
+    install_tools tools release
+    [[ ${2:-} == v* ]] && exec "$root/.ci/release" "$tools" "$2"
+    exec "$root/.ci/release" "$tools" --rehearse "${2:?a version, such as 1.2.3}"
     ;;
 audit)
     audit

@@ -11,7 +11,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = re.compile(r"src/cloudsched/|(CHANGELOG|README)\.md$|LICENSE$|pyproject\.toml$|PKG-INFO$|\.gitignore$")
+SOURCE = re.compile(
+    r"src/cloudsched/|\.ci/hatch_urls\.py$|(CHANGELOG|README)\.md$|LICENSE$|pyproject\.toml$|PKG-INFO$|\.gitignore$"
+)
 UNWANTED = re.compile(r"__pycache__|\.pyc$|(^|/)\.venv/|\.env$|\.db$|/tests?/")
 
 

@@ -6,6 +6,9 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = "9.8.7"
+WORKFLOW_TEXT = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+WORKFLOW = yaml.safe_load(WORKFLOW_TEXT)
 
 
 def check(tmp_path: Path, tag: str, *, packed: str = "", changelog: str = f"## {VERSION} (2027-01-01)\n") -> str:
@@ -60,21 +65,117 @@ def test_a_release_is_refused(tmp_path: Path, tag: str, packed: str, changelog: 
 
 def test_the_workflow_publishes_without_a_password() -> None:
     """Only the job that publishes may ask PyPI for a token, after an approval; it gets what the build has signed."""
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
-    workflow = yaml.safe_load(text)
-    jobs = workflow["jobs"]
-    assert workflow["permissions"] == {"contents": "read"}
+    jobs = WORKFLOW["jobs"]
+    assert WORKFLOW["permissions"] == {}
     assert jobs["publish"]["environment"] == "pypi"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
     assert jobs["publish"]["needs"] == "build"
-    assert "password" not in text
-    assert "secrets." not in text
-    for command in re.findall(r"run: (\S+)", text):
-        assert (ROOT / command).is_file(), command
+    assert "password" not in WORKFLOW_TEXT
+    assert "secrets." not in WORKFLOW_TEXT
+
+
+def test_the_workflow_does_what_a_maintainer_rehearses() -> None:
+    """Its only steps of a shell are commands of the project, and those of `release` are the rehearsal's."""
+    steps = [step["run"] for step in WORKFLOW["jobs"]["build"]["steps"] if "run" in step]
+    assert steps == ["./emulator.sh check", './emulator.sh release "$GITHUB_REF_NAME"']
+    entry = (ROOT / "emulator.sh").read_text("utf-8")
+    assert '[[ ${2:-} == v* ]] && exec "$root/.ci/release" "$tools" "$2"' in entry
+    assert 'exec "$root/.ci/release" "$tools" --rehearse' in entry
+    script = (ROOT / ".ci" / "release").read_text("utf-8")
+    assert script.count("\nbuild() {") == 1, "one function builds, in both"
+    assert 'build "v$version" --quick' in script
+    assert re.search(r'^  build "\$2"$', script, re.MULTILINE)
+    for program in re.findall(r"(\.ci/[\w.]+)", script):
+        assert (ROOT / program).is_file(), program
+
+
+def test_what_the_workflow_signs_and_publishes_is_built() -> None:
+    """The files that its other steps name are those that the scripts write."""
+    text = (ROOT / ".ci" / "wheel").read_text("utf-8") + (ROOT / ".ci" / "release").read_text("utf-8")
+    assert "sbom-${version%%-*}.cdx.json" in text
+    assert "dist/notes.md" in text
+    named = set(re.findall(r"dist/[\w.*-]+", WORKFLOW_TEXT))
+    assert named == {"dist/*.whl", "dist/*.tar.gz", "dist/sbom-3.12.cdx.json", "dist/notes.md"}
+    (python,) = [
+        step["with"]["python-version"] for step in WORKFLOW["jobs"]["build"]["steps"] if "setup-python" in str(step)
+    ]
+    assert python == "3.12"
+
+
+def test_actions_are_pinned() -> None:
+    """By the hash of a commit, with the version beside it: a tag can be moved by whoever takes over the repository."""
+    used = re.findall(r"uses: (\S+)@(\S+)(.*)", WORKFLOW_TEXT)
+    assert len(used) == 8
+    for action, commit, comment in used:
+        assert re.fullmatch(r"[0-9a-f]{40}", commit), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+
+
+@pytest.mark.parametrize(
+    ("changelog", "notes"),
+    [
+        (
+            "# Changelog\n\n## Unreleased\n\n## 9.8.7 (2027-01-01)\n\n- A.\n\n### B\n\n- C.\n\n## 9.8.6\n\n- D.\n",
+            "- A.\n\n### B\n\n- C.",
+        ),
+        ("## 9.8.7\n\n- last", "- last"),
+        ("## 9.8.7\n\n## 9.8.6\n\n- D.\n", ""),
+        ("## 9.8.70\n\n- E.\n", ""),
+    ],
+)
+def test_the_notes_are_the_section_of_the_version(changelog: str, notes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it and nothing else, whatever stands around it."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci"))
+    import read_changes  # type: ignore[import-not-found]  # noqa: PLC0415 - of the folder of scripts
+
+    assert read_changes.read_section(changelog, VERSION) == notes
+
+
+def test_packages_lead_to_the_repository_that_they_were_built_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the workflow's repository, or where their source distribution leads; else nowhere: no address is made up."""
+    spec = spec_from_file_location("hatch_urls", ROOT / ".ci" / "hatch_urls.py")
+    assert spec
+    assert spec.loader
+    hatchling = ModuleType("hatchling.metadata.plugin.interface")
+    hatchling.MetadataHookInterface = object  # type: ignore[attr-defined]
+    for name in ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", hatchling)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("GITHUB_REPOSITORY", "GITHUB_REF_NAME", "GITHUB_SERVER_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert module.find_urls(tmp_path) == {}
+    (tmp_path / "PKG-INFO").write_text(
+        "Metadata-Version: 2.4\nProject-URL: Repository, https://example.com/a\n\nText\n"
+    )
+    assert module.find_urls(tmp_path) == {"Repository": "https://example.com/a"}
+    monkeypatch.setenv("GITHUB_REPOSITORY", "owner/name")
+    monkeypatch.setenv("GITHUB_REF_NAME", "v9.8.7")
+    assert module.find_urls(tmp_path) == {
+        "Repository": "https://github.com/owner/name",
+        "Documentation": "https://github.com/owner/name/blob/v9.8.7/README.md",
+        "Changelog": "https://github.com/owner/name/blob/v9.8.7/CHANGELOG.md",
+        "Issues": "https://github.com/owner/name/issues",
+    }
+
+
+def test_the_classifiers_are_true() -> None:
+    """The versions of Python are those that are allowed and exist in the lists, and only POSIX is claimed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    classifiers = project["classifiers"]
+    pythons = [each.rpartition(" :: ")[2] for each in classifiers if "Python :: 3." in each]
+    assert project["requires-python"] == f">={pythons[0]}"
+    assert [each for each in classifiers if each.startswith("Operating System")] == ["Operating System :: POSIX"]
+    assert (ROOT / "src" / "cloudsched" / "py.typed").is_file() == ("Typing :: Typed" in classifiers)
+    assert "urls" in project["dynamic"]
+    assert "urls" not in project
 
 
 def test_nothing_but_the_tag_names_the_version() -> None:
     """A number that somebody forgets to raise cannot be published."""
-    project = (ROOT / "pyproject.toml").read_text("utf-8")
-    assert re.search(r'^dynamic = \["version"\]', project, re.MULTILINE)
-    assert not re.search(r"^version = ", project, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert "version" in project["dynamic"]
+    assert "version" not in project

@@ -1,0 +1,38 @@
+"""Give a package the addresses of the repository that it was built from; nothing in the project names one.
+
+In a workflow of GitHub that is GITHUB_REPOSITORY. A source distribution keeps the addresses that it was built with.
+"""
+
+import os
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+class UrlsHook(MetadataHookInterface):
+    """Sets the project's URLs."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the addresses, if they are known."""
+        metadata["urls"] = find_urls(Path(self.root))
+
+
+def find_urls(root: Path) -> dict[str, str]:
+    """Return the addresses by their labels; none for what is built from an unknown place."""
+    name, server = os.environ.get("GITHUB_REPOSITORY"), os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    if name:
+        home = f"{server}/{name}"
+        at = f"{home}/blob/{os.environ.get('GITHUB_REF_NAME', 'main')}"
+        return {
+            "Repository": home,
+            "Documentation": f"{at}/README.md",
+            "Changelog": f"{at}/CHANGELOG.md",
+            "Issues": f"{home}/issues",
+        }
+    built = root / "PKG-INFO"
+    if not built.is_file():
+        return {}
+    lines = HeaderParser().parsestr(built.read_text("utf-8")).get_all("Project-URL") or []
+    return dict(line.split(", ", 1) for line in lines)

@@ -32,6 +32,8 @@ PYTHON = {
     "testing": "cloudsched.testing",
     "words": "cloudsched.language",
 }
+_BEHIND_OTHERS = "---\nsearch:\n  boost: 0.2\n---\n"
+"""What a search finds on a generated page, which has every word, comes after what people have written."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(\s*|<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\")([^)\s\"#]+)")
 _FOREIGN = ("http://", "https://", "mailto:")
@@ -53,7 +55,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "    :prog_name: cloudsched\n    :depth: 1\n    :style: table\n    :list_subcommands: true\n"
     )
     for place, text in pages.items():
-        files.append(File.generated(config, place, content=text))
+        content = text if place in WHOLE_PAGES.values() else _BEHIND_OTHERS + text
+        files.append(File.generated(config, place, content=content))
     return files
 
 

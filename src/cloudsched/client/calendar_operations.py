@@ -29,7 +29,7 @@ class CalendarOperations:
         url: str | None = None,
         holidays: dict[str, Any] | None = None,
     ) -> Flow[CalendarView]:
-        """Create or replace a calendar; see docs/how-to/calendars.md.
+        """Create or replace a calendar; see docs/how-to/holidays.md.
 
         Args:
             calendar_id: Its name.

@@ -247,7 +247,7 @@ class Settings:
     )
     default_calendar: str | None = setting(
         "CLOUDSCHED_DEFAULT_CALENDAR",
-        "the id of the [calendar](../how-to/calendars.md) that plain words mean by holidays and business days",
+        "the id of the [calendar](../how-to/holidays.md) that plain words mean by holidays and business days",
         CALENDAR_ID,
         default=None,
     )

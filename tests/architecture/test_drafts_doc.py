@@ -53,7 +53,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Si
 def test_the_commands_do_as_they_say(served: tuple[Simulation, str]) -> None:
     """The first creates the task that the page shows, the second changes it."""
     sim, url = served
-    created, changed = blocks("sh")[0].splitlines()
+    created, changed = (block.strip() for block in blocks("sh")[:2])
     _, command, *words = shlex.split(created)
     said = CliRunner().invoke(cloudsched, [command, "--url", url, *words, "--yes"])
     assert said.exit_code == 0, said.output
@@ -70,7 +70,7 @@ def test_the_commands_do_as_they_say(served: tuple[Simulation, str]) -> None:
 def test_the_request_is_answered_as_shown(served: tuple[Simulation, str]) -> None:
     """Each field that the page shows, but for what it cuts short, stands in the answer."""
     _, url = served
-    body = json.loads(shlex.split(blocks("sh")[1])[-1])
+    body = json.loads(shlex.split(blocks("sh")[2])[-1])
     answer = CliRunner().invoke(cloudsched, ["draft", "--url", url, body["text"], "--tz", body["timezone"], "--json"])
     content, shown = json.loads(answer.output), json.loads(blocks("json")[0])
     for name in ("decision", "description", "assumptions", "questions", "missing"):

@@ -33,7 +33,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "declared.md", "recurrence.md", "dependencies.md", "drafts.md", "email.md", "calendars.md",
     "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "python-client.md",
-    "assistant.md", "approvals.md", "testing.md", "follow-ups.md", "locks.md",
+    "assistant.md", "approvals.md", "testing.md", "follow-ups.md", "locks.md", "guarantees.md",
 }  # fmt: skip
 
 
@@ -102,6 +102,18 @@ def test_an_order_is_followed_by_its_invoice() -> None:
     handlers, test = read_python("follow-ups.md")
     names = run(handlers + test.replace("from handlers import app\n", ""), "follow-ups.md")
     names["test_an_order_has_an_invoice"]()
+
+
+def test_a_quick_handler_is_registered(app: App) -> None:
+    """The handler of the page runs in one commit."""
+    (code,) = read_python("guarantees.md")
+    run(code, "guarantees.md", app=app, Feed=Reminder)
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Feed", handler="refresh", schedule=timedelta(hours=1))
+        sim.advance(timedelta(hours=3))
+        before = sim.counts.copy()
+        sim.advance(timedelta(hours=1))
+        assert (sim.executions(task.id)[0].status, sim.counts.since(before).commits) == ("SUCCEEDED", 1)
 
 
 def test_two_tasks_share_a_lock() -> None:

@@ -1,0 +1,267 @@
+"""A deployment in virtual time: the real engine, planner and adapters over the models of Firestore and Cloud Tasks.
+
+Of a large deployment a part is simulated: some of its shards, with the tasks that the real hash puts there, and as much
+of all queues' rate. Shards share no index range, and queues no rate, so such a part behaves as the whole does.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Self
+from unittest.mock import patch
+
+from benchmarks.scale_indexes import Indexes
+from benchmarks.scale_limits import (
+    QUEUE_RAMP_BASE,
+    RAMP_BASE,
+    RAMP_GROWTH,
+    Ramp,
+    VirtualTime,
+    to_seconds,
+)
+from benchmarks.scale_queue import CREATE_SECONDS, QueueSetup, QueuesModel
+from benchmarks.scale_store import FirestoreModel
+from benchmarks.scale_store_limits import RangeLimits, StoreLimits
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.adapters.firestore.shards import Placement
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.engine.execution.attempts import DeliveryAction
+from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper
+from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.queue import QueueMessage
+
+HANDLER_SECONDS: Final = 0.1
+OPERATIONS_PER_OCCURRENCE: Final = 3
+"""On the collection of tasks: a read and two writes. The ramp counts them."""
+_PATCHED: Final = (
+    "cloudsched.adapters.google.backoff.time",
+    "cloudsched.adapters.google.cloud_tasks.time",
+    "cloudsched.adapters.firestore.shards.time",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What is deployed, and the part of it that is simulated.
+
+    Attributes:
+        tasks: How many tasks there are.
+        rate: How many occurrences a second they are asked for.
+        shards: `CLOUDSCHED_SHARDS`.
+        queues: The queues of each priority.
+        indexes: The database's indexes; those that the scripts create for so many shards if None.
+    """
+
+    tasks: int
+    rate: float
+    shards: int = 1
+    queues: QueueSetup = field(default_factory=QueueSetup)
+    indexes: Indexes | None = None
+
+    @property
+    def fraction(self) -> float:
+        """The part that is simulated."""
+        return self.queues.fraction
+
+    @property
+    def simulated_shards(self) -> range:
+        """The shards that are simulated."""
+        return range(max(1, round(self.shards * self.fraction)))
+
+    @property
+    def shard_share(self) -> float:
+        """The part of each of these that is simulated."""
+        return self.shards * self.fraction / len(self.simulated_shards)
+
+    @property
+    def period(self) -> int:
+        """Every how many seconds each task is due: whole seconds, as schedules are."""
+        return max(1, round(self.tasks / self.rate))
+
+    @property
+    def possible_rate(self) -> float:
+        """How many occurrences a second that makes."""
+        return self.tasks / self.period
+
+
+class World:
+    """One deployment, and what happens in it."""
+
+    def __init__(self, deployment: Deployment, seed: int = 0) -> None:
+        self.deployment = deployment
+        self.chance = random.Random(seed)  # noqa: S311 - a run is to be repeatable
+        self.time = VirtualTime(self.chance)
+        limits = StoreLimits(RangeLimits(deployment.fraction, deployment.shard_share), is_enforced=False)
+        indexes = deployment.indexes or Indexes.of_shards(deployment.shards)
+        self.firestore = FirestoreModel(self.time, indexes, limits)
+        self.queues = QueuesModel(self.time, deployment.queues, self._deliver)
+        self.queues.is_enforced = False
+        self.is_executor_down = False
+        self.starts: dict[str, list[tuple[float, float]]] = {}
+        """For each task, its occurrences: when they were due, and when their handlers began."""
+        self.actions: Counter[str] = Counter()
+        """What became of deliveries."""
+        self._stack = ExitStack()
+        self._next_id = 0
+
+    def __enter__(self) -> Self:
+        """Put the models and the virtual time in the place of Google's services and of this machine's time."""
+        enter = self._stack.enter_context
+        for name in _PATCHED:
+            enter(patch(name, self.time))
+        enter(patch("cloudsched.adapters.google.backoff.random", self.chance, create=True))
+        random.seed(0)  # tenacity's
+        enter(patch("cloudsched.adapters.firestore.rpc.open_channel", lambda *_: self.firestore))
+        enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
+        enter(patch.object(Sweeper, "_map", self._make_lanes()))
+        self.store = FirestoreStore(project="scale", shards=self.deployment.shards)
+        self._dispatcher = CloudTasksDispatcher(
+            project="scale",
+            location="here",
+            queue="cloudsched",
+            url="http://executor",
+            queues_per_priority=self.deployment.queues.count,
+        )
+        self.app = App(
+            Settings(secret="benchmarks have no secrets", executor_url="http://executor"),
+            store=self.store,
+            dispatcher=self,
+            clock=self.time,
+            chance=self.chance,
+            monotonic=self.time.monotonic,
+        )
+        self.app.container.registry.register("tick")(self._make_handler())
+        if self.deployment.shards > 1:
+            self.store._shards.store_placement(Placement(self.deployment.shards))  # noqa: SLF001 - as after `shards grow`
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put everything back."""
+        self._stack.close()
+
+    # ── What tests and scenarios do ──────────────────────────────────────────────────────────────────────────────
+
+    def create_tasks(self, dues: Sequence[float], period: int | None = None) -> list[str]:
+        """Create a task for each due time (in seconds), every `period` seconds from then on; limits do not count."""
+        deployment, present = self.deployment, self.time.seconds
+        ids = []
+        for due in dues:
+            schedule = Schedule.every(
+                timedelta(seconds=period or deployment.period), start=START + timedelta(seconds=due)
+            )
+            task_id = self._find_id()
+            owner = f"owner-{self._next_id % max(1, deployment.tasks // 100)}"
+            self.app.create(id=task_id, owner=owner, title="Task", handler="tick", schedule=schedule)
+            self.time.seconds = present
+            ids.append(task_id)
+        return ids
+
+    def enforce_limits(self) -> None:
+        """Begin to count, and to enforce what Google's services take of traffic that has reached its rate."""
+        rate, fraction = self.deployment.possible_rate, self.deployment.fraction
+        limits = self.firestore.limits
+        limits.ranges.clear()
+        limits.documents.counts.clear()
+        level = max(RAMP_BASE, RAMP_GROWTH * OPERATIONS_PER_OCCURRENCE * rate)
+        limits.ramp = Ramp(level, self.time.seconds, fraction)
+        limits.is_enforced = self.queues.is_enforced = True
+        self.queues.ramp = Ramp(max(QUEUE_RAMP_BASE, RAMP_GROWTH * rate), self.time.seconds, fraction)
+        self.firestore.counts.clear()
+        self.queues.counts.clear()
+        self.queues.busy_seconds = 0.0
+
+    def sweep_each_minute(self, since: float, until: float) -> None:
+        """Sweep at every full minute, as Cloud Scheduler does: not while a sweep is still under way."""
+        minute = -(-since // 60) * 60
+
+        def sweep() -> None:
+            try:
+                self.app.sweep()
+            except Unavailable:
+                self.actions["failed sweep"] += 1
+            following = (self.time.seconds // 60 + 1) * 60
+            if following <= until:
+                self.queues.at(following, sweep)
+
+        self.queues.at(minute, sweep)
+
+    # ── What the engine calls ────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, message: QueueMessage) -> None:
+        """Create a dispatch; those of sweeps of shards that are not simulated only take their time."""
+        if message.body.startswith(b'{"sweep"'):
+            shard = json.loads(message.body)["sweep"]["shard"]
+            if shard not in self.deployment.simulated_shards:
+                self.time.pass_latency(CREATE_SECONDS)
+                return
+        self._dispatcher.create(message)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _deliver(self, body: bytes, token: str) -> int:
+        if self.is_executor_down:
+            return 503
+        try:
+            action = self.app.deliver(body, token).action
+        except Unavailable:
+            self.actions["unavailable"] += 1
+            return 503
+        except (Unauthenticated, InvalidInput):
+            self.actions["refused"] += 1
+            return 400
+        self.actions["ran" if action is DeliveryAction.RAN else str(action)] += 1
+        return 204
+
+    def _make_handler(self) -> Callable[..., None]:
+        def tick(context: Context) -> None:
+            due = to_seconds(context.scheduled_for)
+            self.starts.setdefault(context.task.id, []).append((due, self.time.seconds))
+            self.time.sleep(HANDLER_SECONDS)
+
+        tick.__annotations__["context"] = Context
+        return tick
+
+    def _find_id(self) -> str:
+        """Return a task's id that the hash puts into a shard that is simulated."""
+        while True:
+            self._next_id += 1
+            task_id = f"t{self._next_id}"
+            if choose_shard(task_id, self.deployment.shards) in self.deployment.simulated_shards:
+                return task_id
+
+    def _make_lanes(self) -> Callable[..., Iterator[Any]]:
+        """Return a `Sweeper._map` whose threads work side by side in virtual time."""
+        time = self.time
+        many = max(1, round(SHARD_THREADS * self.deployment.shard_share))  # of a part of a shard, a part of its threads
+
+        def repair_in_lanes(sweeper: Any, repair: Callable[[Task], Any], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ANN401 - a Sweeper
+            threads = 1 if sweeper._shard is None else many  # noqa: SLF001 - as the container decides
+            lanes, results = [time.seconds] * threads, []
+            for task in tasks:
+                time.seconds = heapq.heappop(lanes)
+                results.append(repair(task))
+                heapq.heappush(lanes, time.seconds)
+            time.seconds = max(lanes)
+            return iter(results)
+
+        return repair_in_lanes

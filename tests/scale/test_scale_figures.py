@@ -1,0 +1,110 @@
+"""The figures of `python -m benchmarks.scale` are simulated: what limits a deployment shows in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from benchmarks import scale
+from benchmarks.scale_chart import draw_chart
+from benchmarks.scale_indexes import Indexes, choose_indexes
+from benchmarks.scale_queue import QueueSetup
+from benchmarks.scale_report import make_table
+from benchmarks.scale_scenarios import Effort, measure_purge, measure_steady
+from benchmarks.scale_world import Deployment
+
+TINY = Effort(rate=6.0, window=10, backlog=20, hashed=1_000)
+KEYS = {
+    "tasks", "occurrencesPerSecond", "shards", "queues", "hottestRangeWritesPerSecond", "latenessP99Seconds",
+    "readsPerOccurrence", "writesPerOccurrence", "dispatchesPerOccurrence", "recoverySeconds", "dollarsPerMonth",
+}  # fmt: skip
+SPREAD = Deployment(10**6, 1_000, 8, QueueSetup(4, 500.0, 200))
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL", "cloudsched")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    """Return the rows of a tiny run: 1,000 occurrences a second of a million tasks."""
+    return [result.to_row() for result in scale.measure([10**6], [1_000], TINY)]
+
+
+def test_the_rows_have_their_shape(rows: list[dict[str, Any]]) -> None:
+    """Numbers, or null for a recovery that never ends; JSON takes all of it, and people get a table."""
+    assert [(row["shards"], row["queues"]) for row in rows] == [(8, 4), (1, 4)]
+    for row in json.loads(json.dumps(rows)):
+        assert set(row) >= KEYS
+        assert all(isinstance(row[key], int | float) for key in KEYS - {"recoverySeconds"})
+    assert make_table(rows).row_count == 2
+
+
+def test_an_occurrence_costs_what_the_guarantees_say(rows: list[dict[str, Any]]) -> None:
+    """One read, three documents written, one dispatch created."""
+    spread, _ = rows
+    assert (spread["readsPerOccurrence"], spread["writesPerOccurrence"], spread["dispatchesPerOccurrence"]) == (1, 3, 1)
+
+
+def test_one_shard_falls_behind_where_eight_do_not(rows: list[dict[str, Any]]) -> None:
+    """A thousand occurrences a second are 2,000 writes: four ranges' worth."""
+    spread, single = rows
+    assert not spread["isSaturated"]
+    assert spread["latenessP99Seconds"] < 2
+    assert 150 < spread["hottestRangeWritesPerSecond"] < 350
+    assert spread["recoverySeconds"] > 60
+    assert single["isSaturated"]
+    assert single["latenessP99Seconds"] > 10
+    assert single["hottestRangeWritesPerSecond"] == pytest.approx(500, rel=0.05)
+    assert single["servedPerSecond"] < 400
+    assert single["recoverySeconds"] is None
+    assert single["abortedCommits"]["range"] > 0
+
+
+def test_an_index_without_its_shard_shows() -> None:
+    """Somebody adds an index on a rising value that does not begin with the shard: eight shards are as slow as one."""
+    content = choose_indexes(8)
+    fields = [{"fieldPath": "status"}, {"fieldPath": "wakeAt"}]
+    broken = {"collectionGroup": "tasks", "queryScope": "COLLECTION", "fields": fields}
+    indexes = Indexes({**content, "indexes": [*content["indexes"], broken]})
+    steady = measure_steady(replace(SPREAD, indexes=indexes), TINY)
+    assert steady.is_saturated
+    assert steady.hottest_range == "tasks(status=ACTIVE, wakeAt)"
+    assert steady.range_writes == pytest.approx(500, rel=0.05)
+
+
+def test_a_task_that_runs_each_second_is_a_hot_document() -> None:
+    """It is written twice for each occurrence."""
+    steady = measure_steady(Deployment(100, 100), replace(TINY, rate=3.0))
+    assert steady.aborted["aborted by document"] > 0
+    assert steady.hottest_document.startswith("tasks/t")
+    assert steady.is_saturated
+
+
+def test_too_few_queues_show() -> None:
+    """One queue of 500 a second for a thousand occurrences."""
+    steady = measure_steady(replace(SPREAD, queues=QueueSetup(1, 500.0, 200)), TINY)
+    assert steady.lateness[1] > 5
+    assert steady.queue_use == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_lost_dispatch_is_found_by_the_sweep() -> None:
+    """Not before it is 20 seconds overdue, and then with the next sweep; a larger backlog takes longer."""
+    recovery = measure_purge(SPREAD, TINY)
+    assert recovery.recovered == recovery.simulated == 20
+    assert 80 <= recovery.first < 90
+    small, large = recovery.seconds_for(1_000), recovery.seconds_for(1_000_000)
+    assert small is not None
+    assert large is not None
+    assert 80 < small < large
+
+
+def test_the_chart_has_a_line_for_each_number_of_shards() -> None:
+    """Its text says which; a lateness beyond its axis is at the axis's end."""
+    svg = draw_chart({1: [(60, 0.2), (600, 100.0)], 8: [(480, 0.2), (4_800, 25.0)]})
+    assert svg.count("<polyline") == 2
+    assert "1 shard<" in svg
+    assert "8 shards<" in svg

@@ -1,6 +1,7 @@
 """Show what a deployment takes at each size, and where it breaks: the real engine, in virtual time, on models.
 
     python -m benchmarks.scale [--quick] [--json]
+    python -m benchmarks.scale --markdown                    # the table of docs/explanation/scale.md
     python -m benchmarks.scale --chart docs/images/scale.svg
 
 The engine, the planner, the sweep and both adapters are those that run in production. Firestore and Cloud Tasks are
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.scale_chart import draw_chart
 from benchmarks.scale_queue import QueueSetup
-from benchmarks.scale_report import Result, make_table
+from benchmarks.scale_report import Result, make_markdown, make_table
 from benchmarks.scale_scenarios import Effort, measure_outage, measure_purge, measure_steady
 from benchmarks.scale_world import Deployment
 from rich.console import Console
@@ -44,6 +45,8 @@ _RATE_OF_A_SHARD: Final = 125
 """Half of what a shard takes."""
 _RATE_OF_A_QUEUE: Final = 312.5
 """Five eighths of what a queue dispatches, so that a backlog can drain beside the load."""
+_CONCURRENT: Final = 120
+"""Concurrent dispatches of a queue: what 500 deliveries a second take, of about 0.2 s each, and a fifth more."""
 _DEFAULT_RATE: Final = 100
 """Up to here the default settings do: one shard, and one queue of 200/200."""
 
@@ -53,7 +56,7 @@ def choose_deployment(tasks: int, rate: float) -> Deployment:
     if rate <= _DEFAULT_RATE:
         return Deployment(tasks, rate)
     shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD))
-    return Deployment(tasks, rate, shards, QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, 200))
+    return Deployment(tasks, rate, shards, QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, _CONCURRENT))
 
 
 def measure(sizes: Sequence[int], rates: Sequence[float], effort: Effort) -> Iterator[Result]:
@@ -89,7 +92,7 @@ def measure_chart() -> dict[int, list[tuple[float, float]]]:
 
 def _spread(shards: int, rate: float) -> Deployment:
     """Return a deployment that nothing but its shards limits."""
-    return Deployment(round(rate * 3_600), rate, shards, QueueSetup(math.ceil(rate / 250.0), 500.0, 200))
+    return Deployment(round(rate * 3_600), rate, shards, QueueSetup(math.ceil(rate / 250.0), 500.0, _CONCURRENT))
 
 
 def main() -> None:
@@ -97,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="simulate less: within two minutes")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--chart", type=Path, help="draw the chart of lateness by rate into this SVG file instead")
     options = parser.parse_args()
     logging.getLogger("cloudsched").setLevel(logging.CRITICAL)  # what is aborted is counted, and in the figures
@@ -106,12 +110,15 @@ def main() -> None:
     begun, used, rows = time.monotonic(), time.process_time(), []
     for result in measure(SIZES, RATES, QUICK if options.quick else FULL):
         rows.append(result.to_row())
-        if not options.json:
-            print(".", end="", file=sys.stderr, flush=True)
+        row = rows[-1]
+        size = f"{row['tasks']:,} tasks, {row['occurrencesPerSecond']:,} a second, shards: {row['shards']}"
+        print(f"{size}: p99 {row['latenessP99Seconds']} s", file=sys.stderr, flush=True)
     if options.json:
         print(json.dumps({"rows": rows}))
         return
-    print(file=sys.stderr)
+    if options.markdown:
+        print(make_markdown(rows))
+        return
     Console(width=190).print(make_table(rows))
     print("!: it falls behind. ±: sampling error of rates, two standard deviations; 0 if nothing was sampled.")
     hottest = max(rows, key=lambda row: row["hottestRangeWritesPerSecond"])

@@ -25,6 +25,10 @@ INSTANCE_DOLLARS_PER_SECOND: Final = 0.000024 + 0.5 * 0.0000025
 """One vCPU and 512 MiB (Cloud Run)."""
 STORAGE_DOLLARS_PER_BYTE: Final = 0.15 / 2**30
 OUTAGE_SECONDS: Final = 3_600.0
+_HEADINGS: Final = (
+    "tasks", "occurrences/s", "shards", "queues", "served/s", "late, p50 and p99", "hottest range", "hottest document",
+    "queues' use", "after a purge", "after an outage", "USD a month",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,32 @@ class Result:
         }
 
 
+def make_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the page in the documentation."""
+    lines = [
+        f"| {' | '.join(_HEADINGS)} |",
+        f"|{'---:|' * len(_HEADINGS)}",
+    ]
+    for row in rows:
+        late = f"{row['latenessMedianSeconds']:.2f} s, {row['latenessP99Seconds']:.2f} s"
+        cells = (
+            f"{row['tasks']:,}",
+            f"{row['occurrencesPerSecond']:,}",
+            f"{row['shards']:,}",
+            f"{row['queues']:,}",
+            f"{row['servedPerSecond']:,.0f}",
+            f"**{late}**, growing" if row["isSaturated"] else late,
+            f"{row['hottestRangeWritesPerSecond']:,.0f}/s",
+            f"{row['hottestDocumentWritesPerSecond']:.2f}/s",
+            f"{row['queueUse']:.0%}",
+            _show_duration(row["recoveryAfterPurgeSeconds"]),
+            _show_duration(row["recoveryAfterOutageSeconds"]),
+            "—" if row["isSaturated"] else f"{row['dollarsPerMonth']:,.0f}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table that people read."""
     table = Table(title="A month of steady load, simulated")
@@ -152,6 +182,12 @@ def make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)
+
+
+def _show_duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "never"
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
 
 
 def _show(seconds: float | None) -> str:

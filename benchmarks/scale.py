@@ -37,7 +37,7 @@ SIZES: Final = (10**4, 10**6, 10**8)
 RATES: Final = (10, 1_000, 50_000)
 QUICK: Final = Effort(rate=50.0, window=10, backlog=500, hashed=50_000)
 FULL: Final = Effort(rate=100.0, window=20, backlog=2_000, hashed=1_000_000)
-CHART: Final = Effort(rate=40.0, window=10, backlog=0, hashed=10_000)
+CHART: Final = Effort(rate=24.0, window=10, backlog=0, hashed=10_000)
 CHART_SHARDS: Final = (1, 8, 512)
 CHART_RATES: Final = (60, 125, 200, 240, 300, 400, 600)
 """Occurrences a second of each shard."""

@@ -30,8 +30,8 @@ def draw_chart(lines: Mapping[int, Sequence[tuple[float, float]]]) -> str:
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        f'<g font-family="sans-serif" font-size="13" fill="{_TEXT}">',
         "<title>Lateness of 99 % of all occurrences, by occurrences a second, for several numbers of shards</title>",
+        f'<g font-family="sans-serif" font-size="13" fill="{_TEXT}">',
     ]
     for seconds in _LATENESS:
         y = to_y(seconds)
@@ -41,7 +41,8 @@ def draw_chart(lines: Mapping[int, Sequence[tuple[float, float]]]) -> str:
     while rate <= high:
         x = to_x(rate)
         parts.append(f'<path d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="{_TEXT}" stroke-opacity=".3"/>')
-        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">{rate:,}</text>')
+        anchor = "end" if rate == high else "middle"
+        parts.append(f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="{anchor}">{rate:,}</text>')
         rate *= 10
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 14}" text-anchor="middle">occurrences a second</text>')
@@ -54,6 +55,7 @@ def draw_chart(lines: Mapping[int, Sequence[tuple[float, float]]]) -> str:
         ]
         x, y = to_x(line[0][0]), to_y(line[0][1])
         name = "1 shard" if shards == 1 else f"{shards} shards"
-        parts.append(f'<text x="{x:.1f}" y="{y - 12:.1f}" fill="{color}" font-weight="bold">{name}</text>')
+        style = f'fill="{color}" font-weight="bold" text-anchor="end"'
+        parts.append(f'<text x="{x - 10:.1f}" y="{y - 4:.1f}" {style}>{name}</text>')
     parts.append("</g></svg>")
     return "\n".join(parts) + "\n"

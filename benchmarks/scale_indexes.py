@@ -63,9 +63,12 @@ class Range:
     prefix: tuple[Any, ...]
 
     @property
-    def is_sharded(self) -> bool:
-        """Whether it is a shard's."""
-        return any(field.rpartition(".")[2] == "shard" for field in self.index.fields[: len(self.prefix)])
+    def shard(self) -> int | None:
+        """The shard whose it is; None if it has what all shards write."""
+        for path, value in zip(self.index.fields, self.prefix, strict=False):
+            if path.rpartition(".")[2] == "shard":
+                return int(value)
+        return None
 
     @property
     def is_owned(self) -> bool:

@@ -100,12 +100,21 @@ class RateWindows:
     def has_room(self, key: Hashable, at: float) -> bool:
         """Return whether one more is within the rate."""
         window = int(at / self.width)
-        units = self.rate * self.width
-        return self.counts[key, window] < math.floor(units * (window + 1)) - math.floor(units * window)
+        return self.counts[key, window] < self._get_size(window)
 
-    def add(self, key: Hashable, at: float) -> None:
-        """Count one."""
-        self.counts[key, int(at / self.width)] += 1
+    def add(self, key: Hashable, at: float, units: int = 1) -> None:
+        """Count some, which come together; those beyond a window's room take that of the following ones."""
+        window = int(at / self.width)
+        while units > 0:
+            room = max(0, self._get_size(window) - self.counts[key, window])
+            taken = min(units, room)
+            self.counts[key, window] += taken
+            units -= taken
+            window += 1
+
+    def _get_size(self, window: int) -> int:
+        units = self.rate * self.width
+        return math.floor(units * (window + 1)) - math.floor(units * window)
 
     def sum_by_key(self, since: float, until: float) -> dict[Any, int]:
         """Return the units of each key between two times."""

@@ -63,9 +63,10 @@ class Result:
         return max(documents, Ramp(QUEUE_RAMP_BASE).seconds_to(rate))
 
     def to_dollars(self, prices: Mapping[str, float] = DEFAULT_PRICES) -> dict[str, float]:
-        """Return what a month costs: operations, instances, storage, sweeps."""
+        """Return what a month costs, of what is served: operations, instances, storage, sweeps."""
         steady, deployment = self.steady, self.deployment
-        occurrences = deployment.possible_rate * MONTH_SECONDS
+        rate = steady.served_rate if steady.is_saturated else deployment.possible_rate
+        occurrences = rate * MONTH_SECONDS
         amounts = {
             "read": steady.reads,
             "write": steady.writes,

@@ -143,7 +143,8 @@ def measure_steady(deployment: Deployment, effort: Effort, seed: int = 0) -> Ste
             deletes=counts["deletes"] / ran,
             dispatches=world.queues.counts["created"] / ran + hops,
             hottest_range=str(hottest),
-            range_writes=range_writes * (imbalance if hottest.is_sharded and not is_behind(count, served) else 1.0),
+            range_writes=range_writes
+            * (imbalance if limits.ranges.is_of_shard(hottest) and not is_behind(count, served) else 1.0),
             hottest_document=str(document).partition("/documents/")[2],
             document_writes=documents[document] / (until - BEGIN),
             queue_use=world.queues.find_use(BEGIN, end),
@@ -241,7 +242,9 @@ def _measure_rate(deployment: Deployment, window: int, count: int, served: int) 
 def _count_finished(world: World, end: float) -> int:
     """Return how much of what came due before `end` has succeeded."""
     return sum(
-        each.values["status"] == "SUCCEEDED" and to_seconds(each.values["scheduledFor"]) < end
+        each.values["status"] == "SUCCEEDED"
+        and each.written_at <= end + DRAIN_SECONDS
+        and to_seconds(each.values["scheduledFor"]) < end
         for each in world.firestore.list_documents("executions")
     )
 

@@ -43,6 +43,7 @@ class StoredDocument:
     collection: str
     values: dict[str, Any]
     """Those of its fields that may be indexed, by their paths."""
+    written_at: float
     entries: set[Entry]
 
 
@@ -177,7 +178,7 @@ class FirestoreModel:
         parts = name.split("/")
         collection, parent = parts[-2], "/".join(parts[5:-2])
         if write.delete:
-            return StoredDocument(None, collection, {}, set()), name
+            return StoredDocument(None, collection, {}, self._time.seconds, set()), name
         if write.HasField("update_mask"):
             if not write.update_mask.field_paths:
                 return None
@@ -196,29 +197,31 @@ class FirestoreModel:
                 fields = fields[each].map_value.fields
             fields[last].timestamp_value.FromDatetime(now)
         values = self.indexes.read(collection, message)
-        return StoredDocument(message, collection, values, self.indexes.derive(collection, values, parent)), name
+        entries = self.indexes.derive(collection, values, parent)
+        return StoredDocument(message, collection, values, self._time.seconds, entries), name
 
     def _require_room(self, changes: Iterable[tuple[StoredDocument, str]]) -> None:
         """Count what a commit writes into ranges and documents, or abort it."""
         at, limits = self._time.seconds, self.limits
-        ranges: list[Range] = []
+        if not limits.is_enforced:
+            return
+        ranges: Counter[Range] = Counter()
         names: list[str] = []
         for change, name in changes:
             before = self.documents.get(name)
             if before is None and change.message is None:
                 continue
-            ranges += self.indexes.find_ranges(set() if before is None else before.entries, change.entries)
+            ranges.update(self.indexes.find_ranges(set() if before is None else before.entries, change.entries))
             names.append(name)
-        if limits.is_enforced:
-            for each in set(ranges):
-                if not limits.ranges.find(each).has_room(each, at):
-                    self._abort("range", f"too many writes into the range {each}")
-            for name in names:
-                if not limits.documents.has_room(name, at):
-                    self._abort("document", f"too many writes to {name}")
-        self._take_ramp([name.split("/")[5] for name in names if name.count("/") == 6])
         for each in ranges:
-            limits.ranges.find(each).add(each, at)
+            if not limits.ranges.find(each).has_room(each, at):
+                self._abort("range", f"too many writes into the range {each}")
+        for name in names:
+            if not limits.documents.has_room(name, at):
+                self._abort("document", f"too many writes to {name}")
+        self._take_ramp([name.split("/")[5] for name in names if name.count("/") == 6])
+        for each, writes in ranges.items():
+            limits.ranges.find(each).add(each, at, writes)
         for name in names:
             limits.documents.add(name, at)
 

@@ -14,6 +14,8 @@ from benchmarks.scale_limits import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from benchmarks.scale_indexes import Range
 
 _MIN_UNITS: Final = 50
@@ -30,10 +32,12 @@ class RangeLimits:
 
     Args:
         fraction: The part of the deployment.
-        share: The part of each shard that is simulated.
+        share: The part of each simulated shard.
+        shards: The shards that are simulated; all if None. What is written into another one comes from all shards.
     """
 
-    def __init__(self, fraction: float = 1.0, share: float = 1.0) -> None:
+    def __init__(self, fraction: float = 1.0, share: float = 1.0, shards: Collection[int] | None = None) -> None:
+        self._shards = shards
         self._of_shards = RateWindows(RANGE_WRITES_PER_SECOND * share)
         self._of_all = RateWindows(RANGE_WRITES_PER_SECOND * fraction)
         # An owner has little of a small part: over one second that would say nothing about the whole.
@@ -42,9 +46,13 @@ class RangeLimits:
 
     def find(self, place: Range) -> RateWindows:
         """Return the limit of a range."""
-        if place.is_sharded:
+        if self.is_of_shard(place):
             return self._of_shards
         return self._of_owners if place.is_owned else self._of_all
+
+    def is_of_shard(self, place: Range) -> bool:
+        """Return whether a range has what one of the simulated shards writes, and nothing else."""
+        return place.shard is not None and (self._shards is None or place.shard in self._shards)
 
     def find_hottest(self, since: float, until: float) -> tuple[Range, float]:
         """Return the range with the most writes a second in the deployment, and how many."""
@@ -71,7 +79,7 @@ class StoreLimits:
         ranges: Writes into each sequential index range.
         documents: Writes to each document.
         ramp: Operations on all tasks; None if they do not count.
-        is_enforced: Whether a commit above them is aborted; otherwise it is only counted.
+        is_enforced: Whether writes are counted, and a commit above the limits is aborted.
     """
 
     ranges: RangeLimits = field(default_factory=RangeLimits)

@@ -82,8 +82,8 @@ class Deployment:
 
     @property
     def simulated_shards(self) -> range:
-        """The shards that are simulated."""
-        return range(max(1, round(self.shards * self.fraction)))
+        """The shards that are simulated: the last ones, so that what is wrongly written into shard 0 shows."""
+        return range(self.shards - max(1, round(self.shards * self.fraction)), self.shards)
 
     @property
     def shard_share(self) -> float:
@@ -108,7 +108,9 @@ class World:
         self.deployment = deployment
         self.chance = random.Random(seed)  # noqa: S311 - a run is to be repeatable
         self.time = VirtualTime(self.chance)
-        limits = StoreLimits(RangeLimits(deployment.fraction, deployment.shard_share), is_enforced=False)
+        limits = StoreLimits(
+            RangeLimits(deployment.fraction, deployment.shard_share, deployment.simulated_shards), is_enforced=False
+        )
         indexes = deployment.indexes or Indexes.of_shards(deployment.shards)
         self.firestore = FirestoreModel(self.time, indexes, limits)
         self.queues = QueuesModel(self.time, deployment.queues, self._deliver)

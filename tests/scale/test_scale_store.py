@@ -9,7 +9,7 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from benchmarks.scale_indexes import Indexes, choose_indexes
-from benchmarks.scale_limits import Ramp, Refusal, VirtualTime
+from benchmarks.scale_limits import Ramp, RateWindows, Refusal, VirtualTime
 from benchmarks.scale_store import FirestoreModel
 from benchmarks.scale_store_limits import StoreLimits
 from google.cloud.firestore_v1.types import firestore
@@ -145,8 +145,8 @@ def test_an_index_of_single_collections_has_a_range_for_each_parent() -> None:
     for task in ("a", "b"):
         values = {"scheduledFor": START, "listed.shard": 1, "listed.isFailure": False, "status": "SUCCEEDED"}
         ranges |= indexes.find_ranges(set(), indexes.derive("executions", values, f"tasks/{task}"))
-    assert {each.parent for each in ranges if not each.is_sharded} == {"tasks/a", "tasks/b"}
-    assert {each.parent for each in ranges if each.is_sharded} == {""}
+    assert {each.parent for each in ranges if each.shard is None} == {"tasks/a", "tasks/b"}
+    assert {each.parent for each in ranges if each.shard is not None} == {""}
 
 
 def test_a_hot_document_is_aborted() -> None:
@@ -176,6 +176,16 @@ def test_a_commit_that_is_aborted_leaves_no_trace() -> None:
     assert database.write("tasks/new", wakeAt=START) is grpc.StatusCode.ABORTED
     assert f"{DATABASE}/tasks/new" not in database.model.documents
     assert {**database.model.counts, "aborted by range": 0} == {**before, "aborted by range": 0}
+
+
+def test_a_commit_of_many_writes_takes_the_room_of_later_ones() -> None:
+    """One commit of 700 documents fills a range for a second and more."""
+    limit = RateWindows(500.0)
+    limit.add("range", 0.0, 700)
+    assert [limit.has_room("range", at) for at in (0.5, 1.5, 2.5)] == [False, True, True]
+    assert limit.sum_by_key(0.0, 3.0) == {"range": 700}
+    limit.add("range", 1.0, 300)
+    assert not limit.has_room("range", 1.9)
 
 
 def test_queries_find_what_is_due_in_order() -> None:

@@ -102,7 +102,8 @@ class Settings:
     shards: int = setting(
         "CLOUDSCHED_SHARDS",
         "over how many ranges of Firestore's indexes tasks are spread, up to 1000: Firestore takes some 500 writes a "
-        "second into each. Raise it as the [guide](../how-to/capacity.md#more-shards) says; never lower it",
+        "second into each. [How many](../explanation/scale.md) depends on the rate. Raise it as the "
+        "[guide](../how-to/capacity.md#more-shards) says; never lower it",
         whole_number(MAX_SHARDS),
         default=1,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +61,8 @@ class RangeLimits:
         for limit in (self._of_shards, self._of_all, self._of_owners):
             part = limit.rate / RANGE_WRITES_PER_SECOND
             counts = limit.sum_by_key(since, until)
-            found += [(count / (until - since) / part, count, place) for place, count in counts.items()]
+            span = limit.width * math.ceil((until - since) / limit.width)  # windows are whole
+            found += [(count / span / part, count, place) for place, count in counts.items()]
         certain = [each for each in found if each[1] >= _MIN_COUNT] or found
         rate, _, place = max(certain, key=lambda each: each[0])
         return place, rate

@@ -96,6 +96,7 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         user_queues: Iterable[str] = (),
         draft: str | None = None,
         quick: bool = False,
+        logs: str = "admins",
     ) -> Callable[[Callable[P, R]], HandlerFunction[P, R]]:
         """Register a function as the handler of that name; `Registry.register` says more of each option.
 
@@ -115,6 +116,7 @@ class App(Hooks, DraftCalls, ManualRunCalls):
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: What it does, in one sentence, if drafts may propose it: ``"Sends a reminder"``.
             quick: Commit claim and result of a run at once; for idempotent handlers that take seconds.
+            logs: ``"owner"`` if a task's owner may read what it logs; ``"admins"`` if only who sees all tasks may.
         """
         register = self.container.registry.register(
             name,
@@ -130,6 +132,7 @@ class App(Hooks, DraftCalls, ManualRunCalls):
             user_queues=user_queues,
             draft=draft,
             quick=quick,
+            logs=logs,
         )
         return lambda function: add_handle(register(function), self.create, self.run_now)
 

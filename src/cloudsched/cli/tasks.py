@@ -14,6 +14,7 @@ import click
 from cloudsched.cli.across import executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option
 from cloudsched.cli.batch import batch
+from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.output import Printer
@@ -206,15 +207,22 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: 
 @_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing as executions start and end, until Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
+@click.option("--execution", metavar="ID", help="Only what this execution has logged; with --follow until it ends.")
 @json_option
 @click.pass_obj
-def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
-    """Show a task's executions, earliest first, with their progress, their steps, and the traceback of an error."""
+def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: str | None, as_json: bool) -> None:
+    """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
+    if execution is not None:
+        seconds = POLL_SECONDS
+        print_execution_log(client, task_id, execution, follow=follow, as_json=as_json, poll_seconds=seconds)
+        return
     printer = Printer(as_json=as_json)
     shown = 0
     try:
-        for execution in follow_executions(client, task_id, limit, once=not follow):
-            printer.print_execution(execution if as_json else load_details(client, execution))
+        for each in follow_executions(client, task_id, limit, once=not follow):
+            printer.print_execution(each if as_json else load_details(client, each))
+            if not as_json:
+                print_log_of(client, task_id, each.id)
             shown += 1
     except KeyboardInterrupt:
         if not follow:

@@ -20,6 +20,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.responses import (
     BatchResult,
     DeliveryReport,
+    ExecutionLogs,
     Occurrences,
     SchedulePreview,
     TaskHistory,
@@ -184,6 +185,16 @@ class TaskOperations:
         """Return why a task runs when it does, or does not run."""
         response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain")
         return response.read("an explanation", reader(ExplanationView))
+
+    @operation
+    def logs(self, task_id: str, execution_id: str) -> Flow[ExecutionLogs]:
+        """Return what an execution has logged, the latest lines in their order; also while it runs.
+
+        Raises:
+            Forbidden: They are not for this caller.
+        """
+        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/logs"
+        return (yield ApiRequest("GET", path)).read("logs", reader(ExecutionLogs))
 
     @operation
     def history(self, task_id: str) -> Flow[TaskHistory]:

@@ -278,6 +278,12 @@ class Settings:
         POSITIVE_SECONDS,
         default=timedelta(minutes=9),
     )
+    kept_logs: str = setting(
+        "CLOUDSCHED_KEPT_LOGS",
+        "from which level on what handlers log is kept with their executions; `off` keeps nothing",
+        choice_of("off", "debug", "info", "warning", "error"),
+        default="info",
+    )
     replays_each_step: bool = setting(
         "CLOUDSCHED_REPLAYS_EACH_STEP",
         "`on` replays durable handlers at every durable point, for testing",

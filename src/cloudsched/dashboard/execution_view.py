@@ -106,6 +106,9 @@ class ExecutionPage:
     attempts: list[AttemptLine]
     attempts_left_out: int
     progress: list[tuple[Moment, str]]
+    log: list[tuple[Moment, str, str]] | None
+    """What it has logged, with the levels; None if that is not for whoever looks."""
+    log_left_out: int
     branches: list[Branch]
     payload: str | None
     """What this run has in place of its task's payload."""
@@ -128,6 +131,7 @@ def fetch(api: Api, _visit: Visit, task_id: str, execution_id: str) -> Json:
         "execution": api.get(path),
         "task": api.task(task_id)[0],
         "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
+        "logs": api.find(f"{path}/logs"),
         "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", []),
     }
 
@@ -171,6 +175,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         attempts=[_build_attempt(each, visit) for each in record["attempts"]],
         attempts_left_out=record.get("attemptsLeftOut", 0),
         progress=[(visit.sure(note["at"]), note["text"]) for note in record.get("progress", [])],
+        log=_list_log(answer["logs"], visit),
+        log_left_out=(answer["logs"] or {}).get("leftOut", 0),
         branches=list(_walk(answer["tree"], 0))[1 : _TREE + 1] if answer["tree"] else [],
         payload=_write_payload(record),
         result=None if is_open or record.get("content") is None else _write_json(record["content"]),
@@ -286,6 +292,12 @@ def _describe_deliveries(record: Json, task: Json) -> str:
     if record.get("isDelivered"):
         return f"Delivered to {', '.join(channels)}."
     return f"Not delivered to all of {', '.join(channels)} yet."
+
+
+def _list_log(logs: Json | None, visit: Visit) -> list[tuple[Moment, str, str]] | None:
+    if logs is None:
+        return None
+    return [(visit.sure(each["at"]), each["level"], each["text"]) for each in logs["lines"]]
 
 
 def _write_payload(record: Json) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
@@ -58,6 +59,7 @@ class EngineContext:
     locks: Locks
     quotas: Quotas
     usage: UsageLedger
+    logs: LogKeeper
 
     def now(self) -> datetime:
         """Return the current time by the engine's clock."""

@@ -1,7 +1,4 @@
-"""Wire an app's parts together; each part is created, and its module imported, on first use.
-
-The settings choose the store and the queue; a test or the local stack may pass its own parts instead.
-"""
+"""Wire an app's parts together, each created on first use, as the settings say or as a test passes them."""
 
 from __future__ import annotations
 
@@ -44,6 +41,7 @@ from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
     lazy_property,
+    make_log_keeper,
     open_cloud_tasks_dispatcher,
     open_firestore_listener,
     open_firestore_store,
@@ -210,8 +208,8 @@ class Container(AssistantParts):
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
         called = CalledScripts(lambda: self.store.records, self.clock)
-        with_script = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
-        jobs = with_person_jobs(with_script, lambda: self._person_data)
+        scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
+        jobs = with_person_jobs(scripts, lambda: self._person_data)
         delivered = with_deliveries(
             jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
         )
@@ -230,6 +228,7 @@ class Container(AssistantParts):
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
             usage=UsageLedger(self.store.records, self.clock),
+            logs=make_log_keeper(self.settings),
         )
 
     @lazy_property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from cloudsched.config.settings import EXECUTE_PATH
+from cloudsched.engine.state.attempt_log import LogKeeper
+from cloudsched.engine.state.log_seal import LogSeal
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -107,3 +110,9 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
         invoker=settings.invoker,
         audience=settings.executor_url,
     )
+
+
+def make_log_keeper(settings: Settings) -> LogKeeper:
+    """Return what keeps the logs of handlers, as the settings say."""
+    level = None if settings.kept_logs == "off" else logging.getLevelNamesMapping()[settings.kept_logs.upper()]
+    return LogKeeper(level, lambda: LogSeal(settings.secret, settings.previous_secret))

@@ -210,6 +210,8 @@ class Run(WireModel):
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
     payload: dict[str, Any] | None = None
     """What it was triggered with in place of its task's payload; None if it runs with that."""
+    log: str | None = None
+    """What its attempts have logged, encrypted: its owner can read this document. See `engine.state.log_seal`."""
 
     def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
         """Return the run with one more finished attempt, without the middle ones if there are too many, and changes."""
@@ -281,6 +283,8 @@ class Execution(Document):
     """
     has_unrecorded_payload: bool | None = None
     """Whether that payload is left out, since it did not fit beside the result."""
+    log: str | None = None
+    """What its attempts have logged, encrypted. The API shows it by itself, to those who may see it."""
     steps: tuple[StepRecord, ...] = ()
     """What a durable handler did, with the results of its steps and calls."""
     steps_reference: str | None = None
@@ -291,6 +295,10 @@ class Execution(Document):
     """The tasks of all calls up to this number in the steps have been created."""
     expire_at: Instant | None = None
     """When the store may remove it."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the record as JSON, without its log."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log"})
 
     @property
     def attempt_count(self) -> int:

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.execution import Message, ProgressNote
 from cloudsched.domain.documents.history import HistoryEntry
+from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.recurrence.schedule import Schedule
 
@@ -66,6 +67,16 @@ class ExecutionPage(Page):
     """Some of a list of executions."""
 
     executions: tuple[Execution, ...]
+
+
+class ExecutionLogs(ApiResponse):
+    """What an execution has logged, the latest lines, in their order."""
+
+    lines: tuple[LogLine, ...]
+    left_out: int = Field(default=0, ge=0)
+    """How many earlier lines are not kept."""
+    is_unreadable: bool = False
+    """Whether they cannot be read any more: they were encrypted with a secret that is gone."""
 
 
 class TaskHistory(ApiResponse):

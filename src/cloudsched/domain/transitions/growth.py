@@ -73,21 +73,22 @@ def require_payload_room(task: Task, field: str = "payload") -> None:
 
 def _upper_bound(run: Run) -> int:
     calls = len(run.suspension.calls) if run.suspension else 0
-    payload = 0 if run.payload is None else stored_size(run.payload)
-    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls + payload
+    more = len(run.log or "") + (0 if run.payload is None else stored_size(run.payload))
+    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls + more
 
 
 def _shorten(run: Run, max_bytes: int) -> Run:
     """Return a run of at most that many bytes, if its texts can be shortened that far; what is recent is kept."""
     changes: list[dict[str, object]] = [
         {},
+        {"log": None},
         {"progress": run.progress[-_RECENT_NOTES:]},
         {"progress": run.progress[-_RECENT_NOTES:], "attempts": tuple(map(_shorten_error, run.attempts))},
         {"progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
         {"progress": (), **_keep_recent_attempts(run, 1)},
     ]
     for change in changes:
-        shortened = run.model_copy(update=change)
+        shortened = run.model_copy(update={**change, "log": None} if change else change)
         texts = shortened.model_dump(mode="python", by_alias=True, exclude_none=True, exclude={"payload"})
         if stored_size(texts) <= max_bytes:
             break

@@ -289,6 +289,7 @@ def retry(
         steps=len(entries),
         usage=restore_usage(execution, entries),
         payload=execution.payload,
+        log=execution.log,
     )
     why = "Retried by its owner."
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)

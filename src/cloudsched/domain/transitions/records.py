@@ -68,6 +68,7 @@ def execution_record(
         message=message or run.note,
         progress=run.progress,
         trigger=run.trigger,
+        log=run.log,
         calls_made=run.calls_made,
         queries=0 if usage is None else usage.queries,
         tokens=0 if usage is None else usage.tokens,

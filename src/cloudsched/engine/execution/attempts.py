@@ -20,6 +20,7 @@ from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.state.attempt_log import collect_lines
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
@@ -135,6 +136,9 @@ class AttemptRunner:
 
     def _prepare(self, claimed_run: ClaimedRun, sent: tuple[WakeUp, ...]) -> StartedAttempt:
         durable_run = self._durable.create_durable_run(claimed_run)
+        claimed_run.log = self._engine.logs.begin(claimed_run.run, self._engine.clock)
+        if claimed_run.log is not None:
+            claimed_run.log.is_muted = lambda: durable_run.is_replaying
         context = Context(claimed_run.task, claimed_run.run, self._engine.clock, claimed_run.renew, durable_run)
         return StartedAttempt(claimed_run, context, sent)
 
@@ -146,7 +150,8 @@ class AttemptRunner:
         """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
         task, run = attempt.claimed_run.task, attempt.claimed_run.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
-        with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids):
+        span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
+        with span, collect_lines(attempt.claimed_run.log):
             return (yield from call_handler(self._engine.registry, attempt.context))
 
     def decide(self, attempt: StartedAttempt, report: AttemptReport) -> AttemptEnd:

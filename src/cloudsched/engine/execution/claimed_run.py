@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt_end import AttemptEnd
     from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.state.attempt_log import AttemptLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class ClaimedRun:
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
+        self.log: AttemptLog | None = None
+        """What its handler logs, if that runs in this process and is kept: each commit stores what is new."""
 
     @property
     def task(self) -> Task:
@@ -155,6 +158,14 @@ class ClaimedRun:
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Decision(Transition(released), lock, grants=grants)
 
+    def _with_log(self, task: Task) -> Task:
+        """Return the task with what was logged so far in its run; whatever is committed stores it."""
+        run = None if self.log is None else task.find_run(self.run.execution_id)
+        if self.log is None or run is None or not (found := self.log.found).lines:
+            return task
+        kept = self._engine.logs.keep(task.id, run, self.run, found)
+        return task.model_copy(update={"runs": task.runs_with(kept)})
+
     def _commit(
         self,
         decide: Callable[[Task], Decision | None],
@@ -171,7 +182,7 @@ class ClaimedRun:
             return reread
 
         def change(stored: VersionedTask | None) -> Committed | None:
-            decision = None if stored is None else decide(stored.task)
+            decision = None if stored is None else decide(self._with_log(stored.task))
             if stored is None or decision is None:  # deleted, or not its own any more
                 return None
             transition = decision.transition

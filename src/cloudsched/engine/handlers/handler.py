@@ -71,6 +71,8 @@ class Handler:
     """The most urgent priority that users may ask for."""
     user_queues: frozenset[str] = frozenset()
     """Which queues users may ask for, besides the handler's own."""
+    owners_see_logs: bool = False
+    """Whether the owner of a task may read what it logs, and not only those who see all tasks."""
     task_id: Callable[[Any], str | None] | None = None
     """Returns the id of a task with this payload, for creations without one."""
     draft: str | None = None

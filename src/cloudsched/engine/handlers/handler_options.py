@@ -85,6 +85,13 @@ def validate_access(
     }
 
 
+def validate_log_readers(name: str, logs: str) -> bool:
+    """Return whether a handler's logs are for their owners, too. Raises Misconfigured."""
+    if logs not in {"admins", "owner"}:
+        raise Misconfigured(f'Handler {name!r}: logs is {logs!r}; give "owner" or "admins".')
+    return logs == "owner"
+
+
 MAX_DRAFT_TEXT = 500
 
 

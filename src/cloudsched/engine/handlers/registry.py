@@ -17,6 +17,7 @@ from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin
 from cloudsched.engine.handlers.handler_options import (
     validate_access,
     validate_draft_text,
+    validate_log_readers,
     validate_options,
     validate_pull,
 )
@@ -92,6 +93,7 @@ class Registry:
         user_queues: Iterable[str] = (),
         draft: str | None = None,
         quick: bool = False,
+        logs: str = "admins",
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function by `name` and returns it unchanged.
 
@@ -119,6 +121,8 @@ class Registry:
             quick: Whether claim and result of a run are one commit. Only for an idempotent handler of seconds: two
                 deliveries of an occurrence may run it at the same time, and of these one result is recorded. Without
                 lock, workers and durable operations; see ``docs/explanation/guarantees.md#quick-handlers``.
+            logs: Who may read through the API what it logs: ``"admins"``, which is those who see the tasks of all
+                owners; or ``"owner"``, which is the task's owner as well.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -135,6 +139,7 @@ class Registry:
         queues = user_options["user_queues"]
         is_quick = validate_quick(name, quick=quick, pull=workers, expected_duration=expected_duration, queues=queues)
         duration = expected_duration or (DEFAULT_QUICK_DURATION if is_quick else None)
+        owners_see_logs = validate_log_readers(name, logs)
 
         def decorate(function: F) -> F:
             if name in self.registrations.handlers:
@@ -158,6 +163,7 @@ class Registry:
                 task_id=id_of,
                 draft=summary,
                 is_quick=is_quick,
+                owners_see_logs=owners_see_logs,
                 **user_options,
             )
             return function

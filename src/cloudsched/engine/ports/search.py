@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.task_query import TaskQuery
 
-LEFT_OUT = ("steps", "content", "payload")
+LEFT_OUT = ("steps", "content", "payload", "log")
 """The fields of a record that lists across tasks do not have; each has one name, here and as stored."""
 
 

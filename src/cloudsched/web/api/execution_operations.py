@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
+from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.trigger import TriggerMark, find_triggered
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
 from cloudsched.engine.tasks.open_executions import list_executions as list_task_executions
-from cloudsched.engine.tasks.open_executions import load_execution
-from cloudsched.errors import NotFound
+from cloudsched.engine.tasks.open_executions import load_execution, load_sealed_log
+from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.dry_app import validate_only
@@ -238,6 +239,30 @@ def get_execution(call: ApiCall) -> Response:
     execution = load_execution(call.app.container.engine, task, call.path["executionId"])
     verbs = AllowedVerbs(call.app, call.caller).of_execution(task, execution)
     return json_response({**execution.to_wire(), "allowedVerbs": verbs})
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/executions/{executionId}/logs",
+    "Executions",
+    response_schema="ExecutionLogs",
+    error_statuses=(404,),
+)
+def get_execution_logs(call: ApiCall) -> Response:
+    """Get what an execution has logged.
+
+    The latest lines, of all attempts and also while one is running: up to 200, with 16 KiB of text. A task's owner may
+    read them if the handler says so (`logs="owner"`), those who see the tasks of all owners always.
+    """
+    task, execution_id, engine = call.app.get(call.task_id), call.path["executionId"], call.app.container.engine
+    if call.caller.visible_owner is not None:
+        is_known = task.handler in engine.registry
+        if not (is_known and engine.registry.get(task.handler).owners_see_logs):
+            raise Forbidden("What this handler logs is for those who see the tasks of all owners.")
+    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, task, execution_id))
+    shown = found or RunLog()
+    logs = responses.ExecutionLogs(lines=shown.lines, left_out=shown.left_out, is_unreadable=found is None)
+    return json_response(logs.to_wire())
 
 
 @operation(

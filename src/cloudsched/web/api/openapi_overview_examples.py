@@ -9,6 +9,19 @@ Json = dict[str, Any]
 OCCURRENCE: Final[Json] = {"utc": "2027-01-04T08:00:00Z", "local": "2027-01-04T09:00:00+01:00"}
 OVERVIEW_RESPONSES: Final[dict[str, Json]] = {
     "TaskCount": {"count": 12},
+    "ExecutionLogs": {
+        "lines": [
+            {
+                "at": "2027-01-04T08:00:01Z",
+                "level": "INFO",
+                "logger": "shop.reports",
+                "text": "12 orders since yesterday",
+                "attempt": 1,
+            }
+        ],
+        "leftOut": 0,
+        "isUnreadable": False,
+    },
     "TaskHistory": {
         "entries": [
             {

@@ -65,7 +65,7 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
     *(responses.Tree[Task], responses.Claim[Task], responses.Claims[Task], responses.HeartbeatResult),
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.Occurrences, responses.SchedulePreview),
-    responses.TaskHistory,
+    *(responses.TaskHistory, responses.ExecutionLogs),
     *(overview_responses.OccurrencePage, overview_responses.Queues, overview_responses.QueuedTaskPage),
     *(overview_responses.Workers, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.Handlers, overview_responses.ChangeCursor),

@@ -1,0 +1,144 @@
+"""Collect what a handler logs, so that it can be kept with its run.
+
+What counts is what Python's `logging` lets through in the handler's context: in its own thread, in a coroutine of its
+own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on). Lines that a replay repeats are
+not collected again, nor are this package's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.json_limits import exception_text, truncate
+from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.state.log_seal import LogSeal
+
+_OWN = "cloudsched"
+_MAX_MESSAGE_BYTES = 300
+"""How much of a message is kept beside its traceback."""
+_current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
+_install_lock = threading.Lock()
+_has_installed = False
+
+
+class AttemptLog:
+    """The lines of one attempt. Thread-safe.
+
+    Args:
+        attempt: The attempt's number.
+        clock: Says when a line was logged.
+        level: The least level that is kept.
+    """
+
+    def __init__(self, attempt: int, clock: Clock, level: int = logging.INFO) -> None:
+        self._attempt = attempt
+        self._clock = clock
+        self._level = level
+        self._lock = threading.Lock()
+        self._found = RunLog()
+        self.is_muted: Callable[[], bool] = lambda: False
+        """Whether what is logged now was logged before, and is only repeated."""
+
+    def note(self, record: logging.LogRecord) -> None:
+        """Keep a record's line, if it counts."""
+        if record.levelno < self._level or record.name.partition(".")[0] == _OWN or self.is_muted():
+            return
+        at = self._clock.now()
+        line = LogLine(
+            at=at, level=record.levelname, logger=record.name, text=_write_text(record), attempt=self._attempt
+        )
+        with self._lock:
+            self._found = self._found.add([line.cut()])
+
+    @property
+    def found(self) -> RunLog:
+        """The latest lines so far, and how many earlier ones there were."""
+        with self._lock:
+            return self._found
+
+
+@contextmanager
+def collect_lines(found: AttemptLog | None) -> Iterator[None]:
+    """Collect what is logged in the ``with`` block; nothing if there is no log."""
+    if found is None:
+        yield
+        return
+    _install()
+    token = _current.set(found)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class LogKeeper:
+    """Keeps logs with runs, as the settings say."""
+
+    level: int | None
+    """The least level that is kept; None to keep nothing."""
+    make_seal: Callable[[], LogSeal]
+    """Returns what encrypts them; called when there is something to keep, or to read."""
+
+    def begin(self, run: Run, clock: Clock) -> AttemptLog | None:
+        """Return the log of an attempt that begins; None if none is kept."""
+        return None if self.level is None else AttemptLog(run.attempt, clock, self.level)
+
+    def keep(self, task_id: str, run: Run, before: Run, found: RunLog) -> Run:
+        """Return a run with what an attempt has logged added to what there was when it was claimed."""
+        about, seal = f"{task_id}/{run.execution_id}", self.make_seal()
+        base = seal.open(before.log, about) or RunLog()
+        kept = RunLog(lines=base.lines, left_out=base.left_out + found.left_out).add(found.lines)
+        return run.model_copy(update={"log": seal.seal(kept, about)})
+
+    def read(self, task_id: str, execution_id: str, sealed: str | None) -> RunLog | None:
+        """Return what an execution has logged; None if it cannot be read any more."""
+        return RunLog() if sealed is None else self.make_seal().open(sealed, f"{task_id}/{execution_id}")
+
+
+def _write_text(record: logging.LogRecord) -> str:
+    try:
+        message = record.getMessage()
+    except Exception as error:  # noqa: BLE001 - the arguments' own code, or a wrong format
+        message = f"{record.msg} ({exception_text(error)})"
+    if not record.exc_info or record.exc_info[1] is None:
+        return message
+    trace = "".join(traceback.format_exception(record.exc_info[1]))
+    head = truncate(message, _MAX_MESSAGE_BYTES)
+    room = MAX_LINE_BYTES - len(head.encode("utf-8", "replace")) - 1
+    return f"{head}\n{truncate(trace.rstrip(), room, keeps_end=True)}"
+
+
+def _install() -> None:
+    """Let `logging` tell us of every record, after its loggers' levels and filters and its handlers' filters.
+
+    A handler of the root logger would not do: with one, `logging.basicConfig` configures nothing, warnings are no
+    longer printed where nobody has configured logging, and loggers that do not propagate are missed.
+    """
+    global _has_installed  # noqa: PLW0603 - logging is one for the process
+    with _install_lock:
+        if _has_installed:
+            return
+        _has_installed = True
+        original = logging.Logger.callHandlers
+
+        def call_handlers(logger: logging.Logger, record: logging.LogRecord, *more: Any) -> Any:  # noqa: ANN401 - as it is
+            answer = original(logger, record, *more)
+            found = _current.get()
+            if found is not None:
+                found.note(record)
+            return answer
+
+        setattr(logging.Logger, "callHandlers", call_handlers)  # noqa: B010 - a method is assigned

@@ -1,0 +1,275 @@
+"""What handlers log is kept with their executions: the latest lines, for who may see them, at no cost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings
+from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
+from cloudsched.engine.state.log_seal import LogSeal
+from cloudsched.engine.tasks.open_executions import load_sealed_log
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched import Task
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+log = logging.getLogger("tests.shop")
+
+
+@pytest.fixture(autouse=True)
+def _level() -> Iterator[None]:
+    """Let the logger pass on what a deployment's configuration passes on."""
+    log.setLevel(logging.DEBUG)
+    yield
+    log.setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def does() -> dict[str, Callable[[Context], object]]:
+    return {}
+
+
+@pytest.fixture
+def app(does: dict[str, Callable[[Context], object]]) -> App:
+    app = App(Settings())
+
+    @app.handler("work", retry=RetryPolicy(max_retries=1))
+    def work(ctx: Context) -> object:
+        return does["work"](ctx)
+
+    @app.handler("async")
+    async def async_work(ctx: AsyncContext) -> None:
+        log.info("in a coroutine of %s", ctx.task.title)
+        await asyncio.to_thread(log.info, "in its thread")
+
+    return app
+
+
+def create(app: App, handler: str = "work", **fields: Any) -> Task:
+    return app.create(owner="ada", title="Shop", handler=handler, schedule=Schedule.once(START + MINUTE), **fields)
+
+
+def read(app: App, task: Task, execution_id: str = "20270101T000100Z") -> RunLog:
+    engine, stored = app.container.engine, app.get(task.id)
+    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id))
+    assert found is not None
+    return found
+
+
+def texts(found: RunLog) -> list[str]:
+    return [each.text for each in found.lines]
+
+
+def test_lines_are_kept_with_their_attempts(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """From INFO on, of each attempt, with the end of a traceback; a retry by hand adds to them."""
+
+    def fail(ctx: Context) -> None:
+        log.debug("not kept")
+        log.info("attempt %s", ctx.attempt)
+        try:
+            int("out of paper")
+        except ValueError:
+            log.exception("printing failed")
+            raise
+
+    does["work"] = fail
+    task = create(app)
+    sim.advance(DAY)
+    found = read(app, task)
+    assert [(each.attempt, each.level) for each in found.lines] == [
+        (1, "INFO"),
+        (1, "ERROR"),
+        (2, "INFO"),
+        (2, "ERROR"),
+    ]
+    assert texts(found)[0] == "attempt 1"
+    assert texts(found)[1].startswith("printing failed\n")
+    assert texts(found)[1].endswith("with base 10: 'out of paper'")
+    does["work"] = lambda _: log.info("mended")
+    app.retry(task.id)
+    sim.advance(MINUTE)
+    assert texts(read(app, task))[-1] == "mended"
+    assert len(read(app, task).lines) == 5
+
+
+def test_they_are_seen_while_it_runs(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """After each commit that happens anyway: progress, a heartbeat."""
+    seen: list[list[str]] = []
+
+    def work(ctx: Context) -> None:
+        log.info("one")
+        ctx.progress("half")
+        seen.append(texts(read(app, ctx.task)))
+        log.info("two")
+        ctx.heartbeat()
+        seen.append(texts(read(app, ctx.task)))
+
+    does["work"] = work
+    task = create(app)
+    sim.advance(2 * MINUTE)
+    assert seen == [["one"], ["one", "two"]]
+    assert texts(read(app, task)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_replay_does_not_repeat_them(app: App, does: dict[str, Any], *, replay: bool) -> None:
+    """A durable handler's lines are there once, those of its steps too, however often it is replayed."""
+
+    def work(ctx: Context) -> None:
+        log.info("begins")
+        ctx.step("first", lambda: log.info("in a step"))
+        log.info("sleeps")
+        ctx.sleep(DAY)
+        log.info("wakes")
+
+    does["work"] = work
+    with Simulation(app, replay=replay) as sim:
+        task = create(app)
+        sim.advance(3 * DAY)
+        assert texts(read(app, task)) == ["begins", "in a step", "sleeps", "wakes"]
+
+
+def test_coroutines_and_threads_with_their_context(sim: Simulation, app: App) -> None:
+    """What `asyncio.to_thread` runs counts; what a thread without the context logs belongs to nobody."""
+    task = create(app, "async")
+    sim.advance(2 * MINUTE)
+    assert texts(read(app, task)) == ["in a coroutine of Shop", "in its thread"]
+
+
+def test_workers_at_the_store_keep_them_too(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """In the same way."""
+    does["work"] = lambda _: log.warning("on a worker")
+    sim.add_worker("gpu")
+    task = create(app, pull="gpu")
+    sim.advance(2 * MINUTE)
+    assert texts(read(app, task)) == ["on a worker"]
+
+
+def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """By number and by size; long lines are cut."""
+
+    def shout(_: Context) -> None:
+        for number in range(1000):
+            log.info("%s %s", number, "\N{SNOWMAN}" * 5000)
+
+    does["work"] = shout
+    task = create(app)
+    sim.advance(2 * MINUTE)
+    found = read(app, task)
+    assert found.left_out + len(found.lines) == 1000
+    assert texts(found)[-1].startswith("999 ")
+    assert all(len(text.encode()) <= MAX_LINE_BYTES for text in texts(found))
+    assert sum(len(text.encode()) for text in texts(found)) <= MAX_LOG_BYTES
+
+    def count(_: Context) -> None:
+        for number in range(MAX_LINES + 7):
+            log.info("%s", number)
+
+    does["work"] = count
+    short = app.create(owner="ada", title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
+    sim.advance(2 * MINUTE)
+    (execution,) = sim.executions(short.id)
+    kept = read(app, short, execution.id)
+    assert (len(kept.lines), kept.left_out) == (MAX_LINES, 7)
+
+
+def test_documents_do_not_show_them(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """A task's owner can read its documents and its records: neither has a line, nor has the record as JSON its log."""
+
+    def work(ctx: Context) -> None:
+        log.info("the password is hunter2")
+        ctx.heartbeat()
+        assert "hunter2" not in app.get(ctx.task.id).to_stored_json()
+        assert app.get(ctx.task.id).runs[0].log
+
+    does["work"] = work
+    task = create(app)
+    sim.advance(2 * MINUTE)
+    (execution,) = sim.executions(task.id)
+    assert "hunter2" in texts(read(app, task))[0]
+    assert execution.log
+    assert "hunter2" not in execution.to_stored_json()
+    assert "log" not in execution.to_wire()
+
+
+def test_they_cost_no_operation(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """An occurrence that logs costs what one costs that does not."""
+    costs = []
+    for lines in (0, 50):
+
+        def work(_: Context, lines: int = lines) -> None:
+            for _line in range(lines):
+                log.info("line")
+
+        does["work"] = work
+        before = sim.counts.copy()
+        app.create(owner="ada", title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
+        sim.advance(2 * MINUTE)
+        costs.append(sim.counts.since(before))
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize(("level", "kept"), [("off", []), ("error", ["broken"]), ("debug", ["detail", "broken"])])
+def test_the_setting_says_what_is_kept(app: App, does: dict[str, Any], level: str, kept: list[str]) -> None:
+    """From which level on; or nothing."""
+
+    def work(_: Context) -> None:
+        log.debug("detail")
+        log.error("broken")
+
+    does["work"] = work
+    with Simulation(app, kept_logs=level) as sim:
+        task = create(app)
+        sim.advance(2 * MINUTE)
+        assert texts(read(app, task)) == kept
+
+
+def test_logging_itself_is_as_before(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """Collecting adds no handler to any logger, so that `basicConfig` and the handler of last resort still work."""
+    before = list(logging.getLogger().handlers)
+    during: list[Any] = []
+
+    def work(_: Context) -> None:
+        log.info("line")
+        during.append(list(logging.getLogger().handlers))
+
+    does["work"] = work
+    create(app)
+    sim.advance(2 * MINUTE)
+    assert during == [before]
+
+
+def test_a_line_that_cannot_be_formatted_is_kept(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """With what was meant; a wrong format or lone surrogates end no attempt."""
+    logging.raiseExceptions, before = False, logging.raiseExceptions
+    try:
+
+        def work(_: Context) -> None:
+            log.info("%d items", "three")
+            log.info("half a \ud83d face")
+
+        does["work"] = work
+        task = create(app)
+        sim.advance(2 * MINUTE)
+    finally:
+        logging.raiseExceptions = before
+    assert texts(read(app, task))[0].startswith("%d items")
+    assert texts(read(app, task))[1] == "half a \\ud83d face"
+
+
+def test_only_the_secret_opens_a_log() -> None:
+    """Also the previous one; not another one, nor for another execution."""
+    old, new = LogSeal("a" * 16), LogSeal("b" * 16, "a" * 16)
+    sealed = old.seal(RunLog(left_out=3), "t/e")
+    assert new.open(sealed, "t/e") == RunLog(left_out=3)
+    assert LogSeal("b" * 16).open(sealed, "t/e") is None
+    assert new.open(sealed, "t/f") is None
+    assert new.open(None, "t/e") == RunLog()

@@ -1,0 +1,77 @@
+"""Who may read what an execution has logged."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, ApiWorld
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.errors import Misconfigured
+from cloudsched.testing import START, Simulation
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger("tests.bank")
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("inner", access="users")
+    def inner() -> None:
+        log.warning("the password is hunter2")
+
+    @app.handler("outer", access="users", logs="owner")
+    def outer() -> None:
+        log.warning("we thank you")
+
+    return app
+
+
+def test_owners_read_what_handlers_say_is_theirs(world: ApiWorld) -> None:
+    """Admins read all, an owner what the handler opens, and nobody another's; no other answer has a line."""
+    ids = {}
+    for name in ("inner", "outer"):
+        schedule = Schedule.once(START + MINUTE)
+        ids[name] = world.sim.app.create(owner="ada", title="T", handler=name, schedule=schedule).id
+    bobs = world.sim.app.create(owner="bob", title="T", handler="outer", schedule=Schedule.once(START + MINUTE)).id
+    world.sim.advance(2 * MINUTE)
+
+    def read(who: str, task_id: str) -> tuple[int, list[str]]:
+        execution = world.sim.executions(task_id)[0].id
+        answer = world.ask(who, f"/v1/tasks/{task_id}/executions/{execution}/logs", method="GET")
+        return answer.status_code, [each["text"] for each in answer.get_json().get("lines", [])]
+
+    assert read("root", ids["inner"]) == (200, ["the password is hunter2"])
+    assert read("ada", ids["inner"]) == (403, [])
+    assert read("ada", ids["outer"]) == (200, ["we thank you"])
+    assert read("ada", bobs)[0] == 404
+    for path in ("executions", f"tasks/{ids['inner']}/executions", f"tasks/{ids['inner']}"):
+        for who in ("ada", "root"):
+            text = world.ask(who, f"/v1/{path}", method="GET").text
+            assert "hunter2" not in text
+            assert '"log":' not in text
+    none = world.ask("root", f"/v1/tasks/{ids['inner']}/executions/20270102T000000Z/logs", method="GET")
+    assert none.status_code == 404
+
+
+def test_an_unknown_reader_is_refused() -> None:
+    """When the handler is registered."""
+    with pytest.raises(Misconfigured, match="logs is"):
+        App(Settings()).handler("h", logs="everybody")

@@ -17,9 +17,10 @@ class HandlerError(Exception):
     """The error of a failing handler."""
 
 
-def register_handlers(app: App, world: World) -> None:
-    """Register the handler on an app."""
+def register_handlers(app: App, world: World, *, quick: bool) -> None:
+    """Register the handler on an app, also as one that may be quick."""
 
+    @app.handler("blink", quick=quick)
     @app.handler("chore")
     def chore(ctx: Context) -> object:
         return run(ctx)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,18 @@ class FaultProfile:
     """Whether tasks respect calendars, whose days clients change."""
     has_channels: bool = False
     """Whether results are delivered to a person, who changes preferences."""
-
     is_sharded: bool = False
     """Whether the store gets more shards, twice."""
+    has_quick: bool = False
+    """Whether many tasks have a quick handler, which two deliveries may call at once."""
+
+    def pick_kind(self, random: Random) -> str:
+        """Return the kind of handler that a task has."""
+        if self.has_quick:
+            return random.choice(["flow", "blink", "children"] if self.is_durable else ["blink", "blink", "work"])
+        if self.is_durable:
+            return random.choice(["flow", "flow", "children", "work"])
+        return random.choice(["work", "work", "chore"]) if self.has_workers else "work"
 
     @property
     def is_fault_free(self) -> bool:
@@ -247,5 +260,29 @@ SHARD_PROFILES = (
         rivals=(1, 2),
         length=_HOURS,
         is_sharded=True,
+    ),
+)
+
+QUICK_PROFILES = (
+    FaultProfile("quick fault-free", changes=24, length=_HOURS, has_quick=True),
+    FaultProfile("quick slow", linger=0.3, changes=24, length=_HOURS, has_quick=True),
+    FaultProfile("quick faults", fault=0.08, linger=0.05, changes=24, length=_HOURS, has_quick=True),
+    FaultProfile("quick crashes", kill=0.05, linger=0.1, changes=24, length=_HOURS, has_quick=True),
+    FaultProfile(
+        "quick rivals",
+        fault=0.06,
+        kill=0.02,
+        linger=0.15,
+        yields=0.3,
+        purge=0.05,
+        drift=timedelta(seconds=1),
+        steps=0.05,
+        changes=24,
+        rivals=(1, 2, 3),
+        length=_HOURS,
+        has_quick=True,
+    ),
+    FaultProfile(
+        "quick durable", fault=0.03, kill=0.015, linger=0.1, changes=24, length=_HOURS, is_durable=True, has_quick=True
     ),
 )

@@ -88,7 +88,12 @@ class FaultyStore:
         return self._world.real_store.search
 
     def load(self, task_id: str) -> VersionedTask | None:
-        return self._call("load", lambda: self._world.real_store.load(task_id))
+        def effect() -> VersionedTask | None:
+            stored = self._world.real_store.load(task_id)
+            self._world.rules.on_read(stored)
+            return stored
+
+        return self._call("load", effect)
 
     def commit(  # noqa: PLR0913 - the parts of one commit
         self,

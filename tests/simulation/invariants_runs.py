@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
+from tests.simulation.invariants_quick import InvariantViolated, QuickInvariants
 from tests.simulation.schedules import is_same_plan
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
@@ -25,16 +26,13 @@ if TYPE_CHECKING:
     from cloudsched import Context, Execution, Task
     from cloudsched.domain.documents.execution import Message, Run
     from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.store import VersionedTask
 
 _NO_FUTURE = timedelta(days=30)
 MAX_HOPS_AT_ONCE = 10
 """How often a dispatch may hop at one instant, as executors with clocks that differ get it one after another."""
 LATE = timedelta(minutes=2)
 """How late anything may be after the last fault: the sweep's grace, its minute, and a margin."""
-
-
-class InvariantViolated(BaseException):
-    """An invariant of the design is violated; its number comes first. No handler catches it."""
 
 
 @dataclass(eq=False)
@@ -46,6 +44,8 @@ class HandlerCall:
     until: datetime
     """When its lease ends."""
     lock_key: str | None
+    is_claimed: bool = True
+    """Whether it runs under a lease; a quick handler does from its first heartbeat on."""
 
 
 class RunInvariants:
@@ -61,6 +61,7 @@ class RunInvariants:
         """The occurrences of each task's schedule that were begun, or wait to be."""
         self._payloads: dict[tuple[str, datetime, str], dict[str, int]] = {}
         """What each execution runs with."""
+        self._quick = QuickInvariants(world)
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
         self.late: list[timedelta] = []
@@ -96,12 +97,16 @@ class RunInvariants:
     def on_attempt_start(self, task: Task, execution_id: str, left: timedelta) -> None:
         """Note that the current process runs a handler, for as long as its lease lasts."""
         key = (task.id, task.created_at, execution_id)
-        record = self._records.get(key)
-        if record and record.status.is_final:
-            self._fail(f"1: {key} runs although it is {record.status}")
         process = self._world.current
         assert process
         until = self._world.now + left
+        if self._quick.is_unclaimed(process, task, key):
+            self._quick.check_start(process, task, key)
+            self._calls.append(HandlerCall(process, key, until, task.lock_key, is_claimed=False))
+            return
+        record = self._records.get(key)
+        if record and record.status.is_final:
+            self._fail(f"1: {key} runs although it is {record.status}")
         # A clock that is set anew between the check before the handler and the handler's own look at it may show a
         # time that is later by twice its error. No check can prevent this; a clock that is never set must not show it.
         fault_profile = self._world.fault_profile
@@ -110,7 +115,7 @@ class RunInvariants:
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
-            if other.key == key:
+            if other.key == key and other.is_claimed:
                 self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if task.lock_key is not None and other.lock_key == task.lock_key:
                 self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
@@ -123,7 +128,7 @@ class RunInvariants:
     def on_lease_renewed(self, left: timedelta) -> None:
         """Note that the lease of the current process's handler was renewed."""
         (mine,) = [call for call in self._calls if call.process is self._world.current]
-        mine.until = self._world.now + left
+        mine.until, mine.is_claimed = self._world.now + left, True
         for other in self._calls:
             is_live = other is not mine and other.until > self._world.now + 2 * self._world.fault_profile.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
@@ -133,12 +138,17 @@ class RunInvariants:
         """Note that a process runs no handler any more, since that has ended or the process has."""
         self._calls = [call for call in self._calls if call.process is not process]
 
+    def on_read(self, stored: VersionedTask | None) -> None:
+        """Note what the current process has read."""
+        self._quick.on_read(stored)
+
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
     ) -> None:
         self._check_no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
+        self._quick.on_commit(before, after, executions)
         self._check_run_count(before, after, executions)
         self._check_final_records(after, executions)
         self._check_next_time(after)
@@ -167,6 +177,12 @@ class RunInvariants:
                 counted.add(run.execution_id)
                 if before and before.planned_to and run.scheduled_for <= before.planned_to:
                     self._fail(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
+        for each in self._quick.find_begun(before, executions):
+            key = (after.id, after.created_at, each.id)
+            if each.trigger is Trigger.SCHEDULE and key not in self._begun and key not in self._records:
+                counted.add(each.id)
+                if before and before.planned_to and each.scheduled_for <= before.planned_to:
+                    self._fail(f"1: {after.id} comes back to {each.scheduled_for}, and was at {before.planned_to}")
         counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
         if after.run_count != len(counted):
             self._fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
@@ -216,6 +232,7 @@ class RunInvariants:
             if old and old.lease and old.lease.token_hash == run.lease.token_hash:
                 self._note_renewal((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
+            process.claims.add((after.id, after.created_at, run.execution_id))
             if old and old.lease and old.lease.until > now:
                 self._fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:

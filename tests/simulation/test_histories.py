@@ -21,6 +21,7 @@ from tests.simulation.faults import (
     CHANNEL_PROFILES,
     DURABLE_PROFILES,
     PROFILES,
+    QUICK_PROFILES,
     SHARD_PROFILES,
     WORKER_PROFILES,
     FaultProfile,
@@ -31,7 +32,10 @@ from tests.simulation.world import SECRET, World
 from cloudsched.domain.transitions import backlog
 from cloudsched.engine.tasks import shard_sweeps
 
-ALL_PROFILES = (*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES, *CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES)
+ALL_PROFILES = (
+    *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
+    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES),
+)
 SECONDS = 15.0
 """How much processor time the histories of a normal run may take together; the last of each profile may exceed it."""
 
@@ -80,7 +84,10 @@ def test_every_history_keeps_the_invariants(
 
 @pytest.mark.parametrize(
     "profile",
-    [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4], CALENDAR_PROFILES[4], CHANNEL_PROFILES[4]],
+    [
+        each[4]
+        for each in (PROFILES, DURABLE_PROFILES, WORKER_PROFILES, CALENDAR_PROFILES, CHANNEL_PROFILES, QUICK_PROFILES)
+    ],
     ids=lambda profile: profile.name,
 )
 def test_a_seed_repeats_its_history(profile: FaultProfile) -> None:

@@ -54,6 +54,7 @@ START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 SECRET = "the-secret-of-this-world-0123456789"  # noqa: S105 - it guards nothing but this test
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
+_PACES: tuple[dict[str, Any], ...] = ({}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE})
 
 
 class Killed(BaseException):
@@ -77,6 +78,10 @@ class Process:
     """What it may claim, if it is a worker."""
     tokens: set[str] = field(default_factory=set)
     """The leases that it may act for."""
+    claims: set[tuple[str, datetime, str]] = field(default_factory=set)
+    """The runs that it has claimed."""
+    read: dict[str, tuple[Task, int]] = field(default_factory=dict)
+    """The tasks as it read them last, and how many commits there had been."""
     rests_until: datetime | None = None
     """When it resumes, if it waits for time to pass."""
     has_begun: bool = False
@@ -118,14 +123,9 @@ class World:
         self._number, self._swept_at = 0, START
         self.faults_end_at = START + fault_profile.length
         self.ids = (*IDS, *MORE_IDS) if fault_profile.has_workers else IDS
-        self.kinds = dict.fromkeys(self.ids, "work")
-        """The kind of handler that each task has."""
-        self._paces: dict[str, Any] = {}
-        if fault_profile.is_durable:
-            self.kinds = {each: self.random.choice(["flow", "flow", "children", "work"]) for each in self.ids}
-            self._paces = self.random.choice([{}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE}])
-        elif fault_profile.has_workers:
-            self.kinds = {each: self.random.choice(["work", "work", "chore"]) for each in self.ids}
+        self.kinds = {each: fault_profile.pick_kind(self.random) for each in self.ids}
+        self._paces: dict[str, Any] = self.random.choice(_PACES) if fault_profile.is_durable else {}
+        self._quick_share = self.random.choice([1.0, 1.0, 0.6]) if fault_profile.has_quick else 0.0
         self.apps = [self._app() for _ in range(6 if fault_profile.has_workers else 4)]
         """Three for executors, one for clients and, where there are workers, two for them."""
         if fault_profile.has_channels:
@@ -143,7 +143,7 @@ class World:
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
-        register_handlers(app, self)
+        register_handlers(app, self, quick=self._quick_share > 0 and self.random.random() < self._quick_share)
         register_durable_handlers(app, self)
         if self.fault_profile.has_channels:
             app.container.replace_channels(make_senders(self))

@@ -222,7 +222,9 @@ class Dashboard:
         )
 
     def _find_place(self) -> Place:
-        return Place(self._place, None if self._clock is None else self._clock.mode, self._has_sign_in)
+        return Place(
+            self._place, None if self._clock is None else self._clock.mode, self._has_sign_in, datetime.now(UTC)
+        )
 
     def _show_problem(
         self, request: Request, status: int, what: str, then: str = "", again: Mapping[str, str] | None = None

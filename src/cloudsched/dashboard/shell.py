@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.routes import TABS, UNDONE_BY
-from cloudsched.dashboard.times import Moment, find_zone, make_moment
+from cloudsched.dashboard.times import Moment, find_zone, make_moment, write_duration
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.dashboard.task_view import TaskPage
     from cloudsched.dashboard.visit import Visit
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
 """How often a page asks for news, in seconds."""
+MOST_OFF: Final = timedelta(seconds=5)
+"""How far this machine's clock may be off before that is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class Place:
     """Whether the local stack's clock runs, in a word; None beside a deployment, where no clock can be moved."""
     has_sign_in: bool = False
     """Whether people sign in here, and so can sign out."""
+    now: datetime | None = None
+    """What the clock of this machine says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ class Shell:
     place: str
     said: str
     said_tone: str
+    skew: str
+    """That the clock of this machine is off, if it is: times are those of the API's clock."""
     undo: Undo | None
     signed_in: str
     """As whom, in words; empty where nobody signs in."""
@@ -88,9 +97,17 @@ def make_shell(
         place=place.name,
         said=said,
         said_tone=tone,
+        skew="" if visit.is_local else _write_skew(place.now, visit.now),
         undo=None,
         signed_in=f"Signed in{f' with the role {visit.role}' if visit.role else ''}" if place.has_sign_in else "",
     )
+
+
+def _write_skew(here: datetime | None, there: datetime) -> str:
+    """Return how far this machine's clock is off that of a deployment; nothing if that is little."""
+    if here is None or abs(here - there) <= MOST_OFF:
+        return ""
+    return f"This machine's clock is {write_duration(abs(here - there))} {'ahead' if here > there else 'behind'}"
 
 
 def offer_undo(shell: Shell, page: TaskPage, done: str) -> Shell:

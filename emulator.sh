@@ -6,6 +6,7 @@
 #   ./emulator.sh pytest …         run the tests
 #   ./emulator.sh check            check formatting, lint, types, architecture, the API's description, Terraform and the docs
 #   ./emulator.sh docs             build the documentation's site into site/, without network
+#   ./emulator.sh look             look at every page of the built site in a browser: two widths, light and dark, offline
 #   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
 #   ./emulator.sh release VERSION  rehearse a release in a clone, without publishing (docs/how-to/release.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
@@ -124,6 +125,10 @@ check)
     ;;
 docs)
     build_docs
+    ;;
+look)
+    build_docs
+    exec "$python" .ci/site/browse.py "$root/site" "${@:2}"
     ;;
 wheel)
     install_tools tools release

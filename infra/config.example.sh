@@ -46,7 +46,8 @@ API_CONCURRENCY=20               # concurrent requests per instance; each instan
 API_MIN_INSTANCES=0              # 1 keeps an instance warm, which avoids cold starts for about 10 USD a month
 API_MAX_INSTANCES=20
 LINKS_MAX_INSTANCES=3            # of the function for links, if PUBLIC_LINKS is yes
-EXECUTE_CONCURRENCY=10           # concurrent handlers per instance
+EXECUTE_CONCURRENCY=10           # concurrent handlers, and threads, per instance; 32 or more for handlers that mostly
+                                 # wait, see docs/how-to/capacity.md, "More threads"
 EXECUTE_MIN_INSTANCES=0
 EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response

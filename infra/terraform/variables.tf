@@ -170,7 +170,7 @@ variable "placed_shards" {
 }
 
 variable "functions" {
-  description = "What differs from infra/resources.json in a function's shape: concurrency, minimum, maximum, timeout."
+  description = "What differs from infra/resources.json in a function's shape: concurrency (and threads), minimum, maximum, timeout."
   type        = map(map(number))
   default     = {}
 }

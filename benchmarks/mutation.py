@@ -1,15 +1,17 @@
 """Measure the tests: break the engine and the domain in many small ways, and see whether a test notices.
 
+    python -m benchmarks.mutation map [--jobs 2]               # which test runs which line; once for a commit
     python -m benchmarks.mutation run [--sample 200] [--seed 1] [--limit N] [--jobs 1]  # goes on
     python -m benchmarks.mutation report                       # the figures, and the survivors
     python -m benchmarks.mutation show 17                      # one mutant, as a diff
     python -m benchmarks.mutation again 17 23                  # run these once more
 
 A sample is drawn from all mutants of `engine/` and `domain/`, the same for the same seed and the same code. First each
-mutant meets the tests near its file, then those that survived meet all tests of the core. The state is one JSON file,
-written after each mutant, so a run that is killed goes on. The mutants live in a copy of `src`, so the working tree
-stays as it is. Neither `mutmut` nor `cosmic-ray` fits (docs/explanation/decisions.md says why);
-`mutation_operators.py` holds the operators.
+mutant meets the tests near its file, then those that survived meet all others; of both only the tests that run its line
+(`mutation_map.py`) and, if none does, whole rooms of tests. The state is one JSON file, written after each mutant, so a
+run that is killed goes on. The mutants live in copies of `src`, one for each job, so the working tree stays as it is.
+Neither `mutmut` nor `cosmic-ray` fits (docs/explanation/decisions.md says why); `mutation_operators.py` holds the
+operators.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import difflib
+import itertools
 import json
 import os
 import random
@@ -24,24 +27,34 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from benchmarks.mutation_map import MAP_VARIABLE, TESTS_VARIABLE, LineMap, merge_map
 from benchmarks.mutation_operators import apply_mutation, count_mutations, list_mutations
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src") / "cloudsched"
 ROOMS = ("engine", "domain")
 SURVIVED_NEAR = "survived near"
+PYTEST = (
+    *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no"),
+    *("-p", "no:cacheprovider", "-p", "benchmarks.mutation_map"),
+)
 NEAR_SECONDS, ALL_SECONDS = 600.0, 1800.0
 ALL_TESTS = (
-    *(f"tests/{each}" for each in ("engine", "domain", "contract", "worker", "testing")),
-    *(f"tests/web/{each}" for each in ("auth", "api")),
-    "tests/simulation",
+    *("tests/domain", "tests/engine", "tests/contract", "tests/simulation", "tests/worker", "tests/testing"),
+    *("tests/web", "tests/client", "tests/cli", "tests/drafts", "tests/local", "tests/adapters"),
 )
 """What a survivor of the tests near it meets."""
 QUICK_RECURRENCE = tuple(
@@ -135,42 +148,54 @@ def near_tests(path: str) -> tuple[str, ...]:
 class Bench:
     """A copy of the source in which one file at a time is broken, and the tests that run against it."""
 
-    def __init__(self, folder: Path, jobs: int) -> None:
+    def __init__(self, folder: Path, lines: LineMap) -> None:
         self._source = folder / "src"
-        self._jobs = jobs
+        self._chosen = folder / "tests.json"
+        self._lines = lines
         shutil.rmtree(self._source, ignore_errors=True)
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(self._source, quiet=2)
 
     def run(self, mutant: Mutant) -> None:
-        """Break the file, run the tests near it, or all if it has survived those, and note what happened."""
+        """Break the file, run the tests near it, or all others if it has survived those, and note what happened."""
         original = (ROOT / mutant.path).read_text("utf-8")
         target = self._source / Path(mutant.path).relative_to("src")
         target.write_text(apply_mutation(original, mutant.index).source, "utf-8")
         Path(cache_from_source(str(target))).unlink(missing_ok=True)
         begun = time.monotonic()
+        rooms, known = near_tests(mutant.path), self._lines.find_tests(ROOT / mutant.path, mutant.line)
+        near = [each for each in known if each.startswith(rooms)]
+        far = [each for each in known if not each.startswith(rooms)]
         try:
             if mutant.result == SURVIVED_NEAR:
-                result, mutant.killer = self._test(ALL_TESTS, ALL_SECONDS, "killed by all")
+                result, mutant.killer = self._test(far if known else ALL_TESTS, ALL_SECONDS, "killed by all")
                 mutant.result = result or "survived"
             else:
-                result, mutant.killer = self._test(near_tests(mutant.path), NEAR_SECONDS, "killed near")
+                result, mutant.killer = self._test(near if known else rooms, NEAR_SECONDS, "killed near")
                 mutant.result = result or SURVIVED_NEAR
         finally:
             target.write_text(original, "utf-8")
         mutant.seconds += round(time.monotonic() - begun, 1)
 
-    def _test(self, tests: tuple[str, ...], limit: float, verdict: str) -> tuple[str, str]:
-        """Return the verdict and the first test that failed; empty texts if all passed."""
-        options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--tb=no", "--timeout=120"]
-        parallel = ["-n", str(self._jobs)] if self._jobs > 1 else []
-        command = [sys.executable, "-m", "pytest", *options, *parallel, *tests]
+    def _test(self, tests: Sequence[str], limit: float, verdict: str) -> tuple[str, str]:
+        """Run tests, or all of rooms; return the verdict and the first that failed, empty texts if all passed."""
+        if not tests:
+            return "", ""
         # The environment's path comes before that of the editable installation; child processes inherit it.
         # Byte code of one mutant would serve the next, since Python compares only the seconds and the size of a file:
         # none is written but that of the sound files, before the first mutant.
         env = {**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
+        if any("::" in each for each in tests):
+            self._chosen.write_text(json.dumps(tests), "utf-8")
+            env[TESTS_VARIABLE] = str(self._chosen)
         process = subprocess.Popen(  # noqa: S603 - our own tests
-            command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+            [*PYTEST, "-x", "--timeout=120", *dict.fromkeys(each.partition("::")[0] for each in tests)],
+            cwd=ROOT,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            process_group=0,
         )
         try:
             output, _ = process.communicate(timeout=limit)
@@ -185,6 +210,16 @@ class Bench:
             return "", ""
         failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return verdict, (failed or output.splitlines() or ["no output"])[0][:200]
+
+
+def draw_map(folder: Path, jobs: int) -> None:
+    """Run all tests, and write down which lines each of them runs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    subprocess.run(  # noqa: S603 - our own tests
+        [*PYTEST, "-n", str(jobs), *ALL_TESTS], cwd=ROOT, env={**os.environ, MAP_VARIABLE: str(folder)}, check=False
+    )
+    Console().print(f"The map knows {merge_map(folder)} tests.")
 
 
 def load(state: Path) -> list[Mutant]:
@@ -221,35 +256,52 @@ def find_again(mutant: Mutant) -> bool:
 
 
 def run(state: Path, sample: int, seed: int, limit: int | None, jobs: int, again: list[int]) -> None:
-    """Run what has not run yet."""
-    console = Console()
+    """Run what has not run yet, with as many at once as there are jobs."""
     if not state.exists():
         state.parent.mkdir(parents=True, exist_ok=True)
         save(state, draw_sample(sample, seed), seed)
     mutants = load(state)
-    bench = Bench(state.parent, jobs)
     for each in mutants:
         if each.number in again:
             each.result, each.killer, each.seconds = "", "", 0.0
-    done = 0
-    while (mutant := _next(mutants)) is not None and (limit is None or done < limit):
-        if find_again(mutant):
-            bench.run(mutant)
-        else:
-            mutant.result = "gone"
-        done += 1
-        save(state, mutants, seed)
-        where = f"{mutant.path.removeprefix(PACKAGE.as_posix() + '/')}:{mutant.line}"
-        line = (
-            f"{mutant.number:3} {mutant.result:13} {where}  {mutant.change}  ({mutant.seconds:.0f} s) {mutant.killer}"
-        )
-        console.print(line, markup=False, soft_wrap=True)
+    waiting, lock = _wait_for_run(mutants), threading.Lock()
+    left = itertools.count() if limit is None else range(limit)
+    turns = iter(zip(left, waiting))  # noqa: B905 - whichever ends first
+
+    def work(folder: Path) -> None:
+        bench = Bench(folder, LineMap(map_folder(state)))
+        while True:
+            with lock:
+                mutant = next(turns, (0, None))[1]
+            if mutant is None:
+                return
+            if find_again(mutant):
+                bench.run(mutant)
+            else:
+                mutant.result = "gone"
+            with lock:
+                save(state, mutants, seed)
+                _tell(mutant)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, [state.parent / f"job-{number}" for number in range(jobs)]))
 
 
-def _next(mutants: list[Mutant]) -> Mutant | None:
-    """Return the next mutant to run: those that have not run come first, then the survivors of the tests near them."""
-    waiting = [each for state in ("", SURVIVED_NEAR) for each in mutants if each.result == state]
-    return waiting[0] if waiting else None
+def map_folder(state: Path) -> Path:
+    """Return where the map of lines stands: beside the state."""
+    return state.parent / "map"
+
+
+def _tell(mutant: Mutant) -> None:
+    where = f"{mutant.path.removeprefix(PACKAGE.as_posix() + '/')}:{mutant.line}"
+    line = f"{mutant.number:3} {mutant.result:13} {where}  {mutant.change}  ({mutant.seconds:.0f} s) {mutant.killer}"
+    Console().print(line, markup=False, soft_wrap=True)
+
+
+def _wait_for_run(mutants: list[Mutant]) -> Iterator[Mutant]:
+    """Return the mutants to run: those that have not run come first, then the survivors of the tests near them."""
+    for state in ("", SURVIVED_NEAR):
+        yield from [each for each in mutants if each.result == state]
 
 
 def report(state: Path) -> None:
@@ -285,7 +337,7 @@ def show(state: Path, number: int) -> None:
 def main() -> None:
     """Read the arguments and do as they say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "report", "show", "again"])
+    parser.add_argument("command", choices=["map", "run", "report", "show", "again"])
     parser.add_argument("numbers", nargs="*", type=int)
     parser.add_argument("--state", type=Path, default=ROOT / ".mutation" / "state.json")
     parser.add_argument("--sample", type=int, default=200)
@@ -293,7 +345,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=None, help="run at most that many now")
     parser.add_argument("--jobs", type=int, default=1)
     chosen = parser.parse_args()
-    if chosen.command == "report":
+    if chosen.command == "map":
+        draw_map(map_folder(chosen.state), chosen.jobs)
+    elif chosen.command == "report":
         report(chosen.state)
     elif chosen.command == "show":
         show(chosen.state, *chosen.numbers)

@@ -86,12 +86,14 @@ def test_a_public_name_without_a_page_is_found(tmp_path: Path) -> None:
 
 
 def test_every_picture_has_a_command() -> None:
-    """`python -m benchmarks.screenshots` takes each picture of the pages, except the diagrams; none is left over."""
+    """`benchmarks.screenshots` takes the pictures of the pages, `benchmarks.scale` draws one; none is left over."""
     taken = (ROOT / "benchmarks" / "screenshots.py").read_text("utf-8")
+    drawn = (ROOT / "benchmarks" / "scale.py").read_text("utf-8")
     shown = "".join(page.read_text("utf-8") for page in [ROOT / "README.md", *PAGES])
     for picture in (ROOT / "docs" / "images").iterdir():
         if picture.is_file():
-            assert f'"{picture.stem}"' in taken or f'"{picture.name}"' in taken, picture.name
+            is_drawn = f"--chart docs/images/{picture.name}" in drawn
+            assert f'"{picture.stem}"' in taken or f'"{picture.name}"' in taken or is_drawn, picture.name
             assert f"images/{picture.name}" in shown, picture.name
     for picture in re.findall(r"\]\((?:\.\./)?(?:docs/)?(images/[^)]+)\)", shown):
         assert (ROOT / "docs" / picture).is_file(), picture

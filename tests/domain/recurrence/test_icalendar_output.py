@@ -200,6 +200,21 @@ def test_times_that_icalendar_says_otherwise(fields: dict[str, Any]) -> None:
     assert Schedule.parse(schedule.to_ical()) == schedule
 
 
+def test_an_event_is_the_same_in_whatever_order_its_properties_stand() -> None:
+    """Programs write them in an order of their own; what iCalendar cannot say comes back all the same."""
+    schedule = Schedule(
+        rrule="FREQ=WEEKLY;BYDAY=MO",
+        dtstart="2027-01-01T09:00:00",
+        timezone=PARIS,
+        exdates=["2027-03-29T09:00:00"],
+    )
+    lines = schedule.to_ical().splitlines()
+    times = [place for place, line in enumerate(lines) if line.startswith(("DTSTART;", "RRULE", "EXDATE"))][-3:]
+    for place, line in zip(times, [lines[each] for each in reversed(times)], strict=True):
+        lines[place] = line
+    assert Schedule.parse("\r\n".join(lines)) == schedule
+
+
 def test_a_changed_event_is_read_as_it_was_changed() -> None:
     """If another program moves the event, what was written first does not come back; several events are refused."""
     text = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone=PARIS).to_ical()

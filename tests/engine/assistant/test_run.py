@@ -58,7 +58,9 @@ def test_the_model_is_told_what_the_task_keeps(tools: Tools) -> None:
     assert second["done"] == [{"tool": "search", "arguments": {"text": "bikes"}, "result": {"found": "bikes: 7 sold"}}]
     properties = model.schemas[0]["properties"]
     assert properties["tool"]["enum"] == ["search"]
-    assert properties["arguments"]["properties"].keys() == {"text", "most"}
+    arguments = properties["arguments"]["properties"]
+    assert arguments.keys() == {"text", "most"}
+    assert arguments["text"]["type"] == "string"
 
 
 def test_a_failed_call_is_told_to_the_model(tools: Tools) -> None:

@@ -74,6 +74,11 @@ def tries(action: Action, form: Form) -> bool:
     return normalize(action.forced or action.path) == target and set(action.form) - {"etag"} == fields
 
 
+def name_form(form: Form) -> str:
+    file, target, fields = form
+    return f"{file}: {target} {' '.join(sorted(fields))}"
+
+
 def sort_forms() -> list[Form]:
     def key(form: Form) -> tuple[str, str, list[str]]:
         return form[0], form[1], sorted(form[2])
@@ -81,7 +86,7 @@ def sort_forms() -> list[Form]:
     return sorted(list_forms(), key=key)
 
 
-@pytest.mark.parametrize("form", sort_forms(), ids=str)
+@pytest.mark.parametrize("form", sort_forms(), ids=name_form)
 def test_each_form_is_tried_by_an_action(form: Form) -> None:
     """Whoever adds a form adds an action to actions.py, which is then tried as each role, with and without script."""
     other = OTHERS.get((form[0], form[1]))

@@ -29,6 +29,14 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
             "every month on the 31st at 09:00 (or the last day before, where there is no such day)",
         ),
         ("FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", "the last of every month on Monday and Tuesday at 09:00"),
+        (
+            "FREQ=YEARLY;BYMONTH=3,6;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+            "the last of every year on Monday, Tuesday, Wednesday, Thursday and Friday in March and June at 09:00",
+        ),
+        (
+            "FREQ=DAILY;INTERVAL=2;BYHOUR=9,10,11,12;BYMINUTE=0,15,30,45",
+            "every 2 days at minute 0, 15, 30 and 45 in hour 9 to 12",
+        ),
         ("FREQ=YEARLY", "every year on the 4th of January at 09:00"),
         ("FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24;BYHOUR=18", "every year on the 24th of December at 18:00"),
         ("FREQ=YEARLY;BYYEARDAY=100", "every year on the 100th day of the year at 09:00"),

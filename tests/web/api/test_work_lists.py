@@ -155,6 +155,17 @@ def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> No
     assert call("GET", "/v1/locks?pageToken=x").status_code == 400
 
 
+@pytest.mark.parametrize(("tasks", "is_cut"), [(11, False), (12, True)])
+def test_a_lock_shows_its_first_ten_waiters(call: Call, sim: Simulation, tasks: int, *, is_cut: bool) -> None:
+    """And says whether there are more."""
+    for number in range(tasks):
+        queue_up(call, sim, {"id": f"h{number:02}", "lockKey": "printer"})
+    call("POST", "/v1/queues/gpu/claim", {"limit": 20})
+    (printer,) = call("GET", "/v1/locks").get_json()["locks"]
+    assert [one["taskId"] for one in printer["waiters"]] == [f"h{number:02}" for number in range(1, 11)]
+    assert printer["hasMoreWaiters"] is is_cut
+
+
 def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
     """A user sees no queue, task, worker or lock of another; a worker's key sees nothing of it all."""
     keys, kept = {}, []

@@ -48,6 +48,7 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
             "value": {"schedule": {"rrule": "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9"}},
         }
     },
+    "trigger": {"payload": {"summary": "Once, about something else", "value": {"payload": {"about": "returns"}}}},
     "retry": {"execution": {"summary": "Retry one execution", "value": {"executionId": "20270104T080000Z"}}},
     "backfill": {
         "range": {
@@ -181,6 +182,7 @@ _TASK: Final[Json] = {
     "runCount": 0,
     "consecutiveFailures": 0,
     "isRunning": False,
+    "recentStatuses": [],
 }
 _WORK: Final[Json] = {**_TASK, **_RENDER, "id": "render-film", "isRunning": True}
 _EXECUTION: Final[Json] = {

@@ -88,6 +88,7 @@ OVERVIEW_RESPONSES: Final[dict[str, Json]] = {
                 "description": "Write a report.",
                 "access": "users",
                 "isTool": False,
+                "isQuick": False,
                 "payloadSchema": {"type": "object", "properties": {"about": {"type": "string"}}},
             }
         ]

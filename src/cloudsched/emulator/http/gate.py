@@ -61,7 +61,7 @@ class Gate:
             return None
         scheme, _, token = headers.get("Authorization", "").partition(" ")
         given = headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
-        if hmac.compare_digest(given.encode(), self._key.encode()):
+        if hmac.compare_digest(given.encode(errors="surrogateescape"), self._key.encode()):
             return None
         return _refuse(401, "The control API requires its key, as X-Api-Key or as a bearer token.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import sqlite3
 import subprocess
@@ -192,7 +191,8 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
 
     def interrupt() -> None:
         wait_for(lambda: group.waiting == 1)
-        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.1)  # Python overlooks a signal that comes just before a thread begins to wait
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):

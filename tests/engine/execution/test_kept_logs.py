@@ -247,20 +247,21 @@ def test_logging_itself_is_as_before(sim: Simulation, app: App, does: dict[str, 
     assert during == [before]
 
 
-def test_a_line_that_cannot_be_formatted_is_kept(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+def test_a_line_that_cannot_be_formatted_is_kept(
+    sim: Simulation, app: App, does: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With what was meant; a wrong format or lone surrogates end no attempt."""
-    logging.raiseExceptions, before = False, logging.raiseExceptions
-    try:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    monkeypatch.setattr(log, "propagate", False)  # pytest-xdist cannot send what pytest would capture
+    monkeypatch.setattr(log, "handlers", [logging.NullHandler()])
 
-        def work(_: Context) -> None:
-            log.info("%d items", "three")
-            log.info("half a \ud83d face")
+    def work(_: Context) -> None:
+        log.info("%d items", "three")
+        log.info("half a \ud83d face")
 
-        does["work"] = work
-        task = create(app)
-        sim.advance(2 * MINUTE)
-    finally:
-        logging.raiseExceptions = before
+    does["work"] = work
+    task = create(app)
+    sim.advance(2 * MINUTE)
     assert texts(read(app, task))[0].startswith("%d items")
     assert texts(read(app, task))[1] == "half a \\ud83d face"
 

@@ -75,7 +75,7 @@ def search(page: "Page", width: int) -> list[str]:
     """Type a word into the search; return what is wrong."""
     if width == min(WIDTHS):
         page.click("label.md-header__button[for=__search]")
-    page.fill("input.md-search__input", WORD)
+    page.locator("input.md-search__input").press_sequentially(WORD, delay=20)  # on narrow screens it follows the keys
     try:
         found = page.wait_for_selector("a.md-search-result__link", state="attached", timeout=PATIENCE)
     except Exception as error:  # noqa: BLE001 - Playwright's; the message says what was waited for

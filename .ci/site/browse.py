@@ -26,7 +26,8 @@ WORD = "occurrence"
 
 def find_faults(site: Path, chromium: str, only: list[str]) -> list[str]:
     """Return what is wrong, one line each."""
-    pages = [site / name for name in only] or sorted(site.rglob("*.html"))
+    # Servers show 404.html at any address, so it names its files from the root of a site, which a folder has not.
+    pages = [site / name for name in only] or sorted(set(site.rglob("*.html")) - {site / "404.html"})
     faults = [] if pages else [f"{site} has no pages"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])

@@ -1,0 +1,85 @@
+"""Fetch URLs that users name, without letting them reach what only this process can reach (SSRF).
+
+A handler runs inside a network. Beside it are a metadata server that gives out credentials
+(cloud.google.com/compute/docs/metadata/overview), other people's services, and this machine itself. So a URL from a
+user may lead to public addresses only. The check is made when a connection is opened, on the address that it is opened
+to:
+
+* a name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding (a name
+  that changes its address between check and connection) gains nothing;
+* all addresses of a name must be public;
+* a redirect opens a connection like any other;
+* a session may limit how long a connection lasts: a server that sends a byte now and then is cut off like a silent one;
+* the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
+* no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
+  that names one is refused, because a proxy connects to any address it is given.
+
+Importing this is cheap: `requests` is imported when the first session is made, because a handler's module is imported
+by every process, and most of them fetch nothing.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cloudsched.adapters.safe_http.addresses import is_public
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import requests
+
+__all__ = ["is_public", "make_session", "require_reachable_url"]
+
+
+def make_session(reachable: Iterable[str] = (), *, max_seconds: float | None = None) -> requests.Session:
+    """Return a session that connects to public addresses and to these networks only.
+
+    A request to any other address, or through a proxy, raises InvalidInput before anything is sent.
+
+    Args:
+        reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
+        max_seconds: How long a connection may last, from the lookup of its host's name to the end of the last answer.
+            The lookup itself cannot be interrupted; the resolver's own limit holds for it.
+    """
+    from cloudsched.adapters.safe_http.session import build_session  # noqa: PLC0415 - see the module's docstring
+
+    return build_session(reachable, max_seconds)
+
+
+def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_http: bool = False) -> None:
+    """Check a URL as far as that is possible before a connection: its form, and an address in place of a name.
+
+    Args:
+        url: The URL.
+        reachable: Networks that are not public but are allowed.
+        allows_http: Whether it may lead to this machine, and without TLS: for development.
+
+    Raises:
+        InvalidInput: It cannot be reached from here, or may not be.
+    """
+    hint = "Give one as https://example.com/hook."
+    try:
+        parts = urlsplit(url)
+        has_valid_port = parts.port != 0
+    except ValueError:
+        raise InvalidInput("webhook.url", "is not a URL", hint) from None
+    if (
+        parts.scheme not in ({"https", "http"} if allows_http else {"https"})
+        or not parts.hostname
+        or not has_valid_port
+    ):
+        raise InvalidInput("webhook.url", "is not an https URL", hint)
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("webhook.url", "contains a user or a password", hint)
+    try:
+        address = ip_address(parts.hostname.partition("%")[0])
+    except ValueError:
+        return  # a name: what it leads to is checked at each connection
+    networks = [ip_network(network) for network in reachable]
+    if not (allows_http or is_public(address) or any(address in network for network in networks)):
+        hint = "Give an address of the public internet. CLOUDSCHED_REACHABLE lets the operator allow others."
+        raise InvalidInput("webhook.url", "is an address that may not be reached from here", hint)

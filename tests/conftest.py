@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
@@ -30,7 +30,7 @@ MakeTask = Callable[..., Task]
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 # How long an example takes says more of the machine, which may be busy, than of the code.
-settings.register_profile("busy", deadline=None)
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
 

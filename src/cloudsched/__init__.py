@@ -9,6 +9,7 @@ Names are imported when they are first used (PEP 562), so that a small part, suc
 Tasks or the pytest plugin, does not import the rest.
 """
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -86,10 +87,20 @@ _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
+    """Import a public name when it is first used.
+
+    Python does not look for garbage meanwhile: what is imported stays, and to look at it again and again would take a
+    tenth of the time.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module 'cloudsched' has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name]), name)
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        value = getattr(import_module(_MODULES[name]), name)
+    finally:
+        if is_collecting:
+            gc.enable()
     globals()[name] = value
     return value
 

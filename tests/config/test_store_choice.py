@@ -8,7 +8,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.errors import Misconfigured
-from cloudsched.runtime import container
+from cloudsched.runtime import container, worker_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,9 @@ def _watch_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(_: Settings) -> None:
         raise OpenedError
 
-    for name in ("open_firestore_store", "open_firestore_listener", "open_firestore_task_counter"):
+    for name in ("open_firestore_store", "open_firestore_task_counter"):
         monkeypatch.setattr(container, name, opened)
+    monkeypatch.setattr(worker_parts, "open_firestore_listener", opened)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.data_folder import lock_data_folder
 from cloudsched.local.windowed_queue import WindowedDispatcher
@@ -66,7 +66,13 @@ class Service:
 
 @contextmanager
 def run_service(
-    app: App, settings: Settings, *, data: Path, host: str = "127.0.0.1", port: int = 0, threads: int = 8
+    app: App,
+    settings: Settings,
+    *,
+    data: Path,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    threads: int = DEFAULT_WORKERS,
 ) -> Iterator[Service]:
     """Serve the API and run due tasks for as long as the context lasts.
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
-from cloudsched.adapters.fallback_queue import FallbackDispatcher
+from cloudsched.adapters.clocks import EmulatorClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.delivery.builtin_handler import with_deliveries
 from cloudsched.engine.delivery.callbacks import CompletionCallbacks
-from cloudsched.engine.delivery.handler import with_deliveries
 from cloudsched.engine.delivery.planner import DeliveryPlanner
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
@@ -24,38 +22,32 @@ from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.handlers.batch_change_tasks import with_batch_changes
 from cloudsched.engine.handlers.calendar_tasks import with_calendars
-from cloudsched.engine.handlers.called_scripts import CalledScripts
-from cloudsched.engine.handlers.run_script import with_scripts
+from cloudsched.engine.handlers.script_tasks import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
-from cloudsched.engine.ports.task_counter import ListingTaskCounter
-from cloudsched.engine.pull.claims import WorkerClaims
-from cloudsched.engine.pull.offers import WorkQueue
-from cloudsched.engine.pull.presence import PresenceNotes
 from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
-from cloudsched.engine.tasks.scheduler import Scheduler
-from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper
-from cloudsched.engine.usage.ledger import UsageLedger
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
     lazy_property,
     make_log_keeper,
     open_cloud_tasks_dispatcher,
-    open_firestore_listener,
     open_firestore_store,
     open_firestore_task_counter,
 )
+from cloudsched.runtime.worker_parts import WorkerParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
-    from cloudsched.domain.documents.task import Category
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.delivery.batches import DeliveryBatches
+    from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.people.person_jobs import PersonJobs
@@ -64,7 +56,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
-    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.sender import Sender
@@ -72,13 +63,16 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.tasks.calendars import Calendars
+    from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
+    from cloudsched.engine.tasks.sweeper import Sweeper
+    from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.runtime.factories import Parts
     from cloudsched.runtime.many_tasks import ManyTasks
     from cloudsched.runtime.verified_contacts import VerifiedContacts
 
 
-class Container(AssistantParts):
+class Container(WorkerParts, AssistantParts):
     """The parts of one app."""
 
     def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
@@ -138,6 +132,8 @@ class Container(AssistantParts):
     def task_counter(self) -> TaskCounter:
         """Counts an owner's unfinished tasks."""
         if self._store is not None or self.settings.require_store() == "sqlite":
+            from cloudsched.engine.ports.task_counter import ListingTaskCounter  # noqa: PLC0415 - imported only when used
+
             return ListingTaskCounter(self.store)
         return open_firestore_task_counter(self.settings)
 
@@ -207,12 +203,9 @@ class Container(AssistantParts):
     def engine(self) -> EngineContext:
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
-        called = CalledScripts(lambda: self.store.records, self.clock)
-        scripts = with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
-        jobs = with_person_jobs(scripts, lambda: self._person_data)
-        delivered = with_deliveries(
-            jobs, lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
-        )
+        with_script = with_scripts(self.registry, lambda: self._script_handler)
+        jobs = with_person_jobs(with_script, lambda: self._person_data)
+        delivered = with_deliveries(jobs, lambda: self._delivery_handler)
         batches = with_batch_changes(delivered, lambda: self.many_tasks.batch_change_run)
         registry = self.with_assistant(with_calendars(batches, lambda: self.calendars))
         return EngineContext(
@@ -227,13 +220,37 @@ class Container(AssistantParts):
             committer=TransitionCommitter(self.store, archive, self._callbacks),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
-            usage=UsageLedger(self.store.records, self.clock),
+            usage=lambda: self._usage,
             logs=make_log_keeper(self.settings),
         )
 
     @lazy_property
+    def _script_handler(self) -> ScriptHandler:
+        from cloudsched.engine.handlers.called_scripts import CalledScripts  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.handlers.run_script import ScriptHandler  # noqa: PLC0415 - the same
+
+        called = CalledScripts(lambda: self.store.records, self.clock)
+        return ScriptHandler(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
+
+    @lazy_property
+    def _delivery_handler(self) -> DeliveryHandler:
+        from cloudsched.engine.delivery.handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
+
+        return DeliveryHandler(
+            lambda: self.senders, lambda: self.recipients, lambda: self._batches, self._chance, self.clock
+        )
+
+    @lazy_property
+    def _usage(self) -> UsageLedger:
+        from cloudsched.engine.usage.ledger import UsageLedger  # noqa: PLC0415 - imported only when used
+
+        return UsageLedger(self.store.records, self.clock)
+
+    @lazy_property
     def scheduler(self) -> Scheduler:
         """Creates and changes tasks."""
+        from cloudsched.engine.tasks.scheduler import Scheduler  # noqa: PLC0415 - imported only when used
+
         return Scheduler(self.engine, self.child_tasks)
 
     @lazy_property
@@ -350,30 +367,6 @@ class Container(AssistantParts):
         return Executor(self.engine, self.attempt_runner, self._keys, self.tracer, checks_clock=checks_clock)
 
     @lazy_property
-    def worker_claims(self) -> WorkerClaims:
-        """Renews, releases and ends the claims of workers."""
-        return WorkerClaims(self.engine, self.attempt_runner)
-
-    @lazy_property
-    def work_queue(self) -> WorkQueue:
-        """Claims offered work for workers."""
-        stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
-        monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
-        return WorkQueue(self.engine, monotonic)
-
-    @lazy_property
-    def presence(self) -> PresenceNotes:
-        """Notes which workers listen."""
-        return PresenceNotes(self.store, self.clock)
-
-    @lazy_property
-    def listener(self) -> Listener | None:
-        """Notifies workers of new work; None with stores that workers must poll."""
-        if self._store is not None or self.settings.require_store() == "sqlite":
-            return None
-        return open_firestore_listener(self.settings)
-
-    @lazy_property
     def sweeper(self) -> Sweeper:
         """Repairs and finishes what crashes and lost dispatches left behind."""
         return self._make_sweeper(None)
@@ -381,17 +374,19 @@ class Container(AssistantParts):
     @lazy_property
     def shard_sweeps(self) -> ShardSweeps:
         """Sweeps each shard of the store, where there are several."""
-        from cloudsched.engine.tasks.shard_sweeps import ShardSweeps  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, ShardSweeps  # noqa: PLC0415 - only when used
 
-        return ShardSweeps(
-            self.engine, self._keys, lambda shard: self.sweeper if shard is None else self._make_sweeper(shard)
-        )
+        threads = FAN_OUT_THREADS if isinstance(self.clock, SystemClock) else 1
+        return ShardSweeps(self.engine, self._keys, self._make_sweeper, threads=threads)
 
     def find_receiver(self, body: bytes) -> Executor | ShardSweeps:
         """Return what processes a delivered dispatch."""
         return self.shard_sweeps if body.startswith(SWEEP_PREFIX) else self.executor
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
+        from cloudsched.adapters.fallback_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
+
         threads = 1 if shard is None or not isinstance(self.clock, SystemClock) else SHARD_THREADS
         if not self.settings.fallback:
             return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from benchmarks.scale_limits import Refusal
 from google.cloud.firestore_v1.types import firestore
 from tests.adapters.firestore.index_rules import Indexes
 
@@ -17,22 +18,6 @@ if TYPE_CHECKING:
 
 INDEX_FILE = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
-
-
-class Refusal(grpc.RpcError):  # type: ignore[misc]  # grpcio ships no types
-    """How a call fails."""
-
-    def __init__(self, code: grpc.StatusCode, details: str) -> None:
-        super().__init__(f"{code.name}: {details}")
-        self._code, self._details = code, details
-
-    def code(self) -> grpc.StatusCode:
-        """Return the status code."""
-        return self._code
-
-    def details(self) -> str:
-        """Return the text."""
-        return self._details
 
 
 @dataclass

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.preconditions import build_precondition_write
 from cloudsched.adapters.firestore.queries import UNLISTED
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import DeliveryMark
 
 _FIELDS: Final = ("createdAt", "nextExecutionTime", "status")
-_Write: Message = proto.Write.pb()
+_Write: Message = messages.Write
 
 
 def hide_from_lists(document: Document, data: dict[str, Any]) -> dict[str, Any]:

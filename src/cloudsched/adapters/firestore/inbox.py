@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.names import document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondition
 from cloudsched.adapters.firestore.queries import MESSAGES, build_unread_query
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
 
-_Write: Proto = proto.Write.pb()
+_Write: Proto = messages.Write
 _BATCH = 200
 
 

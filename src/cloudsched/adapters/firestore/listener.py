@@ -20,8 +20,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from google.cloud.firestore_v1.types import firestore
 
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Shards
@@ -51,7 +51,7 @@ DEADLINE = timedelta(seconds=10)
 _MAX_SEEN = 100
 _ACTION = {"action": "listener"}
 _TARGET = 1
-_Change = firestore.TargetChange.TargetChangeType
+_Change = messages.TargetChange.TargetChangeType
 _PERMANENT_CODES = {
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.FAILED_PRECONDITION,  # no index
@@ -109,7 +109,7 @@ class FirestoreListener:
             first, *others = build_arrival_listing(queue_keys, owner, ranges).split()
             if others:
                 return None
-            request = firestore.ListenRequest.pb()(database=self._database)
+            request = messages.ListenRequest(database=self._database)
             request.add_target.target_id = _TARGET
             request.add_target.query.parent = parent
             request.add_target.query.structured_query.CopyFrom(first.to_query(WATCHED_OFFERS, parent))
@@ -130,8 +130,8 @@ class ListenRpc(FirestoreRpc):
 
         method = self._channel.stream_stream(
             "/google.firestore.v1.Firestore/Listen",
-            request_serializer=firestore.ListenRequest.pb().SerializeToString,
-            response_deserializer=firestore.ListenResponse.pb().FromString,
+            request_serializer=messages.ListenRequest.SerializeToString,
+            response_deserializer=messages.ListenResponse.FromString,
         )
         return method(requests(), timeout=STREAM_LIFETIME.total_seconds(), metadata=self._metadata)
 
@@ -153,7 +153,7 @@ class _ListenThread(AbstractContextManager[None]):
         self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
         self._rpc = calls
         self._make_request = make_request
-        self._request = firestore.ListenRequest.pb()()
+        self._request = messages.ListenRequest()
         self._notify = notify
         self._join_timeout = join_timeout
         self._has_ended = threading.Event()

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.list_fields import OPEN
 from cloudsched.adapters.firestore.queries import (
     OFFER_SHARD,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.shards import Shards
     from cloudsched.adapters.google.channel import Message
 
-_Write: Message = proto.Write.pb()
+_Write: Message = messages.Write
 BATCH_SIZE = 300
 """How many documents are read, and at most written, at a time."""
 _OPEN_SHARD = f"{OPEN}.shard"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import write as proto
+from cloudsched.adapters.firestore import messages
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.engine.ports.version import Version
 
 COMMIT_ID = "commitId"
-_Write: google_calls.Message = proto.Write.pb()
+_Write: google_calls.Message = messages.Write
 
 
 def with_precondition(write: google_calls.Message, version: Version | None) -> google_calls.Message:

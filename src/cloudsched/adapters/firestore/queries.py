@@ -13,8 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import query as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.task_query import TaskQuery
 
-_Query: Message = proto.StructuredQuery.pb()
-_Operator = proto.StructuredQuery.FieldFilter.Operator
-_Direction = proto.StructuredQuery.Direction
+_Query: Message = messages.StructuredQuery
+_Operator = messages.StructuredQuery.FieldFilter.Operator
+_Direction = messages.StructuredQuery.Direction
 _NAME = "__name__"
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.names import document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondition
 from cloudsched.adapters.firestore.queries import build_owner_query
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.documents.record import Record
 
-_Write: Message = proto.Write.pb()
+_Write: Message = messages.Write
 
 
 class FirestoreRecords:

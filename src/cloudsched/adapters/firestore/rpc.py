@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
-from google.cloud.firestore_v1.types import firestore
-from google.cloud.firestore_v1.types import query as proto
 
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -27,7 +25,11 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google.channel import Message
 
-_Query: Message = proto.StructuredQuery.pb()
+_SERVICE = Service(
+    "firestore.googleapis.com",
+    ("https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/datastore"),
+)
+_Query: Message = messages.StructuredQuery
 
 _RETRYABLE_COMMIT_CODES = OVERLOAD_CODES
 """Every commit has a precondition, so making one again is safe: if it had taken effect, the precondition fails, and the
@@ -62,19 +64,17 @@ class FirestoreRpc:
         self._deadline = deadline.total_seconds()
         prefix = ("google-cloud-resource-prefix", database)
         self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
-        self._channel = open_channel(FirestoreGrpcTransport, emulator)
+        self._channel = open_channel(_SERVICE, emulator)
         if emulator is not None:
             self._metadata.append(("authorization", "Bearer owner"))  # bypasses the security rules, as a server does
         self._get = self._bind_method(
             "BatchGetDocuments",
-            firestore.BatchGetDocumentsRequest,
-            firestore.BatchGetDocumentsResponse,
+            messages.BatchGetDocumentsRequest,
+            messages.BatchGetDocumentsResponse,
             is_stream=True,
         )
-        self._commit = self._bind_method("Commit", firestore.CommitRequest, firestore.CommitResponse)
-        self._query = self._bind_method(
-            "RunQuery", firestore.RunQueryRequest, firestore.RunQueryResponse, is_stream=True
-        )
+        self._commit = self._bind_method("Commit", messages.CommitRequest, messages.CommitResponse)
+        self._query = self._bind_method("RunQuery", messages.RunQueryRequest, messages.RunQueryResponse, is_stream=True)
 
     def get(self, name: str) -> tuple[Message | None, datetime]:
         """Return a document, or None if there is none, and when it was read, by Firestore's clock.
@@ -97,7 +97,7 @@ class FirestoreRpc:
         return [answer.found for answer in self._batch_get(names) if answer.HasField("found")]
 
     def _batch_get(self, names: Sequence[str]) -> list[Message]:
-        request = firestore.BatchGetDocumentsRequest.pb()(database=self._database, documents=names)
+        request = messages.BatchGetDocumentsRequest(database=self._database, documents=names)
         try:
             answers: list[Message] = self._call(
                 _RETRYABLE_READ_CODES, lambda timeout: list(self._get(request, timeout))
@@ -116,7 +116,7 @@ class FirestoreRpc:
                 response. The commit may have taken effect or not.
             InvalidInput: Firestore does not store such a document.
         """
-        request = firestore.CommitRequest.pb()(database=self._database, writes=writes)
+        request = messages.CommitRequest(database=self._database, writes=writes)
         try:
             return self._call(_RETRYABLE_COMMIT_CODES, lambda timeout: self._commit(request, timeout))
         except grpc.RpcError as error:
@@ -141,12 +141,12 @@ class FirestoreRpc:
         """
         method = self._bind_method(
             "RunAggregationQuery",
-            firestore.RunAggregationQueryRequest,
-            firestore.RunAggregationQueryResponse,
+            messages.RunAggregationQueryRequest,
+            messages.RunAggregationQueryResponse,
             is_stream=True,
         )
         aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
-        request = firestore.RunAggregationQueryRequest.pb()(parent=parent, structured_aggregation_query=aggregation)
+        request = messages.RunAggregationQueryRequest(parent=parent, structured_aggregation_query=aggregation)
         responses = self._read_stream(method, request, "owner")
         return sum(response.result.aggregate_fields["n"].integer_value for response in responses)
 
@@ -161,7 +161,7 @@ class FirestoreRpc:
         return read_at
 
     def _run_query(self, parent: str, query: Message) -> list[Message]:
-        request = firestore.RunQueryRequest.pb()(parent=parent, structured_query=query)
+        request = messages.RunQueryRequest(parent=parent, structured_query=query)
 
         return self._read_stream(self._query, request, "pageToken")
 
@@ -192,8 +192,8 @@ class FirestoreRpc:
         kind = self._channel.unary_stream if is_stream else self._channel.unary_unary
         method = kind(
             f"/google.firestore.v1.Firestore/{name}",
-            request_serializer=request.pb().SerializeToString,
-            response_deserializer=response.pb().FromString,
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
         )
         return lambda message, timeout: method(message, timeout=timeout, metadata=self._metadata)
 

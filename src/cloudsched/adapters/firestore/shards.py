@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.engine.ports.shards import choose_shard
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
 
-_Write: Message = proto.Write.pb()
+_Write: Message = messages.Write
 PLACEMENT: Final = "shards/placement"
 """The document about all of them."""
 RECHECK_SECONDS: Final = 60.0

@@ -23,8 +23,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from google.cloud.firestore_v1.types import write as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists
 from cloudsched.adapters.firestore.inbox import FirestoreInbox
 from cloudsched.adapters.firestore.list_fields import CHANGED_AT, add_list_fields
@@ -78,8 +77,8 @@ D = TypeVar("D", bound=Document)
 DEADLINE = timedelta(seconds=10)
 """How long a call may take, retries included."""
 
-_Write: google_calls.Message = proto.Write.pb()
-_REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
+_Write: google_calls.Message = messages.Write
+_REQUEST_TIME = messages.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
 PURGE_BATCH_SIZE = 300
 """How many documents one commit removes."""

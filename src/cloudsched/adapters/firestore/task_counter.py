@@ -8,8 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from google.cloud.firestore_v1.types import query as proto
-
+from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import encode
@@ -41,7 +40,7 @@ class FirestoreTaskCounter:
         query.ClearField("order_by")
         status_filter = query.where.composite_filter.filters.add().field_filter
         status_filter.field.field_path = "status"
-        status_filter.op = proto.StructuredQuery.FieldFilter.Operator.IN
+        status_filter.op = messages.StructuredQuery.FieldFilter.Operator.IN
         status_filter.value.array_value.values.extend(encode(str(status)) for status in UNFINISHED_STATUSES)
         return self._rpc.count(self._parent, query)
 

@@ -11,16 +11,16 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from google.cloud.firestore_v1.types import document as proto
+from cloudsched.adapters.firestore import messages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cloudsched.adapters.google.channel import Message
 
-Value: Message = proto.Value.pb()
+Value: Message = messages.Value
 """The protobuf class itself: its proto-plus wrapper would take more time than the rest of a commit."""
-Document: Message = proto.Document.pb()
+Document: Message = messages.Document
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)

@@ -1,17 +1,14 @@
 """Call Google's services: a channel to the service or to its emulator, deadlines, and retries.
 
-The adapters use the protobuf messages of Google's client libraries and their channels with credentials, but not their
-clients: those add a fifth to the time of a call on the local machine, and retry for a minute and more.
+The adapters do not use Google's clients: those add a fifth to the time of a call on the local machine, retry for a
+minute and more, and take half a second to import. See `messages` for what is sent, and `credentials` for who sends it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import google.auth.exceptions
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-
-from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -39,11 +36,19 @@ OVERLOAD_CODES = frozenset(
 """The codes of contention, overload and outages. The call may have taken effect or not."""
 
 
-def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa: ANN401 - a class of Google's libraries
+class Service(NamedTuple):
+    """One of Google's services."""
+
+    host: str
+    scopes: tuple[str, ...]
+    """What its tokens must be for."""
+
+
+def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
     """Return a channel; nothing is sent yet.
 
     Args:
-        transport: The gRPC transport class of the service's client library, which knows host and scopes.
+        service: The service.
         emulator: ``host:port`` of a local emulator; None for the service itself, with the credentials that
             Google's libraries find (cloud.google.com/docs/authentication/application-default-credentials).
 
@@ -52,11 +57,10 @@ def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa:
     """
     if emulator is not None:
         return grpc.insecure_channel(emulator, options=_OPTIONS)
-    try:
-        return transport.create_channel(options=_OPTIONS)
-    except google.auth.exceptions.DefaultCredentialsError as error:
-        hint = "run `gcloud auth application-default login`, or name an emulator"
-        raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
+    from cloudsched.adapters.google.credentials import make_channel_credentials  # noqa: PLC0415 - see there
+
+    credentials = make_channel_credentials(service.host, service.scopes)
+    return grpc.secure_channel(service.host, credentials, options=_OPTIONS)
 
 
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:

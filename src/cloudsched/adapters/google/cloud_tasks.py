@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
-from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
 
+from cloudsched.adapters.google import task_messages
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
 from cloudsched.adapters.google.queue_names import choose_queues
 from cloudsched.errors import QueueUnavailable
 
@@ -55,7 +54,8 @@ MISSING_SECONDS = 300.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
-_CreateTask: Message = cloudtasks.CreateTaskRequest.pb()
+_SERVICE = Service("cloudtasks.googleapis.com", ("https://www.googleapis.com/auth/cloud-platform",))
+_CreateTask: Message = task_messages.CreateTaskRequest
 
 
 class CloudTasksDispatcher:
@@ -102,7 +102,7 @@ class CloudTasksDispatcher:
         self._deadline = deadline.total_seconds()
         self._attempt_seconds = attempt_timeout.total_seconds()
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
-        self._channel = open_channel(CloudTasksGrpcTransport, emulator)
+        self._channel = open_channel(_SERVICE, emulator)
         self._create_task = self._bind_method("CreateTask", _CreateTask)
 
     def create(self, message: QueueMessage) -> None:
@@ -177,7 +177,7 @@ def _make_template(url: str, invoker: str | None, audience: str | None, dispatch
     """Return the fields that all tasks share."""
     task = _CreateTask().task
     task.http_request.url = url
-    task.http_request.http_method = HttpMethod.POST
+    task.http_request.http_method = task_messages.POST
     task.http_request.headers["Content-Type"] = "application/json"
     task.dispatch_deadline.FromTimedelta(dispatch_deadline)
     if invoker is not None:

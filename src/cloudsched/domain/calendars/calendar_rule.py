@@ -28,7 +28,7 @@ MAX_CALENDARS: Final = 5
 class CalendarRule(BaseModel):
     """One calendar that a schedule respects."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     id: CalendarId
     """The calendar's id; ``weekends`` is always there."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
 from cloudsched.domain.documents.contact_secrets import secret_hash
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 
-ERASE_HANDLER: Final = "cloudsched.erase-person"
-EXPORT_HANDLER: Final = "cloudsched.export-person"
 JobKind = Literal["erase", "export"]
 MAX_PART_BYTES = 400_000
 """How large one part of an export is, so that its document stays below 1 MiB."""

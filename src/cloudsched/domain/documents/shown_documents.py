@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict
-
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.person import PersonSpec
@@ -45,8 +43,6 @@ class Task(PublicTask):
 
 class Person(PersonSpec):
     """A person's contacts and preferences."""
-
-    model_config = ConfigDict(defer_build=True)  # most processes show none
 
     owner: Owner
     created_at: Instant

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict
-
 from cloudsched.domain.documents import execution
 
 
 class Execution(execution.Execution):
     """The record of one occurrence's run."""
-
-    model_config = ConfigDict(defer_build=True)  # nothing that runs a task needs a validator of it
 
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out where only

@@ -1,4 +1,4 @@
-"""The built-in handler of deliveries: look up the recipient, send once, and say what the answer means.
+"""What the built-in handler of deliveries does: look up the recipient, send once, and say what the answer means.
 
 Everything else is what tasks have: the lease, the retries, the expiration, the sweep. If the process dies between
 sending and recording, the message is sent once more, under the same id.
@@ -11,29 +11,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery import COMPLETION, DELIVERY_HANDLER
+from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.task import DeliveryChannel
-from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Message
-from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, InvalidInput
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from random import Random
-    from typing import NoReturn
 
-    from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.delivery import Delivery
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.sender import Recipient, Sender
@@ -44,35 +39,16 @@ MAX_WAIT: Final = timedelta(days=1)
 """The longest wait that a receiver may ask for."""
 
 
-def with_deliveries(
-    registry: Registry,
-    senders: Callable[[], Mapping[str, Sender]],
-    recipients: Callable[[], Recipients],
-    batches: Callable[[], DeliveryBatches],
-    random: Random,
-    clock: Clock,
-) -> Registry:
-    """Return a registry whose tasks may be deliveries.
+class DeliveryHandler:
+    """Sends deliveries.
 
     Args:
-        registry: The handlers.
         senders: Returns the sender of each channel that is set up.
         recipients: Returns what knows how people want to be reached.
         batches: Returns what collects deliveries that are held.
         random: For the jitter of the waits between tries.
         clock: The current time.
     """
-    deliveries = _DeliveryHandler(senders, recipients, batches, random, clock)
-    return registry.with_builtin(builtin_handler(DELIVERY_HANDLER, deliveries.run, check=_refuse_draft))
-
-
-def _refuse_draft(draft: TaskDraft, authority: Authority) -> NoReturn:  # noqa: ARG001 - nobody may
-    hint = "Name the channels in a task's deliveryChannels; a success then creates its deliveries."
-    raise InvalidInput("handler", f"is {DELIVERY_HANDLER!r}, whose tasks only the system makes", hint)
-
-
-class _DeliveryHandler:
-    """Sends deliveries."""
 
     def __init__(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import COMPLETION
 from cloudsched.domain.documents.person import AddressProblem, Person
-from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import without_address
 from cloudsched.engine.people.record_changes import change_person

@@ -1,4 +1,4 @@
-"""The built-in durable handler of tasks with a script; its journal entries are the script's calls and sleeps.
+"""What the built-in durable handler of tasks with a script does; its journal entries are the script's calls and sleeps.
 
 Each time the handler resumes, a fresh interpreter runs the script from the beginning, and its earlier requests are
 answered from the journal. It runs in rounds: a round ends when the script waits for all its open requests. The calls of
@@ -25,7 +25,6 @@ from cloudsched.engine.durable.rounds import called_handlers, end_round, start_r
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, find_tree, read_pinned
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
-from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
@@ -48,10 +47,8 @@ _MAX_REFUSAL_CHARS = 1000
 _WHAT = "a task with a script"
 
 
-def with_scripts(
-    registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int, stored: CalledScripts
-) -> Registry:
-    """Return a registry whose tasks may bring scripts.
+class ScriptHandler:
+    """Checks and runs scripts.
 
     Args:
         registry: The handlers.
@@ -59,12 +56,6 @@ def with_scripts(
         max_requests: How many calls and sleeps one execution may request.
         stored: The stored scripts that tasks name and scripts call.
     """
-    scripts = _ScriptHandler(registry, interpreter, max_requests, stored)
-    return registry.with_builtin(builtin_handler(SCRIPT_HANDLER, scripts.run, check=scripts.check))
-
-
-class _ScriptHandler:
-    """Checks and runs scripts."""
 
     def __init__(
         self, registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int, stored: CalledScripts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.domain.documents.person_job import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput
 

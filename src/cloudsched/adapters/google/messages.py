@@ -1,0 +1,109 @@
+"""Build the protobuf messages of a Google API from a table of their fields, in a pool of their own.
+
+A service of Google's takes half a second to import: its client builds every message of the API twice, once for Python
+and once for protobuf, and brings REST, asynchronous transports and their libraries along. What the adapters send and
+receive takes a few milliseconds to build. The pool is our own, so that a program can import Google's clients, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.google.channel import Message
+
+_WELL_KNOWN: Final = {
+    "Duration": duration_pb2,
+    "Int32Value": wrappers_pb2,
+    "Int64Value": wrappers_pb2,
+    "NullValue": struct_pb2,
+    "Timestamp": timestamp_pb2,
+}
+_Field: Final = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    "bool": _Field.TYPE_BOOL,
+    "bytes": _Field.TYPE_BYTES,
+    "double": _Field.TYPE_DOUBLE,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "string": _Field.TYPE_STRING,
+}
+
+
+def build_messages(package: str, table: str) -> dict[str, Message]:
+    """Return the class of each message of a table that is not nested in another one, by its name.
+
+    A line is a message and its fields, or an enum and its values, which count from 0::
+
+        Outer.Inner name:type=number other:type=number/oneof repeated:type=number* texts:map(type)=number
+        enum Outer.Kind KIND_UNSPECIFIED FIRST SECOND
+
+    A type is a scalar, a well-known type of protobuf, or the name of a message or an enum of the table. The fields that
+    a message has in reality, but not in the table, are ignored when it is read.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=f"cloudsched/{package}.proto", package=package, syntax="proto3")
+    rows = [line.split() for line in table.replace("\\\n", "").strip().splitlines()]
+    enums = {row[1] for row in rows if row[0] == "enum"}
+    declared: dict[str, Any] = {"": file}
+    for first, *rest in rows:
+        name = rest[0] if first == "enum" else first
+        outer, _, inner = name.rpartition(".")
+        if first == "enum":
+            _describe_enum(declared[outer].enum_type.add(name=inner), rest[1:])
+        else:
+            kinds = declared[outer].nested_type if outer else file.message_type
+            declared[name] = kinds.add(name=inner)
+            for field in rest:
+                _describe_field(declared[name], f".{package}.", name, enums, field)
+    pool = descriptor_pool.DescriptorPool()
+    for module in dict.fromkeys(_WELL_KNOWN.values()):
+        pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+        file.dependency.append(module.DESCRIPTOR.name)
+    pool.AddSerializedFile(file.SerializeToString())
+    return {
+        kind.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{kind.name}"))
+        for kind in file.message_type
+    }
+
+
+def _describe_enum(enum: Message, values: list[str]) -> None:
+    for number, value in enumerate(values):
+        enum.value.add(name=value, number=number)
+
+
+def _describe_field(message: Message, prefix: str, path: str, enums: set[str], text: str) -> None:
+    """Add the field that a text describes to a message, whose name within the package is `path`."""
+    head, _, oneof = text.partition("/")
+    name, _, rest = head.partition(":")
+    kind, _, number = rest.rpartition("=")
+    is_repeated = number.endswith("*")
+    field = message.field.add(name=name, number=int(number.rstrip("*")))
+    field.label = _Field.LABEL_REPEATED if is_repeated else _Field.LABEL_OPTIONAL
+    if kind.startswith("map("):
+        entry = message.nested_type.add(name="".join(map(str.title, name.split("_"))) + "Entry")
+        entry.options.map_entry = True
+        _describe_field(entry, prefix, path, enums, "key:string=1")
+        _describe_field(entry, prefix, path, enums, f"value:{kind[4:-1]}=2")
+        field.label, field.type = _Field.LABEL_REPEATED, _Field.TYPE_MESSAGE
+        field.type_name = f"{prefix}{path}.{entry.name}"
+    elif kind in _SCALARS:
+        field.type = _SCALARS[kind]
+    else:
+        field.type = _Field.TYPE_ENUM if kind in enums or kind == "NullValue" else _Field.TYPE_MESSAGE
+        field.type_name = f".google.protobuf.{kind}" if kind in _WELL_KNOWN else f"{prefix}{kind}"
+    if oneof:
+        declared = [each.name for each in message.oneof_decl]
+        if oneof not in declared:
+            message.oneof_decl.add(name=oneof)
+            declared.append(oneof)
+        field.oneof_index = declared.index(oneof)

@@ -1,0 +1,8 @@
+"""The names of the handlers that delete and export all that is stored of a person. See `person_job` for their state."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ERASE_HANDLER: Final = "cloudsched.erase-person"
+EXPORT_HANDLER: Final = "cloudsched.export-person"

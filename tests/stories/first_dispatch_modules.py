@@ -1,0 +1,96 @@
+"""What a new executor process may import until it has answered its first dispatch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FRAMEWORK: Final = {
+    "_cython_3_2_8": "gRPC",
+    "_distutils_hack": "setuptools, where it is installed",
+    "_sysconfigdata__linux_x86_64-linux-gnu": "Python itself",
+    "annotated_types": "pydantic",
+    "blinker": "Flask",
+    "circuitbreaker": "the breakers of what a deployment reaches",
+    "click": "Flask",
+    "cloudevents": "functions-framework",
+    "cython_runtime": "gRPC",
+    "deprecation": "cloudevents",
+    "flask": "functions-framework",
+    "functions_framework": "the server of deployed functions",
+    "google._upb": "protobuf",
+    "google.cloud.functions": "functions-framework",
+    "google.cloud.functions_v1": "functions-framework",
+    "google.protobuf": "messages",
+    "grpc": "calls to Firestore and Cloud Tasks",
+    "itsdangerous": "Flask",
+    "jinja2": "Flask",
+    "markupsafe": "Jinja",
+    "packaging": "deprecation",
+    "pydantic": "documents",
+    "pydantic_core": "documents",
+    "typing_extensions": "pydantic",
+    "typing_inspection": "pydantic",
+    "tzdata": "time zones",
+    "werkzeug": "Flask",
+}
+"""The libraries, and what needs them. Those that something else could bring in are listed by their parts."""
+OWN: Final = {
+    "": "app errors",
+    "adapters": "blobs circuit_breaker clocks",
+    "adapters.firestore": (
+        "deliveries inbox list_fields messages names pages preconditions queries records rpc search shards store "
+        "values waiters write_limits"
+    ),
+    "adapters.google": "backoff channel cloud_tasks messages queue_names task_messages",
+    "adapters.safe_http": "addresses",
+    "config": (
+        "access assistant_settings draft_settings metric_settings model_settings prices sandbox settings variables"
+    ),
+    "domain.calendars": "calendar_recurrence calendar_rule days free_days notes",
+    "domain.documents": (
+        "assistant authority batch_change budget_pause category children delivery document document_size execution "
+        "history journal json_limits labels lock_scope log_lines manual_request open_runs outcome person_handlers "
+        "policy pull record script source stored_script task usage"
+    ),
+    "domain.recurrence": (
+        "days days_yearly expand expand_subdaily iso8601 posix_tz recurrence_set rrule rule_streams schedule "
+        "schedule_input time_zones wall_clock"
+    ),
+    "domain.transitions": (
+        "backlog claim deliveries drafts edits finish growth history invalid_input left_out lifecycle locks "
+        "offers planning quick records replan requirements retry_execution suspend usage"
+    ),
+    "engine": "engine_context",
+    "engine.children": "child_tasks task_tree",
+    "engine.delivery": "builtin_handler callbacks planner",
+    "engine.dispatch": "sender signing_keys",
+    "engine.durable": (
+        "archive arguments async_functions call_handle call_results calls events exits failure_cause "
+        "handler_thread journal_cursor no_journal pending_calls procedure race replay results rounds step_attempt "
+        "step_results steps suspend timers values versions"
+    ),
+    "engine.execution": (
+        "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context "
+        "quick_run"
+    ),
+    "engine.handlers": (
+        "async_context batch_change_tasks calendar_tasks called_scripts context declaration dependencies "
+        "event_payload handle handler handler_options payload_fields quick registry run_children script_tasks "
+        "signature task_ids typed_calls user_access validation"
+    ),
+    "engine.people": "builtin_handlers preferred_channels",
+    "engine.ports": "billed_writes page_tokens pages queue records search shards store task_query tracing version",
+    "engine.state": (
+        "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits "
+        "locks log_seal quotas"
+    ),
+    "engine.tasks": "declared_tasks execution_search open_executions",
+    "language": "task_fields",
+    "runtime": (
+        "assistant_parts circuits container draft_calls draft_parts factories hooks manual_run_calls parts "
+        "telemetry worker_parts"
+    ),
+    "web": "functions",
+    "web.api": "parse problems",
+}
+"""The modules of cloudsched, by their room."""

@@ -24,7 +24,7 @@ def test_what_failed_comes_first(tasks: Tasks, sim: Simulation) -> None:
     """With its reason, in one line, whatever characters it has; filters and JSON as in the API."""
     assert tasks("executions").out == "No executions.\n"
     tasks("create", "Shout", "--owner", "ada", "--handler", "shout", "--id", "s")
-    tasks("create", "Hello", *GREET, "--id", "h", "--label", "team=a")
+    tasks("create", "Hello", *GREET, "--id", "h", "--label", "team=a", "--set", 'category="REPORT"')
     sim.advance(timedelta(hours=1))
     lines = tasks("executions").out.splitlines()
     assert [line.split("  ")[1:3] for line in lines] == [["FAILED", "s"], ["SUCCEEDED", "h"]]
@@ -32,8 +32,11 @@ def test_what_failed_comes_first(tasks: Tasks, sim: Simulation) -> None:
     assert "\x1b" not in lines[0]
     (found,) = tasks("executions", "--label", "team=a", "--from", "2027-01-01T00:00:00Z", "--json").out.splitlines()
     assert json.loads(found)["taskId"] == "h"
-    refused = tasks("executions", "--label", "team=a", "--handler", "greet")
-    assert (refused.code, "There are indexes for handler and for label" in refused.err) == (2, True)
+    assert [line.split("  ")[2] for line in tasks("executions", "--category", "report").out.splitlines()] == ["h"]
+    assert tasks("executions", "--category", "news").code == 2
+    for more in (("--handler", "greet"), ("--category", "REPORT")):
+        refused = tasks("executions", "--label", "team=a", *more)
+        assert (refused.code, "There are indexes for handler, for label and for category" in refused.err) == (2, True)
     assert tasks("executions", "--from", "soon").code == 2
 
 

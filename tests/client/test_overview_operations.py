@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import InvalidInput
@@ -21,12 +22,14 @@ NOW = datetime(2027, 1, 1, tzinfo=UTC)
 def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) -> None:
     """What ran, what will run, what waits, who works, what is counted, what may be named."""
     fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}}
-    client.create(title="Now", id="now", labels=["team=a"], **fields)
+    client.create(title="Now", id="now", labels=["team=a"], category="REPORT", **fields)
     client.create(title="Work", id="work", pull="gpu", lock_key="printer", **fields)
     client.create(title="Later", id="later", schedule="every day at 9", **fields)
     sim.advance(timedelta(minutes=6))
     (ran,) = client.find_executions(label="team=a", since=NOW, until=NOW + timedelta(days=1))
     assert (ran.task_id, ran.title, ran.status) == ("now", "Now", ExecutionStatus.SUCCEEDED)
+    assert (ran.category, list(client.find_executions(category=Category.REPORT))) == (Category.REPORT, [ran])
+    assert list(client.find_executions(category="ANALYSIS")) == []
     coming = list(client.occurrences(NOW + timedelta(days=2), owner="ada", since=NOW))
     assert [(one.task_id, one.utc) for one in coming] == [
         ("later", NOW + timedelta(hours=9)),

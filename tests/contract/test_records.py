@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.feed import Feed
-from cloudsched.domain.documents.task import Category
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import (
     Attempt,
     Execution,
@@ -22,7 +23,7 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.source import Source
-from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel
+from cloudsched.domain.documents.task import Backfill, DeliveryChannel
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.ports.store import Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, Suspension
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.tasks.execution_search import find_executions
@@ -44,6 +45,7 @@ _TASKS = st.lists(
             "owner": st.sampled_from(["ada", "bob"]),
             "handler": st.sampled_from(["greet", "check"]),
             "labels": st.sampled_from([(), ("a=1",), ("a=2", "b=1")]),
+            "category": st.sampled_from([Category.OTHERS, Category.REPORT]),
             "records": _RECORDS,
             "runs": _RUNS,
         }
@@ -56,8 +58,10 @@ _COMMON: dict[str, Any] = {
     "since": st.none() | _INSTANTS,
     "until": st.none() | _INSTANTS,
 }
-_QUERIES = st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")) | st.builds(
-    ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])
+_QUERIES = st.one_of(
+    st.builds(ExecutionQuery, **_COMMON, handler=st.none() | st.just("greet")),
+    st.builds(ExecutionQuery, **_COMMON, label=st.sampled_from(["a=1", "b=1", "c=1"])),
+    st.builds(ExecutionQuery, **_COMMON, category=st.sampled_from([Category.OTHERS, Category.REPORT])),
 )
 
 
@@ -90,6 +94,7 @@ def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: Exe
         query.owner in {None, task["owner"]}
         and query.handler in {None, task["handler"]}
         and (query.label is None or query.label in task["labels"])
+        and query.category in {None, task["category"]}
         and query.status in {None, status}
         and (query.since is None or at >= query.since)
         and (query.until is None or at < query.until)
@@ -116,7 +121,7 @@ def test_every_filter_in_every_combination(
         expected: list[tuple[dict[str, Any], str, ExecutionStatus, datetime]] = []
         for number, each in enumerate(fields):
             runs = tuple(make_run(n, run["status"], run["at"]) for n, run in enumerate(each["runs"]))
-            found_by = {name: each[name] for name in ("handler", "labels")}
+            found_by = {name: each[name] for name in ("handler", "labels", "category")}
             task = make_task(id=f"t{number}", owner=each["owner"], runs=runs, **found_by)
             records = [
                 make_execution(task, f"e{n}", status=record["status"], scheduled_for=record["at"], **found_by)
@@ -143,8 +148,8 @@ def test_a_record_is_listed_by_what_it_became(
     """A failure that is retried leaves the list while it is open, and comes back as what it ended as."""
     task = make_task(id="t", labels=("a=1",))
 
-    def record(status: ExecutionStatus, label: str) -> Execution:
-        return make_execution(task, "e", status=status, handler="greet", labels=(label,))
+    def record(status: ExecutionStatus, label: str, category: Category | None = None) -> Execution:
+        return make_execution(task, "e", status=status, handler="greet", labels=(label,), category=category)
 
     def find(**filters: Any) -> list[ExecutionStatus]:
         return [one.status for one in find_all(store, ExecutionQuery(**filters), 5)]
@@ -153,9 +158,10 @@ def test_a_record_is_listed_by_what_it_became(
     assert find() == find(label="a=1") == find(owner="ada", handler="greet") == [ExecutionStatus.FAILED]
     version = store.commit(task, version, [record(ExecutionStatus.RETRYING, "a=1")])
     assert find() == find(label="a=1") == []
-    version = store.commit(task, version, [record(ExecutionStatus.SUCCEEDED, "a=2")])
-    assert find() == find(label="a=2") == [ExecutionStatus.SUCCEEDED]
-    assert find(label="a=1") == find(status=ExecutionStatus.FAILED) == []
+    assert find(category=Category.OTHERS) == [], "its record is from before records had a category"
+    version = store.commit(task, version, [record(ExecutionStatus.SUCCEEDED, "a=2", Category.REPORT)])
+    assert find() == find(label="a=2") == find(category=Category.REPORT) == [ExecutionStatus.SUCCEEDED]
+    assert find(label="a=1") == find(status=ExecutionStatus.FAILED) == find(category=Category.OTHERS) == []
     store.commit(task.model_copy(update={"deleted_at": NOW}), version)
     store.purge("t")
     assert find() == find(label="a=2") == []
@@ -202,6 +208,10 @@ def test_a_token_belongs_to_one_query(
         token = page(ExecutionQuery(owner="ada"), 1, token).next_page_token
         if token is None or token.endswith("."):
             continue
-        for other in (ExecutionQuery(owner="bob"), ExecutionQuery()):
+        for other in (
+            ExecutionQuery(owner="bob"),
+            ExecutionQuery(),
+            ExecutionQuery(owner="ada", category=Category.OTHERS),
+        ):
             with pytest.raises(InvalidInput, match="pageToken"):
                 page(other, 1, token)

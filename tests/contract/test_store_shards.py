@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
-from google.cloud.firestore_v1.types import write as proto
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.adapters.firestore.index_rules import Indexes
@@ -22,13 +21,15 @@ from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChann
 from cloudsched.adapters.firestore import placement as placing
 from cloudsched.adapters.firestore import rpc, shards
 from cloudsched.adapters.firestore.listener import FirestoreListener
+from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import build_name_query
 from cloudsched.adapters.firestore.shards import Placement
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import Delivery
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -38,6 +39,7 @@ from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from tests.conftest import MakeTask
 
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 
 LATER = NOW + timedelta(days=900)
 DEADLINE = timedelta(minutes=1)
-_Write: Any = proto.Write.pb()
 
 
 @dataclass(repr=False)
@@ -84,7 +85,7 @@ class Database:
         documents = f"projects/{self.project}/databases/(default)/documents"
         for collection, name in (("tasks", "changed"), ("offers", "shard")):
             for found in store._rpc.query(documents, build_name_query(collection, 1_000)):  # noqa: SLF001 - to damage it
-                write = _Write(update={"name": found.name}, update_mask={"field_paths": [name]})
+                write = Write(update={"name": found.name}, update_mask={"field_paths": [name]})
                 write.current_document.exists = True
                 store._rpc.commit([write])  # noqa: SLF001 - likewise
 
@@ -109,9 +110,11 @@ def read_all(read: Callable[[str | None], Page[Any]]) -> list[str]:
             return found
 
 
-def read_everything(store: Store, limit: int) -> dict[str, object]:
-    """Return what every list that shards concern has."""
-    found: dict[str, object] = {}
+Listing: TypeAlias = "Callable[[Store, str | None], Page[Any]]"
+
+
+def list_queries(limit: int) -> dict[str, Listing]:
+    """Return every list in pages that shards concern: each reads the page after a token from a store."""
     queries = [
         TaskQuery(),
         TaskQuery(status=TaskStatus.PAUSED, handler="greet"),
@@ -125,26 +128,41 @@ def read_everything(store: Store, limit: int) -> dict[str, object]:
         TaskQuery(label="team=a"),
         TaskQuery(label="team=a", status=TaskStatus.ACTIVE),
     ]
-    for query in queries:
 
-        def read(token: str | None, query: TaskQuery = query) -> Page[Any]:
-            return store.list_tasks(query, limit=limit, page_token=token)
+    def list_tasks(query: TaskQuery) -> Listing:
+        return lambda store, token: store.list_tasks(query, limit=limit, page_token=token)
 
-        found[repr(query)] = read_all(read)
-    found["counted"] = store.search.count_tasks(queries[0], 1_000)
-    found["due"] = read_all(partial(read_due, store, limit, None))
+    def list_finished(query: ExecutionQuery) -> Listing:
+        return lambda store, token: store.search.list_finished(query, is_failure=False, limit=limit, page_token=token)
+
+    def list_open(query: ExecutionQuery) -> Listing:
+        running = ExecutionStatus.RUNNING
+        return lambda store, token: store.search.list_open(query, running, limit=limit, page_token=token)
+
+    runs = [ExecutionQuery(), ExecutionQuery(handler="greet"), ExecutionQuery(category=Category.REPORT)]
+    return {
+        **{repr(query): list_tasks(query) for query in queries},
+        **{f"finished {query}": list_finished(query) for query in runs},
+        **{f"running {query}": list_open(query) for query in runs},
+        "due": lambda store, token: read_due(store, limit, None, token),
+    }
+
+
+def read_everything(store: Store, limit: int) -> dict[str, object]:
+    """Return what every list that shards concern has."""
+    found: dict[str, object] = {name: read_all(partial(read, store)) for name, read in list_queries(limit).items()}
+    found["counted"] = store.search.count_tasks(TaskQuery(), 1_000)
     found["first"] = store.next_wakeup()
     found["queues"] = list(store.search.list_queue_keys(limit=100))
     found["offers"] = [each.task_id for each in store.list_offers(["gpu", "cpu"], limit=limit)]
     found["waiting"] = store.search.count_offers("gpu", None, 100)
-    everything = ExecutionQuery()
-    found["finished"] = read_all(
-        lambda token: store.search.list_finished(everything, is_failure=False, limit=limit, page_token=token)
-    )
-    found["running"] = read_all(
-        lambda token: store.search.list_open(everything, ExecutionStatus.RUNNING, limit=limit, page_token=token)
-    )
     return found
+
+
+def make_running(at: datetime) -> tuple[Run]:
+    """Return the only run of a task that an executor runs since then."""
+    lease = Lease(token_hash="", started_at=at, until=LATER)
+    return (Run(execution_id="open", scheduled_for=at, due_at=at, started_at=at, lease=lease),)
 
 
 _HOURS = st.integers(0, 3).map(lambda hours: NOW + timedelta(hours=hours))
@@ -158,6 +176,8 @@ _TASKS = st.lists(
             "at": _HOURS,
             "status": st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
             "handler": st.sampled_from(["greet", "bill"]),
+            "category": st.sampled_from([Category.OTHERS, Category.REPORT]),
+            "runs": _HOURS.map(make_running) | st.just(()),
             "owner": st.sampled_from(["ada", "bob"]),
             "labels": st.sampled_from([(), ("team=a",), ("kind=b", "team=a")]),
             "parent": st.none() | st.just(Parent(task_id="p", execution_id="e1", step=0, depth=1)),
@@ -172,7 +192,8 @@ _TASKS = st.lists(
 
 def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Execution]) -> None:
     for task in tasks:
-        store.commit(task, None, [make_execution(task, "e1", content=None)])
+        found_by = {} if task.delivery else {"handler": task.handler, "category": task.category}
+        store.commit(task, None, [make_execution(task, "e1", content=None, **found_by)])
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -208,6 +229,56 @@ def test_lists_are_the_same_with_any_number_of_shards(
             assert read_everything(store, limit) == expected
             parts = [read_all(partial(read_due, store, limit, shard)) for shard in range(store.count_shards())]
             assert sorted(itertools.chain(*parts)) == sorted(each.id for each in tasks)
+    assert not database.rules.refusals
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=_TASKS, limit=st.integers(1, 3), counts=st.sampled_from([(7, 35), (2, 5, 35)]))
+def test_a_page_token_from_before_it_grew_continues_where_it_was(
+    database: Database,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    fields: list[dict[str, Any]],
+    limit: int,
+    counts: tuple[int, ...],
+) -> None:
+    """Somebody pages through a list while the number of shards grows: every item comes once, in the list's order.
+
+    Before each page after the first the next step of growing has happened: a process is told of shards, the walk has
+    ended, and again for more shards than one query can ask for. The pages that are left come from what it is then.
+    """
+    database.empty()
+    tasks = [make_task(id=f"t{number * 7 % 13}", **each) for number, each in enumerate(fields)]
+    with closing(SqliteStore()) as plain:
+        fill(plain, tasks, make_execution)
+        expected = {name: read_all(partial(read, plain)) for name, read in list_queries(limit).items()}
+    lists = list_queries(limit)
+    found: dict[str, list[str]] = {name: [] for name in lists}
+    tokens: dict[str, str | None] = dict.fromkeys(lists)
+
+    def turn_page(store: FirestoreStore) -> None:
+        for name in [*tokens]:
+            page = lists[name](store, tokens[name])
+            found[name] += [each.id for each in page.items]
+            if page.next_page_token is None:
+                del tokens[name]
+            else:
+                tokens[name] = page.next_page_token
+
+    with database.open(1) as store:
+        fill(store, tasks, make_execution)
+        turn_page(store)
+    for count in counts:
+        database.rules.indexes = Indexes.from_file(INDEX_FILE, "growing")
+        with database.open(count) as store:
+            turn_page(store)
+        database.grow(count)
+        with database.open(count) as store:
+            turn_page(store)
+    with database.open(counts[-1]) as store:
+        while tokens:
+            turn_page(store)
+    assert found == expected
     assert not database.rules.refusals
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
@@ -66,7 +66,7 @@ class DamagedFirestore:
 
     def damage(self, kind: str, collection: str, *path: str) -> None:
         parents = {"tasks": "tasks/{}", "executions": "tasks/{}/executions/{}", "messages": "inboxes/{}/messages/{}"}
-        write = proto.Write.pb()()
+        write = Write()
         write.update.name = f"{self._database}/documents/{parents[collection].format(*path)}"
         field = "schemaVersion" if kind == "not an object" else {"messages": "title"}.get(collection, "handler")
         if collection == "executions":

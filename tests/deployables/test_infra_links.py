@@ -14,8 +14,8 @@ from werkzeug.wrappers import Request
 from cloudsched import App
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import Category
 from cloudsched.web.functions import serve_links
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.cli.instants import parse_instant
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--owner")
 @click.option("--status", type=click.Choice([*ExecutionStatus], case_sensitive=False), help="List only these.")
-@click.option("--handler", help="List only executions of this handler; not together with --label.")
+@click.option("--handler", help="List only executions of this handler.")
 @click.option("--label", metavar="KEY=VALUE", help="List only executions whose task had this label.")
+@click.option(
+    "--category",
+    type=click.Choice([*Category], case_sensitive=False),
+    help="List only executions whose task had this category. One of --handler, --label and --category at most.",
+)
 @click.option("--from", "since", metavar="INSTANT", help="List only those scheduled for then or later.")
 @click.option("--until", metavar="INSTANT", help="List only those scheduled for earlier than that.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from and --until, if they have no offset.")
@@ -63,6 +69,7 @@ def executions(
 @click.option("--owner")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="List only those of tasks with this label.")
+@click.option("--category", type=click.Choice([*Category], case_sensitive=False), help="List only those of such tasks.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most occurrences to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.pass_obj

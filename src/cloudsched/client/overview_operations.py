@@ -49,7 +49,8 @@ class OverviewOperations:
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
         """Yield the matching executions of all tasks, page by page: failures first, then open ones, then all others.
 
-        Filters: `owner`, `status`, `handler` or `label`, `since`, `until`. Results and steps are left out.
+        Filters: `owner`, `status`, `since`, `until`, and one of `handler`, `label` and `category`. Results and steps
+        are left out.
         """
         return Listing("/v1/executions", "executions", _to_query(filters), reader(Execution))
 
@@ -57,7 +58,7 @@ class OverviewOperations:
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
         """Yield what is going to run before an instant, of all tasks, the soonest first, page by page.
 
-        Filters: `since`, `owner`, `handler`, `label`.
+        Filters: `since`, `owner`, `handler`, `label`, `category`.
         """
         query = _to_query({**filters, "until": until})
         return Listing("/v1/occurrences", "occurrences", query, reader(TaskOccurrence))

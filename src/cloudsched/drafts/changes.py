@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import Decision, MissingField
-from cloudsched.domain.documents.task import Category
 from cloudsched.drafts.payload import check_fields, find_field, list_payload_fields
 from cloudsched.drafts.phrases import find_category, take_delivery
 from cloudsched.drafts.proposal import Proposal

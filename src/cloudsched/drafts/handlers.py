@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftQuestion, MissingField
-from cloudsched.domain.documents.task import Category
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.task import DeliveryChannel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

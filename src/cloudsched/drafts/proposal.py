@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import MissingField
-from cloudsched.domain.documents.task import Category, DeliveryChannel
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion
-    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.documents.task import DeliveryChannel, Task
     from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Reading

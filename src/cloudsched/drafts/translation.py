@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.task import Category
+from cloudsched.domain.documents.category import Category
 from cloudsched.drafts.request import clean
 from cloudsched.engine.assistant.tools import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields

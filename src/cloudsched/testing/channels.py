@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.documents.task import Category
+    from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.recipients import Hold, Suppress
     from cloudsched.engine.ports.records import RecordStore

@@ -33,6 +33,7 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.feed import Feed
@@ -203,6 +204,7 @@ def search_everything(search: SearchStore) -> None:
         "label": (None, "team=payments"),
         "since": (None, NOW),
         "until": (None, NOW + timedelta(days=1)),
+        "category": (None, Category.REPORT),
     }
     assert set(values) == {each.name for each in fields(ExecutionQuery)}, "give values of every filter"
     for each in itertools.product(*values.values()):
@@ -312,6 +314,7 @@ PARAMETERS = {
     "status": "PAUSED",
     "handler": "greet",
     "label": "team=payments",
+    "category": "REPORT",
     "dueFrom": "2027-01-01T09:00:00Z",
     "dueUntil": "2027-01-02T09:00:00Z",
     "orderBy": "nextExecutionTime",

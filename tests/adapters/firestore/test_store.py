@@ -14,11 +14,11 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
-from google.cloud.firestore_v1.types import write as proto
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE
 
 from cloudsched.adapters.firestore import store as firestore_adapter
+from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -279,7 +279,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
         FirestoreRpc(f"projects/{project}/databases/(default)", firestore_address, PATIENCE),
         FirestoreRpc.commit,
     )
-    rpc.commit([proto.Write.pb()(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
+    rpc.commit([Write(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
 
     def overtaken(self: FirestoreRpc, writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's response
         monkeypatch.setattr(FirestoreRpc, "commit", commit)
@@ -338,6 +338,7 @@ def test_indexed_texts_are_those_of_the_index_file() -> None:
     """Every indexed field is a checked text, an instant, a number or one of few values; a label is short."""
     others = {
         "labels[]",
+        "category",
         "status",
         "createdAt",
         "nextExecutionTime",

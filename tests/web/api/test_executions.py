@@ -100,6 +100,22 @@ def test_a_label_finds_executions(call: Call, sim: Simulation) -> None:
     assert find(call, "label=team=b") == []
 
 
+def test_a_category_finds_executions(call: Call, sim: Simulation) -> None:
+    """What has ended by what its task was then, what is open by what its task is now; failures first, as ever."""
+    run(call, sim, "work", "fail", "try", category="REPORT", schedule=LATER)
+    run(call, sim, "wait", schedule=LATER)
+    assert find(call, "category=REPORT") == [("fail1", "FAILED"), ("try2", "RETRYING"), ("work0", "SUCCEEDED")]
+    assert find(call, "category=REPORT&status=FAILED&owner=ada") == [("fail1", "FAILED")]
+    assert find(call, "category=OTHERS") == [("wait0", "SUSPENDED")]
+    assert find(call, "category=ANALYSIS") == find(call, f"category=REPORT&until={PAST}") == []
+    for task in ("work0", "try2"):
+        assert call("PATCH", f"/v1/tasks/{task}", {"category": "ANALYSIS"}).status_code == 200
+    assert find(call, "category=REPORT") == [("fail1", "FAILED"), ("work0", "SUCCEEDED")]
+    assert find(call, "category=ANALYSIS") == [("try2", "RETRYING")]
+    (ended,) = call("GET", "/v1/tasks/work0/executions").get_json()["executions"]
+    assert ended["category"] == "REPORT"
+
+
 def test_no_results_are_listed(call: Call, sim: Simulation) -> None:
     """They may be large, and there may be 500 of them."""
     run(call, sim, "work")
@@ -109,11 +125,15 @@ def test_no_results_are_listed(call: Call, sim: Simulation) -> None:
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("handler=work&label=team=a", "There are indexes for handler and for label"),
+        ("handler=work&label=team=a", "There are indexes for handler, for label and for category"),
+        ("handler=work&category=REPORT", "category: cannot be combined with handler"),
+        ("label=team=a&category=REPORT", "category: cannot be combined with label"),
+        ("category=NEWS", "category"),
+        ("category=", "category"),
         ("status=ACTIVE", "status"),
         ("label=team", "label"),
         ("from=yesterday", "from"),
-        ("since=2027-01-01T00:00:00Z", "There are: from, handler, label, owner"),
+        ("since=2027-01-01T00:00:00Z", "There are: category, from, handler, label, owner"),
         ("pageSize=501", "pageSize"),
         ("pageToken=0.x", "pageToken"),
         ("pageToken=7.", "pageToken"),
@@ -150,7 +170,18 @@ def test_users_see_only_their_own(simulate: Callable[..., Simulation]) -> None:
     for who, owners in (("admin", ["ada", "ada", "bob"]), ("ada", ["ada", "ada"]), ("bob", ["bob"])):
         found = ask(who, "/v1/executions").get_json()["executions"]
         assert sorted(one["owner"] for one in found) == owners
+        assert ask(who, "/v1/executions?category=OTHERS").get_json()["executions"] == found
+        assert ask(who, "/v1/executions?category=REPORT").get_json()["executions"] == []
     assert ask("bob", "/v1/executions?owner=ada").status_code == 403
-    assert ask("worker", "/v1/executions").status_code == 403
+    assert ask("bob", "/v1/executions?owner=ada&category=OTHERS").status_code == 403
+    assert (
+        ask("worker", "/v1/executions").status_code
+        == ask("worker", "/v1/executions?category=OTHERS").status_code
+        == 403
+    )
     token = ask("ada", "/v1/executions?pageSize=1").get_json()["nextPageToken"]
     assert ask("bob", f"/v1/executions?pageToken={token}").status_code == 400
+    token = ask("ada", "/v1/executions?category=OTHERS&pageSize=1").get_json()["nextPageToken"]
+    assert ask("ada", f"/v1/executions?category=OTHERS&pageToken={token}").status_code == 200
+    assert ask("bob", f"/v1/executions?category=OTHERS&pageToken={token}").status_code == 400
+    assert ask("ada", f"/v1/executions?category=REPORT&pageToken={token}").status_code == 400

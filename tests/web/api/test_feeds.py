@@ -141,6 +141,20 @@ def test_a_feed_says_what_it_leaves_out(call: Call, greeting: dict[str, Any]) ->
     assert "200 coming occurrences of Busy at most" in about
 
 
+def test_a_feed_says_that_it_leaves_out_the_first_of_many_runs(
+    call: Call, sim: Simulation, greeting: dict[str, Any]
+) -> None:
+    """It shows the last hundred, and of exactly a hundred none is left out."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "Often", "schedule": {"rrule": "FREQ=HOURLY;COUNT=101"}})
+    path, left_out = new_feed(call), "It shows 100 past"
+    sim.advance(timedelta(hours=99, minutes=30))
+    assert (len(sim.executions("t")), left_out in call("GET", path).text) == (100, False)
+    sim.advance(timedelta(hours=1))
+    text = call("GET", path).text
+    assert len(read_events(text)) == 100
+    assert left_out in str(Calendar.from_ical(text)["X-WR-CALDESC"])
+
+
 def test_who_may_have_a_feed(roles: RoleHarness) -> None:
     """Users have feeds of their own tasks only, and see and revoke no others; the secret alone opens one."""
     roles.task("ada", title="Ada's")

@@ -137,7 +137,7 @@ class FirestoreSearch:
             is_descending=True,
             equals={
                 **(leader.equals or {}),
-                **_choose_handler(query),
+                **_choose_value(query),
                 f"{LISTED}.isFailure": is_failure,
                 **status,
             },
@@ -155,7 +155,7 @@ class FirestoreSearch:
             leader,
             order=f"{OPEN}.since",
             is_descending=True,
-            equals={**(leader.equals or {}), **_choose_handler(query), f"{OPEN}.status": str(status)},
+            equals={**(leader.equals or {}), **_choose_value(query), f"{OPEN}.status": str(status)},
             contains=_find_label(query),
         )
 
@@ -178,8 +178,9 @@ class FirestoreSearch:
         return found
 
 
-def _choose_handler(query: ExecutionQuery) -> dict[str, str]:
-    return {} if query.handler is None else {"handler": query.handler}
+def _choose_value(query: ExecutionQuery) -> dict[str, str]:
+    values = {"handler": query.handler, "category": query.category}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _find_label(query: ExecutionQuery) -> tuple[str, str] | None:

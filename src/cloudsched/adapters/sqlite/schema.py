@@ -1,13 +1,27 @@
-"""The tables and indexes of a SQLite file. A file of any other layout is refused."""
+"""The tables and indexes of a SQLite file. A file of the layout before is upgraded, any other one is refused."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-LAYOUT_VERSION: Final = 11
+LAYOUT_VERSION: Final = 12
+
+_LATEST = "scheduled_for, task_id, id"
+_EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
+    WHERE is_failure IS NOT NULL"""
+
+UPGRADES: Final[Mapping[int, Sequence[str]]] = {
+    11: (
+        "ALTER TABLE tasks ADD COLUMN category TEXT NOT NULL DEFAULT 'OTHERS'",
+        "UPDATE tasks SET category = coalesce(json_extract(body, '$.category'), 'OTHERS')",
+        "ALTER TABLE executions ADD COLUMN category TEXT",
+        _EXECUTIONS_OF_CATEGORY,
+    )
+}
+"""What makes a file of an earlier layout one of the next."""
 
 _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json_each(NEW.labels)"
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
@@ -15,7 +29,6 @@ _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AN
 
 _COUNT_CHANGE = """INSERT INTO changes (owner, number) VALUES ({0}.owner, 1)
     ON CONFLICT (owner) DO UPDATE SET number = number + 1"""
-_LATEST = "scheduled_for, task_id, id"
 _IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
 _ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
     SELECT value, NEW.is_failure, NEW.scheduled_for, NEW.task_id, NEW.id FROM json_each(NEW.labels)
@@ -26,8 +39,8 @@ _REMOVE_EXECUTION_LABELS = """DELETE FROM execution_labels WHERE label IN (SELEC
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
-        owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_unlisted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT,
+        owner TEXT NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, status TEXT NOT NULL,
+        is_unlisted INTEGER NOT NULL, created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT,
         is_delivery INTEGER NOT NULL, labels TEXT, open_status TEXT, open_since INTEGER, body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_unlisted",
@@ -64,12 +77,13 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX offers_first_of_owner ON offers (owner, queue_key, offer_order, task_id)",
     """CREATE TABLE executions (
         task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, owner TEXT NOT NULL, handler TEXT,
-        status TEXT NOT NULL, is_failure INTEGER, labels TEXT, body TEXT NOT NULL,
+        category TEXT, status TEXT NOT NULL, is_failure INTEGER, labels TEXT, body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
     "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
     f"CREATE INDEX executions_finished ON executions (is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
     f"CREATE INDEX executions_of_owner ON executions (owner, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
     f"CREATE INDEX executions_of_handler ON executions (handler, is_failure, {_LATEST}) WHERE is_failure IS NOT NULL",
+    _EXECUTIONS_OF_CATEGORY,
     """CREATE TABLE execution_labels (
         label TEXT NOT NULL, is_failure INTEGER NOT NULL, scheduled_for INTEGER NOT NULL, task_id TEXT NOT NULL,
         id TEXT NOT NULL, PRIMARY KEY (label, is_failure, scheduled_for, task_id, id)) WITHOUT ROWID""",

@@ -1,6 +1,6 @@
 """Lists across tasks in SQLite: each reads an index of failures or of all others, in its order.
 
-Of owner and handler the index of the first is read, and its rows are filtered by the other and by the status.
+Of owner, handler and category the index of the first is read, and its rows are filtered by the others and the status.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.search import ExecutionQuery
     from cloudsched.engine.ports.task_query import TaskQuery
 
-_COLUMNS = ("scheduled_for", "owner", "handler", "status", "is_failure", "labels", "body")
+_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
     VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}"""  # noqa: S608 - no input
@@ -45,6 +45,7 @@ def to_execution_row(task_id: str, execution: Execution) -> Row:
         to_microseconds(execution.scheduled_for),
         execution.owner,
         execution.handler,
+        execution.category,
         execution.status,
         is_among_failures(execution) if is_listed(execution) else None,
         json.dumps(execution.labels) if execution.labels else None,
@@ -188,7 +189,13 @@ def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> tuple[str, s
         order = "found.scheduled_for, found.task_id, found.id"
         conditions, values = ["found.label = ?", "found.is_failure = ?"], [query.label, is_failure]
     is_led = query.label is not None
-    for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
+    equals = (
+        ("owner", query.owner),
+        ("handler", query.handler),
+        ("category", query.category),
+        ("status", query.status),
+    )
+    for column, value in equals:
         if value is not None:
             # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
@@ -204,7 +211,7 @@ def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> tuple[str, s
 def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> tuple[list[str], list[object]]:
     """Return the conditions and their values of a list of tasks with open runs."""
     conditions, values = ["open_status = ?"], list[object]([status])
-    for column, value in (("owner", query.owner), ("handler", query.handler)):
+    for column, value in (("owner", query.owner), ("handler", query.handler), ("category", query.category)):
         if value is not None:
             conditions.append(f"+{column} = ?")
             values.append(value)

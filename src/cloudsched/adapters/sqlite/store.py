@@ -25,7 +25,7 @@ from cloudsched.adapters.sqlite.queries import (
     to_microseconds,
 )
 from cloudsched.adapters.sqlite.records import SqliteRecords
-from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
+from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
 from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_columns, to_json, write_task
 from cloudsched.domain.documents.document import Document
@@ -93,7 +93,7 @@ class SqliteStore:
             Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: The file cannot be opened.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
+from cloudsched.domain.documents.json_limits import MAX_EXPANSION
 from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.version import Version
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 _COLUMNS = (
-    *("owner", "handler", "status", "is_unlisted", "created_at", "next_at", "wake_at", "parent", "is_delivery"),
+    *(
+        "owner",
+        "handler",
+        "category",
+        "status",
+        "is_unlisted",
+        "created_at",
+        "next_at",
+        "wake_at",
+        "parent",
+        "is_delivery",
+    ),
     *("labels", "open_status", "open_since"),
 )
 """The columns that lists search."""
@@ -32,10 +44,6 @@ _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
-
-_MAX_EXPANSION = 4
-"""How many times larger than its JSON's characters a document can be as Firestore counts it: a digit and a comma are a
-number of 8 bytes, a character may have 4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,7 @@ def to_columns(task: Task) -> Row:
     return (
         task.owner,
         task.handler,
+        task.category,
         task.status,
         task.deleted_at is not None or task.delivery is not None,
         to_microseconds(task.created_at),
@@ -118,5 +127,5 @@ def to_json(document: Document, *path: str) -> str:
         InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
     """
     body = document.to_stored_json()
-    require_document_fits(path, _MAX_EXPANSION * len(body), document.to_stored)
+    require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
     return body

@@ -7,13 +7,13 @@ record under ``executions`` is written when an attempt ends.
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
-from cloudsched.domain.documents.document import Document, Instant, WireModel
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.labels import Labels
@@ -26,7 +26,7 @@ LAST_ATTEMPTS = 20
 """How many of an execution's attempts are kept: one that lasts for years may have any number of them."""
 
 
-class ExecutionStatus(StrEnum):
+class ExecutionStatus(StoredEnum):
     """The status of one occurrence's execution."""
 
     RUNNING = "RUNNING"
@@ -52,7 +52,7 @@ FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
 """The statuses of executions that ended because the handler failed: lists have them first."""
 
 
-class Trigger(StrEnum):
+class Trigger(StoredEnum):
     """Why an occurrence runs."""
 
     SCHEDULE = "SCHEDULE"
@@ -122,7 +122,7 @@ class Lease(WireModel):
     the API."""
 
 
-class WaitingFor(StrEnum):
+class WaitingFor(StoredEnum):
     """What a due run waits for that the executor must not start."""
 
     WORKER = "WORKER"
@@ -238,6 +238,8 @@ class Execution(Document):
     """Its task's title, as it was then."""
     handler: str | None = None
     """Its task's handler, as it was then."""
+    category: Category | None = None
+    """Its task's category, as it was then; None in records from before records had one."""
     labels: Labels = ()
     """Its task's labels, as they were then."""
     scheduled_for: Instant

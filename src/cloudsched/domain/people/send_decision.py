@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.person import AddressProblem
-from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.quiet_hours import quiet_until
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.person import Person
 
 _HELD_CHANNELS: Final = frozenset({DeliveryChannel.EMAIL, DeliveryChannel.MOBILE})

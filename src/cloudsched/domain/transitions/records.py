@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_RECENT: Final = 12
 """How many of a task's latest executions its document says how they ended."""
+_FOUND_BY: Final = ("title", "handler", "category", "labels")
+"""The fields of a task that its records have as they were then."""
 
 
 def last_run_fields(task: Task, run: Run, status: ExecutionStatus) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def execution_record(
     It carries what lists across tasks find it by. Those of deliveries do not: they are in no such list.
     """
     retention = task.execution_retention if task.parent is None else None
-    found_by = {} if task.delivery else {"title": task.title, "handler": task.handler, "labels": task.labels}
+    found_by = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
     usage = run.usage
     own_payload = {} if run.payload is None else _payload_fields(run.payload, more.get("content"))
     return Execution.build(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock
@@ -26,7 +27,7 @@ class ExecutionQuery:
     """Which executions to list. An execution must match every filter that is set.
 
     Raises:
-        InvalidInput: There is a handler and a label: no index has both.
+        InvalidInput: There is more than one of handler, label and category: no index has two of them.
     """
 
     owner: str | None = None
@@ -38,19 +39,22 @@ class ExecutionQuery:
     """Scheduled not before this instant."""
     until: datetime | None = None
     """Scheduled before this instant, exclusively."""
+    category: Category | None = None
+    """The category that its task had."""
 
     def __post_init__(self) -> None:
-        if self.handler is not None and self.label is not None:
+        given = [name for name in ("handler", "label", "category") if getattr(self, name) is not None]
+        if len(given) > 1:
             hint = (
-                "There are indexes for handler and for label, each with or without owner, status, from and until: "
-                "leave one of the two out."
+                "There are indexes for handler, for label and for category, each with or without owner, status, from "
+                f"and until: leave out {' or '.join(given)}."
             )
-            raise InvalidInput("label", "cannot be combined with handler: no index has both", hint)
+            raise InvalidInput(given[-1], f"cannot be combined with {given[0]}: no index has both", hint)
 
 
 def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object:
     """Return what its page tokens belong to: the filters that `SearchStore.list_open` looks at."""
-    return "open", str(status), query.owner, query.handler, query.label
+    return "open", str(status), query.owner, query.handler, query.label, query.category
 
 
 class SearchStore(Protocol):

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Category, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 

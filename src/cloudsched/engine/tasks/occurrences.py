@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
@@ -37,6 +38,12 @@ class OccurrenceQuery:
     handler: str | None = None
     label: str | None = None
     """One of the labels of their tasks, whole. Tasks without it are read, too: no index has it by time."""
+    category: Category | None = None
+    """The category of their tasks. Tasks of others are read, too."""
+
+    def matches(self, task: Task) -> bool:
+        """Return whether a task has what no index has by time."""
+        return self.label in {None, *task.labels} and self.category in {None, task.category}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class _TaskReader:
     def __init__(self, store: Store, query: OccurrenceQuery) -> None:
         self._store = store
         self._query = TaskQuery(owner=query.owner, handler=query.handler, due_until=query.until)
-        self._label = query.label
+        self._matches = query.matches
         self._tasks: list[Task] = []
         self._token: str | None = None
         self._count = 0
@@ -101,7 +108,7 @@ class _TaskReader:
         """Return the next task, or None if there is none, or none may be read."""
         while not self._tasks and self._has_more:
             page = self._store.list_tasks(self._query, limit=_PART, page_token=self._token)
-            self._tasks = [task for task in reversed(page.items) if self._label in (None, *task.labels)]
+            self._tasks = [task for task in reversed(page.items) if self._matches(task)]
             self._token = page.next_page_token
             self._count += _PART
             self._has_more = self._token is not None and self._count < MAX_TASKS

@@ -186,7 +186,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
-    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler, query.label)
+    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler, query.label, query.category)
     found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(
@@ -205,10 +205,10 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
 def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response:
     """List executions of all tasks: those that failed first, then those that run, then all others.
 
-    All given filters must match; a `handler` and a `label` cannot be combined. Each part has the latest first. Results
-    and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long as the
-    response has a `nextPageToken`, repeat the request with it and the same filters; a page may be shorter or, by the
-    open runs of one task, longer than `pageSize`.
+    All given filters must match; of `handler`, `label` and `category` give one at most. Each part has the latest first.
+    Results and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long
+    as the response has a `nextPageToken`, repeat the request with it and the same filters; a page may be shorter or, by
+    the open runs of one task, longer than `pageSize`.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
@@ -237,7 +237,7 @@ def get_execution(call: ApiCall) -> Response:
     """
     task = call.app.get(call.task_id)
     execution = load_execution(call.app.container.engine, task, call.path["executionId"])
-    verbs = AllowedVerbs(call.app, call.caller).of_execution(task, execution)
+    verbs = AllowedVerbs(call.app, call.caller).of_loaded_execution(task, execution)
     return json_response({**execution.to_wire(), "allowedVerbs": verbs})
 
 

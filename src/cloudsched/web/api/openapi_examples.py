@@ -88,7 +88,11 @@ _REQUESTS: Final[dict[str, dict[str, Json]]] = {
         "progress": {
             "summary": "Renew the lease and report progress",
             "value": {"leaseToken": _LEASE, "progress": [{"text": "half", "at": "2027-01-04T08:01:00Z"}]},
-        }
+        },
+        "logs": {
+            "summary": "Renew the lease and report what was logged",
+            "value": {"leaseToken": _LEASE, "logs": {"lines": [{"text": "120 frames", "level": "INFO"}]}},
+        },
     },
     "complete": {
         "success": {"summary": "The work is done", "value": {"leaseToken": _LEASE, "content": {"frames": 240}}},
@@ -192,6 +196,7 @@ _EXECUTION: Final[Json] = {
     "owner": "ada",
     "title": "Weekday report",
     "handler": "report",
+    "category": "REPORT",
     "labels": [],
     "scheduledFor": "2027-01-04T08:00:00Z",
     "startedAt": "2027-01-04T08:00:00.120Z",
@@ -257,6 +262,7 @@ _RESPONSES: Final[dict[str, Json]] = {
                 "progress": [],
                 "leaseToken": _LEASE,
                 "leaseUntil": "2027-01-04T08:05:01Z",
+                "logs": {"level": "INFO", "maxLines": 200, "maxBytes": 16384, "bytesLeft": 16384},
             }
         ]
     },

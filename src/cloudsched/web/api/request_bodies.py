@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import Category, Owner, TaskStatus
+from cloudsched.domain.documents.task import Owner, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -125,9 +126,11 @@ class ExecutionListQuery(PageQuery):
     status: ExecutionStatus | None = None
     """Only executions with this status."""
     handler: str | None = None
-    """Only executions of this handler. Not together with ``label``."""
+    """Only executions of this handler. Not together with ``label`` or ``category``."""
     label: Label | None = None
-    """Only executions whose task had this label. Not together with ``handler``."""
+    """Only executions whose task had this label. Not together with ``handler`` or ``category``."""
+    category: Category | None = None
+    """Only executions whose task had this category. Not together with ``handler`` or ``label``."""
     since: InputInstant | None = Field(default=None, alias="from")
     """Only executions that are scheduled for this instant or later."""
     until: InputInstant | None = None
@@ -135,7 +138,7 @@ class ExecutionListQuery(PageQuery):
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
-        return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until)
+        return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until, self.category)
 
 
 class OccurrenceListQuery(PageQuery):
@@ -151,6 +154,8 @@ class OccurrenceListQuery(PageQuery):
     """Only occurrences of this handler's tasks."""
     label: Label | None = None
     """Only occurrences of tasks with this label."""
+    category: Category | None = None
+    """Only occurrences of tasks with this category."""
 
 
 class AnyOwnerQuery(WireModel):

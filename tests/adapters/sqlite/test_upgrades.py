@@ -1,0 +1,115 @@
+"""A file of the layout before the present one is upgraded when it is opened, whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.adapters.sqlite import store as sqlite_store
+from cloudsched.adapters.sqlite.schema import LAYOUT_VERSION, UPGRADES
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.task import Task
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tasks.db"
+
+
+def write_file_of_layout_11(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code before categories were searched did."""
+    store = SqliteStore(path)
+    store.commit(task, None, executions=[execution])
+    store.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP INDEX executions_of_category")
+        database.execute("ALTER TABLE executions DROP COLUMN category")
+        database.execute("ALTER TABLE tasks DROP COLUMN category")
+        database.execute("UPDATE executions SET body = json_remove(body, '$.category')")
+        database.execute("PRAGMA user_version = 11")
+        database.commit()
+
+
+def describe(path: Path) -> tuple[object, ...]:
+    """Return a file's version, its columns and its indexes, in no order."""
+    with closing(sqlite3.connect(path)) as database:
+        columns = {
+            (table, *column[1:4])
+            for (table,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+            for column in database.execute(f"PRAGMA table_info({table})")
+        }
+        indexes = set(database.execute("SELECT type, name FROM sqlite_schema WHERE type != 'table'"))
+        return database.execute("PRAGMA user_version").fetchone(), columns, indexes
+
+
+def make_documents(make_task: MakeTask) -> tuple[Task, Execution]:
+    lease = Lease(token_hash="", started_at=NOW, until=NOW)
+    run = Run(execution_id="r", scheduled_for=NOW, due_at=NOW, attempt=1, lease=lease)
+    task = make_task(category=Category.REPORT, runs=(run,))
+    ended = Execution(
+        id="e", task_id=task.id, owner=task.owner, handler=task.handler, scheduled_for=NOW,
+        status=ExecutionStatus.SUCCEEDED, category=Category.REPORT,
+    )  # fmt: skip
+    return task, ended
+
+
+def test_an_upgraded_file_is_like_a_new_one(path: Path, tmp_path: Path, make_task: MakeTask) -> None:
+    """In version, columns and indexes; and every document is still there, and can be changed."""
+    task, ended = make_documents(make_task)
+    write_file_of_layout_11(path, task, ended)
+    store = SqliteStore(path)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task == task
+    assert store.load_execution(task.id, "e") == ended.model_copy(update={"category": None})
+    store.commit(task.model_copy(update={"category": Category.REMINDER}), stored.version)
+    assert [each.id for each in store.search.list_open(
+        ExecutionQuery(category=Category.REMINDER), ExecutionStatus.RUNNING, limit=9
+    ).items] == [task.id]  # fmt: skip
+    store.close()
+    SqliteStore(tmp_path / "new.db").close()
+    assert describe(path) == describe(tmp_path / "new.db")
+    assert describe(path)[0] == (LAYOUT_VERSION,)
+
+
+def test_open_runs_are_found_by_category_and_old_records_are_not(path: Path, make_task: MakeTask) -> None:
+    """What runs is found by what its task has; a record says nothing about categories that it was written without."""
+    task, ended = make_documents(make_task)
+    write_file_of_layout_11(path, task, ended)
+    with closing(SqliteStore(path)) as store:
+        query = ExecutionQuery(category=Category.REPORT)
+        assert [each.id for each in store.search.list_open(query, ExecutionStatus.RUNNING, limit=9).items] == [task.id]
+        assert list(store.search.list_finished(query, is_failure=False, limit=9).items) == []
+        everything = store.search.list_finished(ExecutionQuery(), is_failure=False, limit=9)
+        assert [each.id for each in everything.items] == ["e"]
+
+
+def test_an_upgrade_that_fails_changes_nothing(
+    path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the next attempt, or the code before, finds the file as it was."""
+    write_file_of_layout_11(path, *make_documents(make_task))
+    before = describe(path)
+    monkeypatch.setattr(sqlite_store, "UPGRADES", {11: [*UPGRADES[11], "CREATE TABLE tasks (a TEXT)"]})
+    with pytest.raises(CloudschedError):
+        SqliteStore(path)
+    assert describe(path) == before
+    monkeypatch.undo()
+    SqliteStore(path).close()
+    assert describe(path)[0] == (LAYOUT_VERSION,)

@@ -17,6 +17,7 @@ from werkzeug.wrappers import Response
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client import client as client_module
 from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressNote
+from cloudsched.domain.documents.log_lines import LogLine, RunLog
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.finish import InboxMessage
@@ -87,6 +88,30 @@ def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, t
     assert (record.content, record.queries, record.tokens, record.attempts[0].worker) == ({"count": 7}, 1, 2, "box")
     assert [(step.at, step.text) for step in record.progress] == [(sim.now, "half"), (claim.started_at, "more")]
     assert [message.title for message in client.inbox("ada")] == ["Rendered"]
+
+
+def test_what_a_worker_logs_is_sent_and_kept(client: Client, sim: Simulation, task_id: str) -> None:
+    """With each of the four calls: texts, whole lines, or the latest of many; the claim says whether it is kept."""
+
+    def read() -> list[tuple[str, str, int]]:
+        (record,) = client.executions(task_id)
+        return [(line.text, line.level, line.attempt) for line in client.logs(task_id, record.id).lines]
+
+    (claim,) = client.claim("gpu")
+    assert claim.logs is not None
+    assert (claim.logs.level, claim.logs.bytes_left) == ("INFO", claim.logs.max_bytes)
+    line = LogLine(at=sim.now, level="WARNING", logger="gpu", text="hot", attempt=7)
+    client.heartbeat(claim, logs=["loading"])
+    client.heartbeat(claim)
+    assert read() == [("loading", "INFO", 1)]
+    client.release(claim, logs=["loading", line])
+    (claim,) = client.claim("gpu")
+    client.fail(claim, "E", "m", retry_after=timedelta(0), logs=(text for text in ("again",)))
+    (claim,) = client.claim("gpu")
+    client.complete(claim, logs=RunLog(lines=(line,), left_out=2))
+    assert read() == [("loading", "INFO", 1), ("hot", "WARNING", 1), ("again", "INFO", 1), ("hot", "WARNING", 2)]
+    (record,) = client.executions(task_id)
+    assert client.logs(task_id, record.id).left_out == 2
 
 
 def test_the_run_of_an_ended_task_is_awaited(

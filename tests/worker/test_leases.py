@@ -112,7 +112,7 @@ def test_an_api_that_does_not_say_when_it_renewed_a_lease(
     assert context is not None
     harness.app.patch(task.id, {"expectedDuration": 3600})
     older = client_views.HeartbeatResult(lease_until=harness.sim.now + timedelta(hours=1), is_cancelled=False)
-    monkeypatch.setattr(Client, "heartbeat", lambda *_: older)
+    monkeypatch.setattr(Client, "heartbeat", lambda *_, **__: older)
     assert context.heartbeat()
     assert assignment.lease_keeper.duration == timedelta(minutes=5)
     assert abs(context.now() - harness.sim.now) < timedelta(seconds=30)

@@ -25,6 +25,7 @@ from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView
 from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
+from cloudsched.domain.documents.log_lines import LogLine, RunLog
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
 """How long a claim that cannot be parsed stays away from workers: if it came first every time, it would block them."""
+
+_LINE_FIELDS = ("at", "level", "logger", "text")
+"""The fields of a log line that are sent: the API knows which attempt it is of."""
 
 
 class WorkerOperations:
@@ -89,20 +93,28 @@ class WorkerOperations:
 
     @operation
     def heartbeat(
-        self, claim: ClaimView, progress: Iterable[ProgressNote | str] | None = None
+        self,
+        claim: ClaimView,
+        progress: Iterable[ProgressNote | str] | None = None,
+        *,
+        logs: RunLog | Iterable[LogLine | str] | None = None,
     ) -> Flow[HeartbeatResult]:
-        """Renew a lease, counted from now, and report progress.
+        """Renew a lease, counted from now, and report progress and what was logged.
 
         Args:
             claim: A claim returned by `claim`.
             progress: All progress notes so far; they replace those reported before, which stay if it is None. A note
                 that is only a text gets the time at which the API receives it.
+            logs: All that this claim has logged so far, if `claim.logs` says that anything is kept; a `RunLog` has the
+                latest lines only, and how many there were before. A line that is only a text has the level INFO, and
+                the time at which the API receives it. What was reported before stays if it is None.
 
         Raises:
             LeaseLost: The lease has ended; another worker may have the run. Stop, and discard the work.
             NotFound: The task was deleted.
         """
-        response = yield from _post_claim(claim, "heartbeat", progress=_encode_progress(progress))
+        encoded = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
+        response = yield from _post_claim(claim, "heartbeat", **encoded)
         return response.read("a heartbeat's answer", reader(HeartbeatResult))
 
     @operation
@@ -117,6 +129,7 @@ class WorkerOperations:
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
+        logs: RunLog | Iterable[LogLine | str] | None = None,
     ) -> Flow[TaskView]:
         """Report that the attempt has finished, and return the task as it is afterwards.
 
@@ -129,6 +142,7 @@ class WorkerOperations:
             progress: As for `heartbeat`.
             queries: The number of queries that the attempt used.
             tokens: The number of tokens that it used, of a language model for example.
+            logs: As for `heartbeat`.
 
         Raises:
             LeaseLost: The lease has ended, and the result is discarded.
@@ -138,7 +152,8 @@ class WorkerOperations:
         fields = to_wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
         require_content("content", fields["content"])
         messages = [{"title": notice.title, "body": notice.body} for notice in notices]
-        more = {"status": status, "notices": messages or None, "progress": _encode_progress(progress)}
+        texts = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
+        more: dict[str, Any] = {"status": status, "notices": messages or None, **texts}
         return parse_task((yield from _post_claim(claim, "complete", **fields, **more)))
 
     @operation
@@ -154,6 +169,7 @@ class WorkerOperations:
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
+        logs: RunLog | Iterable[LogLine | str] | None = None,
     ) -> Flow[TaskView]:
         """Report that the attempt has failed, and return the task as it is afterwards.
 
@@ -169,6 +185,7 @@ class WorkerOperations:
             progress: As for `heartbeat`.
             queries: As for `complete`.
             tokens: As for `complete`.
+            logs: As for `heartbeat`.
 
         Raises:
             LeaseLost: The lease has ended.
@@ -179,8 +196,8 @@ class WorkerOperations:
             {"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens}
         )
         error = {name: value for name, value in error.items() if value is not None}
-        progress_notes = _encode_progress(progress)
-        return parse_task((yield from _post_claim(claim, "fail", error=error, progress=progress_notes, **fields)))
+        more = {"error": error, "progress": _encode_progress(progress), "logs": _encode_log(logs)}
+        return parse_task((yield from _post_claim(claim, "fail", **more, **fields)))
 
     @operation
     def release(
@@ -190,6 +207,7 @@ class WorkerOperations:
         after: timedelta | None = None,
         *,
         progress: Iterable[ProgressNote | str] | None = None,
+        logs: RunLog | Iterable[LogLine | str] | None = None,
     ) -> Flow[TaskView]:
         """Release a run that this worker cannot finish. It costs no attempt.
 
@@ -198,13 +216,15 @@ class WorkerOperations:
             reason: Why, for the record.
             after: The delay before it is offered again, counted from now; None means at once, in its old position.
             progress: As for `heartbeat`.
+            logs: As for `heartbeat`.
 
         Raises:
             LeaseLost: The run is no longer this worker's. There is nothing left to do.
             NotFound: The task was deleted.
         """
         fields = to_wire_fields({"reason": reason, "after": after})
-        return parse_task((yield from _post_claim(claim, "release", progress=_encode_progress(progress), **fields)))
+        more = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
+        return parse_task((yield from _post_claim(claim, "release", **more, **fields)))
 
 
 def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
@@ -243,3 +263,14 @@ def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict
     if progress is None:
         return None
     return [note.to_wire() if isinstance(note, ProgressNote) else {"text": note} for note in progress]
+
+
+def _encode_log(logs: RunLog | Iterable[LogLine | str] | None) -> dict[str, Any] | None:
+    if logs is None:
+        return None
+    lines, left_out = (logs.lines, logs.left_out) if isinstance(logs, RunLog) else (logs, 0)
+    return {"lines": [_encode_line(line) for line in lines], "leftOut": left_out}
+
+
+def _encode_line(line: LogLine | str) -> dict[str, Any]:
+    return {"text": line} if isinstance(line, str) else {name: line.to_wire()[name] for name in _LINE_FIELDS}

@@ -26,6 +26,7 @@ from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.tracing import Tracer
+from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cloudsched.client.client import Client
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.execution import ProgressNote
+    from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.handlers.registry import Registry
@@ -155,12 +157,18 @@ class ApiWork:
         self._claim = claim
         self._context: Context | None = None
         self._answer: TaskView | None = None
+        self._log: AttemptLog | None = None
+        self._reported: RunLog | None = None
+        """What the API has acknowledged of the log."""
         self.task = _to_task(claim)
         self.run = _to_run(claim, source.worker_filter.worker)
         self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
     def start(self) -> Context | None:
         """Return the handler's context."""
+        if self._claim.logs is not None:
+            level = logging.getLevelNamesMapping().get(self._claim.logs.level, logging.INFO)
+            self._log = AttemptLog(self.run.attempt, self._source.clock, level)
         journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
@@ -179,7 +187,8 @@ class ApiWork:
         """Call the handler."""
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
-        with Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id):
+        span = Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id)
+        with span, LineCollector(self._log):
             report = yield from call_handler(self._source.registry, self._context)
         if isinstance(report.outcome, Done) and report.outcome.then:
             return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
@@ -222,7 +231,7 @@ class ApiWork:
         """Return the run to its queue."""
         progress = () if self._context is None else self._context.output.progress
         try:
-            self._source.client.release(self._claim, reason, progress=progress or None)
+            self._source.client.release(self._claim, reason, progress=progress or None, logs=self._find_unreported())
         except (LeaseLost, NotFound):
             return False
         return True
@@ -231,6 +240,7 @@ class ApiWork:
         client, claim = self._source.client, self._claim
         usage: dict[str, Any] = {
             "progress": report.progress or None,
+            "logs": self._find_unreported(),
             "queries": report.queries,
             "tokens": report.tokens,
         }
@@ -249,22 +259,32 @@ class ApiWork:
             case Snooze(until, reason):
                 delay = until if isinstance(until, timedelta) else until - self._source.clock.now()
                 later = min(max(delay, timedelta(0)), MAX_RETENTION)
-                return client.release(claim, reason, later, progress=report.progress or None)
+                return client.release(claim, reason, later, progress=usage["progress"], logs=usage["logs"])
             case Suspend():
                 raise ValueError("a handler without a journal cannot be suspended")
             case unknown:
                 assert_never(unknown)
 
+    def _find_unreported(self) -> RunLog | None:
+        """Return all that the handler has logged so far; None if the API has it, or if nothing is kept."""
+        found = None if self._log is None else self._log.found
+        return None if found is None or not found.lines or found is self._reported else found
+
     def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
         """Send a heartbeat. Raises Unavailable if the API did not answer or rejected it."""
+        logged = self._find_unreported()
         try:
-            heartbeat = self._source.client.heartbeat(self._claim, progress or None)
+            with LineCollector(
+                None
+            ):  # a heartbeat that the handler asks for: what httpx logs of it is not the handler's
+                heartbeat = self._source.client.heartbeat(self._claim, progress or None, logs=logged)
         except (LeaseLost, NotFound):
             return LeaseState(None, is_cancelled=True)
         except Unavailable:
             raise
         except CloudschedError as error:
             raise StoreUnavailable("The API", f"it rejects the heartbeat: {error}") from error
+        self._reported = logged or self._reported
         if heartbeat.renewed_at is not None:
             try:
                 self._source.clock.set(heartbeat.renewed_at)

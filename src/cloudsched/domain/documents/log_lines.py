@@ -16,6 +16,7 @@ MAX_LOG_BYTES: Final = 16 * 1024
 MAX_LINE_BYTES: Final = 1000
 """How many bytes of one line are kept, with the end of its traceback."""
 MAX_NAME_BYTES: Final = 80
+_ELLIPSIS: Final = "…"
 
 
 class LogLine(WireModel):
@@ -37,7 +38,7 @@ class LogLine(WireModel):
             update={
                 "level": truncate(self.level, MAX_NAME_BYTES),
                 "logger": truncate(self.logger, MAX_NAME_BYTES),
-                "text": truncate(self.text, MAX_LINE_BYTES),
+                "text": _cut(self.text),
             }
         )
 
@@ -48,6 +49,44 @@ class RunLog(WireModel):
     lines: tuple[LogLine, ...] = ()
     left_out: int = 0
     """How many earlier lines are not kept."""
+    claim: str | None = None
+    """Who has added the last lines: the first characters of the hash of a lease token."""
+    earlier_lines: int = 0
+    """How many of the lines others had added before that."""
+    earlier_left_out: int = 0
+    """How many of the lines that are not kept are others'."""
+
+    @property
+    def count(self) -> int:
+        """How many lines there were, kept or not."""
+        return self.left_out + len(self.lines)
+
+    @property
+    def bytes_left(self) -> int:
+        """How many bytes may be added before the earliest lines are left out."""
+        return MAX_LOG_BYTES - sum(map(_size, self.lines))
+
+    def with_lines_of(self, claim: str, found: RunLog) -> RunLog:
+        """Return the log with all that one claim has logged so far, in place of what it had logged before.
+
+        If that was more, what was found is older, for example a request that was delayed: nothing changes. The lines of
+        other claims stay, as far as there is room.
+        """
+        before = self
+        if claim == self.claim:
+            before = RunLog(lines=self.lines[: self.earlier_lines], left_out=self.earlier_left_out)
+            if found.count < self.count - before.count:
+                return self
+        left_out = before.left_out + found.left_out
+        whole = RunLog(lines=before.lines, left_out=left_out).add(found.lines)
+        dropped = min(len(before.lines), whole.left_out - left_out)
+        return RunLog(
+            lines=whole.lines,
+            left_out=whole.left_out,
+            claim=claim,
+            earlier_lines=len(before.lines) - dropped,
+            earlier_left_out=before.left_out + dropped,
+        )
 
     def add(self, lines: Sequence[LogLine]) -> RunLog:
         """Return the log with more lines at its end, and without the earliest ones if there are too many."""
@@ -60,5 +99,13 @@ class RunLog(WireModel):
         return RunLog(lines=tuple(kept[first:]), left_out=self.left_out + first)
 
 
+def _cut(text: str) -> str:
+    """Return a text within its bounds, with an ellipsis in place of what is cut off."""
+    whole = truncate(text, MAX_LINE_BYTES + 4)  # more than may be, even without half a character at its end
+    if len(whole.encode()) <= MAX_LINE_BYTES:
+        return whole
+    return truncate(text, MAX_LINE_BYTES - len(_ELLIPSIS.encode())) + _ELLIPSIS
+
+
 def _size(line: LogLine) -> int:
-    return len(line.text.encode("utf-8", "replace")) + len(line.logger) + 40
+    return sum(len(each.encode("utf-8", "replace")) for each in (line.text, line.logger, line.level)) + 40

@@ -135,6 +135,19 @@ class Tree(ApiResponse, Generic[T]):
     """How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first."""
 
 
+class ClaimLogs(ApiResponse):
+    """What is kept of what a claim's worker logs."""
+
+    level: str
+    """The least level that is kept: ``DEBUG``, ``INFO``, ``WARNING``, ``ERROR`` or ``CRITICAL``."""
+    max_lines: int
+    """How many lines of the execution are kept: the latest."""
+    max_bytes: int
+    """How many bytes they have together: their texts, levels and loggers, and 40 for each line."""
+    bytes_left: int
+    """How many of these are free: lines beyond them take the place of the earliest ones, of earlier attempts first."""
+
+
 class Claim(ApiResponse, Generic[T]):
     """A run that a worker holds until its lease ends."""
 
@@ -154,6 +167,8 @@ class Claim(ApiResponse, Generic[T]):
     """Proves that the run is yours. It is returned only here."""
     lease_until: AwareDatetime
     """Send a heartbeat before this instant, or the claim may end."""
+    logs: ClaimLogs | None = None
+    """What is kept of what you log, and send with heartbeats and the report; missing if nothing is kept."""
 
 
 class Claims(ApiResponse, Generic[T]):

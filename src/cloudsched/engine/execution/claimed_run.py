@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt_end import AttemptEnd
     from cloudsched.engine.ports.store import VersionedTask
-    from cloudsched.engine.state.attempt_log import AttemptLog
+    from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,10 @@ class ClaimedRun:
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
-        self.log: AttemptLog | None = None
-        """What its handler logs, if that runs in this process and is kept: each commit stores what is new."""
+        self.sent_wakeups: tuple[WakeUp, ...] = ()
+        """What was dispatched while its handler goes on, and need not be dispatched again at its end."""
+        self.log: AttemptLog | ReportedLog | None = None
+        """What its handler logs or its worker has reported, if that is kept: each commit stores what is new."""
 
     @property
     def task(self) -> Task:
@@ -163,7 +166,7 @@ class ClaimedRun:
         run = None if self.log is None else task.find_run(self.run.execution_id)
         if self.log is None or run is None or not (found := self.log.found).lines:
             return task
-        kept = self._engine.logs.keep(task.id, run, self.run, found)
+        kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
     def _commit(

@@ -24,7 +24,7 @@ from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.procedure import SyncCall, UserCall
 from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
-from cloudsched.engine.execution.log_context import log_context
+from cloudsched.engine.execution.log_context import LogContext
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.engine.handlers.dependencies import Dependencies
 from cloudsched.errors import WorkflowError
@@ -65,7 +65,7 @@ def call_handler(registry: Registry, context: Context) -> Procedure[AttemptRepor
 
     Log lines of the call carry the ids of the attempt.
     """
-    with log_context(context.task, context.execution_id, context.attempt):
+    with LogContext(context.task, context.execution_id, context.attempt):
         return (yield from _call_handler(registry, context))
 
 

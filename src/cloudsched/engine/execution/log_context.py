@@ -7,12 +7,11 @@ threads: in a thread that a handler starts, run the function with ``contextvars.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from cloudsched.domain.documents.task import Task
 
@@ -25,21 +24,25 @@ def current_log_fields() -> Mapping[str, object]:
     return _current.get()
 
 
-@contextmanager
-def log_context(task: Task, execution_id: str, attempt: int) -> Iterator[None]:
-    """Let everything that is logged in the ``with`` block belong to this attempt."""
-    fields = {
-        "taskId": task.id,
-        "executionId": execution_id,
-        "handler": task.handler,
-        "attempt": attempt,
-        "owner": task.owner,
-    }
-    token = _current.set(fields)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+class LogContext:
+    """Lets everything that is logged in the ``with`` block belong to this attempt."""
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, task: Task, execution_id: str, attempt: int) -> None:
+        self._fields = {
+            "taskId": task.id,
+            "executionId": execution_id,
+            "handler": task.handler,
+            "attempt": attempt,
+            "owner": task.owner,
+        }
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._fields)
+
+    def __exit__(self, *_error: object) -> None:
+        _current.reset(self._token)
 
 
 class AttemptFields(logging.Filter):

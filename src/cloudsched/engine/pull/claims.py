@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
+    from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.planning import WakeUp
@@ -102,9 +103,21 @@ class WorkerClaims:
     # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
     def heartbeat(
-        self, task_id: str, execution_id: str, lease_token: str, progress: Sequence[ProgressNote] | None = None
+        self,
+        task_id: str,
+        execution_id: str,
+        lease_token: str,
+        progress: Sequence[ProgressNote] | None = None,
+        logged: RunLog | None = None,
     ) -> LeaseState:
         """Renew the lease, and replace the progress if any is given; report a lost lease or a cancelled task.
+
+        Args:
+            task_id: The task's id.
+            execution_id: The run's id.
+            lease_token: The claim's token.
+            progress: All progress notes so far; None leaves the previous ones.
+            logged: All that the claim has logged so far; None, or fewer lines, leave what was reported before.
 
         Raises:
             NotFound: There is no such task.
@@ -112,12 +125,14 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
             return LeaseState(None, is_cancelled=True)
-        return self._attempt_runner.claimed_run(stored, run).renew(run.progress if progress is None else progress)
+        return self._claimed_run(stored, run, logged).renew(run.progress if progress is None else progress)
 
-    def finish_by_token(self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport) -> Task:
+    def finish_by_token(
+        self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport, logged: RunLog | None = None
+    ) -> Task:
         """Commit how an attempt ended and dispatch what follows. Safe to repeat: the first report counts.
 
-        If the report has no progress, that of the heartbeats stays.
+        If the report has no progress, that of the heartbeats stays, and so do the lines that the claim has logged.
 
         Raises:
             InvalidInput: The report has follow-ups, for which a lease token is not enough.
@@ -131,7 +146,7 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        claimed_run = self._claimed_run(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
         committed = claimed_run.finish(self._attempt_runner.decide_by_report(claimed_run, report))
         self._dispatch(claimed_run, committed)
@@ -146,6 +161,7 @@ class WorkerClaims:
         lease_token: str,
         reason: str,
         progress: Sequence[ProgressNote] | None = None,
+        logged: RunLog | None = None,
     ) -> Task:
         """Let another worker run it: it uses up no attempt and keeps its place. Safe to repeat.
 
@@ -156,9 +172,16 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        claimed_run = self._claimed_run(stored, run, logged)
         released = self._release(claimed_run, run.progress if progress is None else progress, reason)
         return released or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
+
+    def _claimed_run(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> ClaimedRun:
+        """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
+        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        if run.lease is not None and run.lease.claimed_by == self._caller.subject:
+            claimed_run.log = self._engine.logs.accept(run, logged, self._engine.now())
+        return claimed_run
 
     def _load_claim(
         self, task_id: str, execution_id: str, lease_token: str, *, is_end: bool = True

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.engine.ports.clock import Clock
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _OWN = "cloudsched"
 _MAX_MESSAGE_BYTES = 300
 """How much of a message is kept beside its traceback."""
+_CLAIM_CHARACTERS = 16
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
 _install_lock = threading.Lock()
 _has_installed = False
@@ -69,18 +70,28 @@ class AttemptLog:
             return self._found
 
 
-@contextmanager
-def collect_lines(found: AttemptLog | None) -> Iterator[None]:
-    """Collect what is logged in the ``with`` block; nothing if there is no log."""
-    if found is None:
-        yield
-        return
-    _install()
-    token = _current.set(found)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+@dataclass(frozen=True, slots=True)
+class ReportedLog:
+    """The lines that a worker in another process has reported of its claim."""
+
+    found: RunLog
+
+
+class LineCollector:
+    """Collects what is logged in the ``with`` block; without a log, nothing is, not even for an outer block."""
+
+    __slots__ = ("_found", "_token")
+
+    def __init__(self, found: AttemptLog | None) -> None:
+        self._found = found
+
+    def __enter__(self) -> None:
+        if self._found is not None:
+            _install()
+        self._token = _current.set(self._found)
+
+    def __exit__(self, *_error: object) -> None:
+        _current.reset(self._token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +107,25 @@ class LogKeeper:
         """Return the log of an attempt that begins; None if none is kept."""
         return None if self.level is None else AttemptLog(run.attempt, clock, self.level)
 
-    def keep(self, task_id: str, run: Run, before: Run, found: RunLog) -> Run:
-        """Return a run with what an attempt has logged added to what there was when it was claimed."""
+    def accept(self, run: Run, reported: RunLog | None, now: datetime) -> ReportedLog | None:
+        """Return what a worker has reported, as lines of this attempt, within the bounds; None if nothing is kept.
+
+        Lines from before the claim, or from the future, get the nearest instant of the claim's time.
+        """
+        if self.level is None or reported is None or run.lease is None:
+            return None
+        levels, since = logging.getLevelNamesMapping(), run.lease.started_at
+        lines = [
+            line.model_copy(update={"at": max(since, min(line.at, now)), "attempt": run.attempt}).cut()
+            for line in reported.lines
+            if levels.get(line.level, self.level) >= self.level
+        ]
+        return ReportedLog(RunLog(left_out=reported.left_out).add(lines))
+
+    def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
+        """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""
         about, seal = f"{task_id}/{run.execution_id}", self.make_seal()
-        base = seal.open(before.log, about) or RunLog()
-        kept = RunLog(lines=base.lines, left_out=base.left_out + found.left_out).add(found.lines)
+        kept = (seal.open(run.log, about) or RunLog()).with_lines_of(token_hash[:_CLAIM_CHARACTERS], found)
         return run.model_copy(update={"log": seal.seal(kept, about)})
 
     def read(self, task_id: str, execution_id: str, sealed: str | None) -> RunLog | None:

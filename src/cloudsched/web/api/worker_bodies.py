@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Duration, WireModel
+from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner
 from cloudsched.engine.handlers.context import MAX_NOTICES
@@ -15,6 +16,8 @@ from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.web.api.request_bodies import MAX_HANDLERS, InputInstant
 
 Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+MAX_SENT_LINES: Final = 5 * MAX_LINES
+"""How many log lines one request may have; of more than `MAX_LINES` the latest are kept."""
 Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
 
 
@@ -48,6 +51,29 @@ class ProgressItem(WireModel):
     """When it was written; now if omitted."""
 
 
+class LogItem(WireModel):
+    """One line that a worker has logged."""
+
+    text: str
+    """The message, with its traceback if it has one; truncated to 1,000 bytes of UTF-8."""
+    at: InputInstant | None = None
+    """When it was logged; now if omitted. An instant outside the claim's time becomes the nearest one in it."""
+    level: str = "INFO"
+    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or what else your program calls it. Lines below the
+    claim's ``logs.level`` are not kept; unknown levels are. Truncated to 80 bytes of UTF-8."""
+    logger: str = ""
+    """The logger's name; truncated to 80 bytes of UTF-8."""
+
+
+class LogReport(WireModel):
+    """What a worker's handler has logged."""
+
+    lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
+    """All lines that this claim has logged so far, or the last ones: the latest 200 with 16 KiB of text are kept."""
+    left_out: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
+    """How many earlier lines of this claim are not sent."""
+
+
 class HeartbeatRequest(WireModel):
     """A worker is still running what it claimed."""
 
@@ -56,6 +82,9 @@ class HeartbeatRequest(WireModel):
     progress: tuple[ProgressItem, ...] = ()
     """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
     previous ones stay."""
+    logs: LogReport | None = None
+    """What the handler has logged. It replaces what this claim reported before, unless that was more: then this request
+    is an older one. Ignored if the claim has no ``logs``."""
 
 
 class AttemptUsage(HeartbeatRequest):

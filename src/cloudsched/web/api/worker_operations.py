@@ -6,10 +6,12 @@ that does not exist. A lease token is returned once, by the claim, and neither s
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, lease_fingerprint
+from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import AttemptReport
@@ -75,7 +77,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     call.app.container.presence.note(worker_filter)
     claims = call.app.container.work_queue.claim(worker_filter, body.limit)
     allowed = AllowedVerbs(call.app, call.caller)
-    shown = responses.Claims[Json].model_construct(claims=tuple(_make_claim(each, allowed) for each in claims))
+    shown = responses.Claims[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
     return json_response(shown.to_wire(), headers=_NO_STORE)
 
 
@@ -92,7 +94,8 @@ def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
 
     Safe to repeat. If `isCancelled` is true, stop and `complete` the run as `CANCELLED`.
     """
-    state = _authorized_claims(call).heartbeat(*_claim_key(call, body), _parse_progress(call, body.progress) or None)
+    progress = _parse_progress(call, body.progress) or None
+    state = _authorized_claims(call).heartbeat(*_claim_key(call, body), progress, _parse_log(call, body.logs))
     if state.until is None:
         raise LeaseLost(call.path["executionId"])
     assert state.renewed_at is not None  # noqa: S101 - a renewed lease has the time of its renewal
@@ -144,13 +147,12 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
     Another worker can claim it at once, or after `after` seconds. It costs no attempt.
     """
     reason = truncate_text(body.reason or "Released by its worker.")
-    steps = _parse_progress(call, body.progress)
+    claims, key = _authorized_claims(call), _claim_key(call, body)
+    steps, logged = _parse_progress(call, body.progress), _parse_log(call, body.logs)
     if body.after is None:
-        return _respond(call, _authorized_claims(call).release_by_token(*_claim_key(call, body), reason, steps or None))
+        return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
     outcome = to_outcome(Snooze(body.after, reason), call.app.container.clock.now())
-    return _respond(
-        call, _authorized_claims(call).finish_by_token(*_claim_key(call, body), AttemptReport(outcome, progress=steps))
-    )
+    return _respond(call, claims.finish_by_token(*key, AttemptReport(outcome, progress=steps), logged))
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
@@ -167,7 +169,7 @@ def _finish(call: ApiCall, body: bodies.AttemptUsage, **more: Any) -> Task:
     report = AttemptReport(
         progress=_parse_progress(call, body.progress), queries=body.queries, tokens=body.tokens, **more
     )
-    return _authorized_claims(call).finish_by_token(*_claim_key(call, body), report)
+    return _authorized_claims(call).finish_by_token(*_claim_key(call, body), report, _parse_log(call, body.logs))
 
 
 def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Execution | None:
@@ -194,6 +196,16 @@ def _parse_progress(call: ApiCall, progress: Sequence[bodies.ProgressItem]) -> t
     return tuple(truncate_progress(step.at or now, step.text) for step in progress[-MAX_PROGRESS_NOTES:])
 
 
+def _parse_log(call: ApiCall, logs: bodies.LogReport | None) -> RunLog | None:
+    if logs is None:
+        return None
+    now = call.app.container.clock.now()
+    lines = tuple(
+        LogLine(at=line.at or now, level=line.level, logger=line.logger, text=line.text) for line in logs.lines
+    )
+    return RunLog(lines=lines, left_out=logs.left_out)
+
+
 def _parse_notices(body: bodies.CompleteRequest) -> tuple[Any, ...]:
     notices = []
     for number, notice in enumerate(body.notices):
@@ -212,7 +224,7 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
             raise InvalidInput(field, "cannot be given here", hint)
 
 
-def _make_claim(claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
+def _make_claim(call: ApiCall, claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
     run = claim.run
     assert run.lease is not None  # noqa: S101 - a claim is a lease
     payload = {} if run.payload is None else {"payload": run.payload}
@@ -225,4 +237,19 @@ def _make_claim(claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Js
         progress=run.progress,
         lease_token=claim.lease_token,
         lease_until=run.lease.until,
+        logs=_describe_log(call, claim),
+    )
+
+
+def _describe_log(call: ApiCall, claim: WorkerClaim) -> responses.ClaimLogs | None:
+    """Return what is kept of what the worker's handler logs; None if nothing is."""
+    keeper = call.app.container.engine.logs
+    if keeper.level is None:
+        return None
+    before = keeper.read(claim.stored.task.id, claim.run.execution_id, claim.run.log) or RunLog()
+    return responses.ClaimLogs(
+        level=logging.getLevelName(keeper.level),
+        max_lines=MAX_LINES,
+        max_bytes=MAX_LOG_BYTES,
+        bytes_left=before.bytes_left,
     )

@@ -1,0 +1,312 @@
+"""What a worker's handlers log is kept with their executions, whether it reaches them at the store or through the API.
+
+`tests.engine.execution.test_kept_logs` says what counts; this says that a worker collects it and that it arrives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.worker.harness import BRIEF, WorkerHarness
+
+from cloudsched import AsyncContext, Context, RetryPolicy, Snooze
+from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES, RunLog
+from cloudsched.engine.tasks.open_executions import load_sealed_log
+from cloudsched.errors import StoreUnavailable
+from cloudsched.worker.api_source import ApiSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.worker.harness import Gate
+
+    from cloudsched import App, Task
+
+log = logging.getLogger("tests.studio")
+
+
+@pytest.fixture(autouse=True)
+def _level() -> Iterator[None]:
+    log.setLevel(logging.DEBUG)
+    yield
+    log.setLevel(logging.NOTSET)
+
+
+def read(harness: WorkerHarness, task: Task) -> RunLog:
+    """Return what the one execution of a task has logged so far."""
+    engine, stored = harness.app.container.engine, harness.app.get(task.id)
+    execution_id = stored.runs[0].execution_id if stored.runs else harness.record(task).id
+    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id))
+    assert found is not None
+    return found
+
+
+def texts(found: RunLog) -> list[str]:
+    return [each.text for each in found.lines]
+
+
+def test_every_attempt_s_lines_are_there(app: App, harness: WorkerHarness) -> None:
+    """From INFO on, in their order, with their attempts and the end of a traceback; those of retries are added."""
+
+    @app.handler("act", retry=RetryPolicy(max_retries=1))
+    def act(ctx: Context) -> str:
+        log.debug("not kept")
+        log.info("attempt %s", ctx.attempt)
+        if ctx.attempt == 1:
+            try:
+                int("out of paper")
+            except ValueError:
+                log.exception("printing failed")
+                raise
+        return "done"
+
+    task = harness.offer("act")
+    harness.work()
+    harness.sim.advance(timedelta(hours=1))
+    harness.work()
+    found = read(harness, task)
+    assert [(each.attempt, each.level, each.logger) for each in found.lines] == [
+        (1, "INFO", "tests.studio"),
+        (1, "ERROR", "tests.studio"),
+        (2, "INFO", "tests.studio"),
+    ]
+    assert texts(found)[1].startswith("printing failed\n")
+    assert texts(found)[1].endswith("with base 10: 'out of paper'")
+    assert found.left_out == 0
+
+
+def test_they_are_seen_while_it_runs(app: App, harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    """After each heartbeat, the handler's own ones included; the end repeats nothing, and no request is among them."""
+    caplog.set_level(logging.INFO)
+    seen: list[list[str]] = []
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        log.info("one")
+        ctx.heartbeat()
+        seen.append(texts(read(harness, ctx.task)))
+        ctx.heartbeat()
+        log.info("two")
+        ctx.heartbeat()
+        seen.append(texts(read(harness, ctx.task)))
+
+    task = harness.offer("act")
+    harness.work()
+    assert seen == [["one"], ["one", "two"]]
+    assert texts(read(harness, task)) == ["one", "two"]
+
+
+def test_coroutines_and_their_threads(app: App, harness: WorkerHarness) -> None:
+    """What a coroutine logs counts, and what `asyncio.to_thread` runs for it."""
+
+    @app.handler("act")
+    async def act(ctx: AsyncContext) -> None:
+        log.info("in a coroutine of %s", ctx.task.title)
+        await asyncio.to_thread(log.info, "in its thread")
+
+    task = harness.offer("act")
+    harness.work()
+    assert texts(read(harness, task)) == ["in a coroutine of act", "in its thread"]
+
+
+def test_each_of_many_at_once_has_its_own(app: App, harness: WorkerHarness, gate: Gate) -> None:
+    """Handlers that run beside each other in one worker do not get each other's lines."""
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        log.info("%s begins", ctx.task.title)
+        gate.wait()
+        log.info("%s ends", ctx.task.title)
+
+    tasks = [harness.offer("act", title=f"task {number}") for number in range(3)]
+    worker = harness.worker(concurrency=3)
+    with harness.run_beside(worker):
+        gate.wait_until_inside(3)
+        gate.open()
+        harness.wait_for_outcomes(*["succeeded"] * 3)
+    assert [texts(read(harness, each)) for each in tasks] == [
+        [f"task {number} begins", f"task {number} ends"] for number in range(3)
+    ]
+
+
+def test_a_released_claim_s_lines_stay(app: App, harness: WorkerHarness) -> None:
+    """A run that was put off costs no attempt: both claims' lines are of attempt 1, and both are there."""
+    calls: list[int] = []
+
+    @app.handler("act")
+    def act(ctx: Context) -> object:
+        calls.append(ctx.attempt)
+        log.info("call %s", len(calls))
+        ctx.heartbeat()
+        return Snooze(timedelta(minutes=1), "later") if len(calls) == 1 else None
+
+    task = harness.offer("act")
+    harness.work()
+    harness.sim.advance(timedelta(minutes=2))
+    harness.work()
+    assert calls == [1, 1]
+    assert texts(read(harness, task)) == ["call 1", "call 2"]
+
+
+def test_a_stopped_worker_s_lines_stay(app: App, harness: WorkerHarness, gate: Gate) -> None:
+    """It reports them when it releases the run."""
+
+    @app.handler("act", expected_duration=timedelta(hours=1))
+    def act() -> None:
+        log.info("begins")
+        gate.wait()
+
+    task = harness.offer("act")
+    worker = harness.worker(grace=timedelta(0))
+    with harness.run_beside(worker):
+        gate.wait_until_inside()
+        worker.stop()
+        harness.wait_for_outcomes("released")
+        gate.open()
+    assert texts(read(harness, task)) == ["begins"]
+
+
+def test_the_latest_are_kept_and_the_others_counted(app: App, harness: WorkerHarness) -> None:
+    """By number and by size, as everywhere."""
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        for number in range(500):
+            log.info("%s %s", number, "\N{SNOWMAN}" * 2000)
+            if number % 100 == 0:
+                ctx.heartbeat()
+
+    task = harness.offer("act")
+    harness.work()
+    found = read(harness, task)
+    assert found.left_out + len(found.lines) == 500
+    assert texts(found)[-1].startswith("499 ")
+    assert sum(len(text.encode()) for text in texts(found)) <= MAX_LOG_BYTES
+
+
+def test_they_cost_no_operation(app: App, harness: WorkerHarness) -> None:
+    """A run that logs costs what one costs that does not: the same reads, commits and writes."""
+    lines = [0]
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        for _ in range(lines[0]):
+            log.info("line")
+        ctx.heartbeat()
+
+    costs = []
+    for count in (0, 0, 50):  # the first poll also notes that the worker is there
+        lines[0] = count
+        task = harness.offer("act")
+        before = harness.sim.counts.copy()
+        harness.work()
+        costs.append(harness.sim.counts.since(before))
+        assert len(read(harness, task).lines) == count
+    assert costs[1] == costs[2]
+
+
+@pytest.mark.parametrize(("level", "kept"), [("off", []), ("error", ["broken"]), ("debug", ["detail", "broken"])])
+def test_the_api_s_setting_says_what_is_kept(
+    app: App, harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, level: str, kept: list[str]
+) -> None:
+    """The claim tells the worker: where nothing is kept, nothing is collected and nothing is sent."""
+    keeper = harness.app.container.engine.logs
+    number = None if level == "off" else logging.getLevelNamesMapping()[level.upper()]
+    object.__setattr__(keeper, "level", number)
+    sent: list[object] = []
+
+    def note_log(_: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> object:
+            sent.append(named.get("logs"))
+            return method(*arguments, **named)
+
+        return call
+
+    answer_through(monkeypatch, note_log)
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        log.debug("detail")
+        log.error("broken")
+        ctx.heartbeat()
+
+    task = harness.offer("act")
+    harness.work()
+    assert texts(read(harness, task)) == kept
+    assert len([each for each in sent if each is not None]) == (1 if kept and harness.kind == "api" else 0)
+
+
+def answer_through(
+    monkeypatch: pytest.MonkeyPatch, around: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    """Let the worker's clients call the API through functions of the test's own, by the methods' names."""
+    connect = vars(ApiSource)["client"].fget
+
+    class Through:
+        def __init__(self, source: ApiSource) -> None:
+            self._client = connect(source)
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of the client
+            return around(name, getattr(self._client, name))
+
+    monkeypatch.setattr(ApiSource, "client", property(Through))
+
+
+def test_lost_answers_lose_and_repeat_nothing(
+    app: App, harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heartbeats and reports whose answers are lost after they took effect are sent again."""
+    counts = [0]
+
+    def lose_every_second(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> object:
+            answer = method(*arguments, **named)
+            counts[0] += 1
+            if counts[0] % 2:
+                raise StoreUnavailable("The API", "its answer was lost")
+            return answer
+
+        return call if name in {"heartbeat", "complete"} else method
+
+    answer_through(monkeypatch, lose_every_second)
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        for number in range(4):
+            log.info("line %s", number)
+            ctx.heartbeat()
+
+    task = harness.offer("act")
+    harness.work()
+    assert texts(read(harness, task)) == [f"line {number}" for number in range(4)]
+    assert counts[0] == (6 if harness.kind == "api" else 0), "three answers were lost"
+
+
+def test_a_worker_that_has_lost_its_lease_adds_nothing(app: App, harness: WorkerHarness, gate: Gate) -> None:
+    """The record has the lines of the worker that ended the run, and what the other had reported in its time."""
+    second: list[int] = []
+
+    @app.handler("act", expected_duration=BRIEF, retry=RetryPolicy(max_retries=2))
+    def act(ctx: Context) -> None:
+        log.info("attempt %s", ctx.attempt)
+        if ctx.attempt == 1:
+            ctx.heartbeat()
+            log.info("too late")
+            gate.wait()
+        else:
+            second.append(ctx.attempt)
+
+    task = harness.offer("act")
+    worker = harness.worker(time_limit=timedelta(0))
+    with harness.run_beside(worker):
+        gate.wait_until_inside()
+        harness.sim.advance(timedelta(minutes=10))
+        harness.worker(harness.source()).run(once=True)
+        assert second
+        gate.open()
+        worker.stop()
+    assert texts(read(harness, task)) == ["attempt 1", "attempt 2"]

@@ -97,7 +97,7 @@ def test_a_task_may_ask_for_the_models_that_are_open() -> None:
 
 
 def test_the_estimate_is_kept_at_creation() -> None:
-    """A turn for each tool and one for the result; more said costs more; a caller's own estimate stands."""
+    """A turn for each tool and one for the result; more said costs more; a caller's own estimate stands, even none."""
     with simulate(Tools(), ScriptedModel(answer())) as sim:
         plain, with_tools = create(sim), create(sim, "search", "fails")
         long = create(sim, source={"messages": [{"role": "user", "content": "bikes " * 1500}]})
@@ -106,6 +106,8 @@ def test_the_estimate_is_kept_at_creation() -> None:
         assert plain.tokens_per_execution < with_tools.tokens_per_execution
         assert plain.tokens_per_execution + 2_000 < long.tokens_per_execution
         assert (own.query_per_execution, own.tokens_per_execution) == (1, 7)
+        free = sim.app.update(create(sim, query_per_execution=0, tokens_per_execution=0).id, title="New")
+        assert (free.query_per_execution, free.tokens_per_execution) == (0, 0)
         edited = sim.app.update(plain.id, title="Other", purpose="x" * 5000)
         assert edited.tokens_per_execution == plain.tokens_per_execution
     with simulate(Tools(), ScriptedModel(answer()), assistant=AssistantSettings(is_on=True, tokens=50)) as sim:

@@ -348,6 +348,7 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
     sim.app.container.calendars.delete("c")
     with pytest.raises(NotFound):
         sim.app.get("calendar-c")
+    assert sim.app.container.calendars.refresh("c") == "It is no longer fetched."  # its task had begun before
     monkeypatch.undo()
     with pytest.raises(InvalidInput, match="may not be reached"):
         sim.app.container.calendars.put("c", url="http://127.0.0.1/a.ics")

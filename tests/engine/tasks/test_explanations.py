@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Context, Done, ExecutionStatus, Fail, Schedule, Settings, Snooze, TaskStatus
+from cloudsched import App, Context, Done, ExecutionStatus, Fail, RetryPolicy, Schedule, Settings, Snooze, TaskStatus
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import WaitingFor
@@ -163,6 +163,27 @@ def lose_queue(scene: Scene) -> None:
     scene.create()
 
 
+def retry_step(scene: Scene) -> None:
+    def fail() -> None:
+        raise ConnectionError("the shop is closed")
+
+    scene.does["work"] = lambda ctx: ctx.step("order", fail, retry=RetryPolicy(first_delay=HOUR / 2))
+    scene.create()
+    scene.sim.advance(6 * MINUTE)
+
+
+def have_holiday(scene: Scene) -> None:
+    first = START.date()
+    scene.app.container.calendars.put("fr", days=[(first, first + 2 * DAY, "Bastille Day")])
+    daily = {"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]}
+    scene.create(schedule=Schedule.model_validate(daily))
+
+
+def open_many_runs(scene: Scene) -> None:
+    scene.create(pull="gpu", schedule=Schedule.every(MINUTE, start=START), overlap="allow", catch_up={"mode": "all"})
+    scene.sim.advance(HOUR)
+
+
 def leave_records(scene: Scene) -> None:
     scene.create(schedule=Schedule.every(MINUTE, start=START))
     scene.sim.clock.advance(10 * HOUR)
@@ -181,7 +202,11 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.WAITING_FOR_EVENT: wait_for_event,
     Reason.WAITING_FOR_CALLS: wait_for_call,
     Reason.WAITING_FOR_QUOTA: wait_for_quota,
+    Reason.NO_WORKER_LISTENS: offer,
     Reason.SLEEPING: sleep,
+    Reason.SUSPENDED: retry_step,
+    Reason.CALENDAR: have_holiday,
+    Reason.TOO_MANY_RUNS: open_many_runs,
     Reason.DUE: lose_dispatch,
     Reason.SCHEDULED: schedule,
     Reason.OVERLAP: fail_once,
@@ -199,9 +224,13 @@ WORDS = {
     Reason.LEASE_ENDED: "TIMED_OUT",
     Reason.RETRYING: "ZeroDivisionError",
     Reason.WAITING_FOR_WORKER: "'cuda'",
+    Reason.NO_WORKER_LISTENS: "'cuda' on the queue 'gpu'",
     Reason.WAITING_FOR_LOCK: "task holder",
     Reason.WAITING_FOR_EVENT: "'approved'",
     Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
+    Reason.SUSPENDED: "try step 'order' again",
+    Reason.CALENDAR: "Bastille Day (fr)",
+    Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
     Reason.RECORDS_PENDING: "are SKIPPED",
     Reason.LAST_OUTCOME: "SUCCEEDED",
@@ -215,6 +244,59 @@ def test_each_reason_is_found_where_it_holds(scene: Scene, reason: Reason) -> No
     with scene.sim:
         SCENARIOS[reason](scene)
         assert WORDS.get(reason, "") in scene.find(reason).sentence
+
+
+@pytest.mark.parametrize(
+    ("worker", "is_enough"),
+    [
+        ({"skills": ("cuda", "x86")}, True),
+        ({"skills": ("cuda",), "owner": "ada"}, True),
+        ({"skills": ("x86",)}, False),
+        ({"skills": ("cuda",), "owner": "bob"}, False),
+        ({"queue": "cpu", "skills": ("cuda",)}, False),
+    ],
+)
+def test_who_listens_is_who_would_claim_it(scene: Scene, worker: dict[str, Any], *, is_enough: bool) -> None:
+    """Only workers of the queue with the skill and for the owner; and only while they ask. The summary says it."""
+
+    def is_alone() -> bool:
+        found = scene.explain()
+        is_said = Reason.NO_WORKER_LISTENS in {each.reason for each in found.findings}
+        assert ("none listens" in found.summary) == is_said
+        return is_said
+
+    with scene.sim:
+        offer(scene)
+        assert is_alone()
+        scene.app.container.presence.note(WorkerFilter(**{"queue": "gpu", "worker": "box", **worker}))
+        assert is_alone() == (not is_enough)
+        scene.sim.clock.advance(10 * MINUTE)
+        assert is_alone()
+
+
+def test_what_is_due_while_the_task_is_paused_waits_for_that(scene: Scene) -> None:
+    """A run that waits for its next attempt, and a handler that sleeps: no dispatch is missing."""
+    for scenario in (fail_once, sleep):
+        fresh = Scene(Simulation(scene.app), scene.app, scene.does)
+        with fresh.sim:
+            scenario(fresh)
+            fresh.app.pause("t")
+            fresh.sim.clock.advance(2 * DAY)
+            assert fresh.find(Reason.DUE).sentence.endswith("starts once its task is resumed.")
+            assert fresh.explain().findings[0].reason is Reason.PAUSED
+
+
+def test_a_moved_occurrence_says_from_where(scene: Scene) -> None:
+    """And that it does not run on the day itself is said no second time."""
+    with scene.sim:
+        first = START.date()
+        scene.app.container.calendars.put("fr", days=[(first, first + 2 * DAY, "Bastille Day")])
+        daily = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=12", "calendars": [{"id": "fr", "on": "after"}]}
+        scene.create(schedule=Schedule.model_validate(daily))
+        assert START.weekday() == 4
+        found = [each for each in scene.explain().findings if each.reason is Reason.CALENDAR]
+        assert [each.at for each in found] == [scene.app.get("t").next_execution_time]
+        assert f"Moved from {first}: Bastille Day (fr)." in found[0].sentence
 
 
 def test_a_wait_for_an_event_ends_at_its_deadline(scene: Scene) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
-from cloudsched.domain.explanation.open_runs import explain_lock, explain_run, say_due, say_instant
+from cloudsched.domain.explanation.open_runs import explain_lock, explain_run, say_due, say_instant, say_worker
 from cloudsched.domain.transitions.planning import start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from cloudsched.domain.explanation.findings import Evidence
 
@@ -41,9 +42,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     open_runs = [explain_run(evidence, run) for run in runs]
     if task.status is TaskStatus.ACTIVE:
         yield from open_runs
+        yield from _explain_listeners(evidence)
         yield from _explain_plan(evidence)
     elif task.status is TaskStatus.PAUSED:
         yield from open_runs
+        yield from _explain_listeners(evidence)
     else:
         yield _explain_end(evidence)
         yield from open_runs
@@ -68,6 +71,13 @@ def _explain_end(evidence: Evidence) -> Finding:
     return Finding(reason=Reason.ENDED, sentence=_with_message(sentence, task.message), at=task.status_changed_at)
 
 
+def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
+    """Say that nobody would claim what waits."""
+    if evidence.listeners == 0:
+        sentence = f"No {say_worker(evidence.task)} has asked for work in the last minutes; one that is busy does not."
+        yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
+
+
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     """Yield what is known of the next occurrence, and of those that wait behind it."""
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
@@ -77,13 +87,19 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
             sentence = f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
         elif start > now:
-            delay = "" if start == occurrence else f", {(start - occurrence).total_seconds():g} s later by its jitter"
-            sentence = f"It runs next {say_instant(task, occurrence)}{delay}."
+            delay = (start - occurrence).total_seconds()
+            later = f", {delay:,.1f} s later by its jitter" if delay else ""
+            sentence = f"It runs next {say_instant(task, occurrence)}{later}."
             yield Finding(reason=Reason.SCHEDULED, sentence=sentence, at=start)
+        elif len(task.runs) >= MAX_OPEN_RUNS:
+            sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. The next occurrence, "
+            sentence += f"{say_instant(task, occurrence)}, starts once one of them has ended."
+            yield Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
         elif evidence.waiting:
             yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
         else:
             yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
+        yield from _explain_calendars(evidence, occurrence)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
     for due in task.backlog:
@@ -94,6 +110,19 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         until = say_instant(task, task.backfill.until).removeprefix("on ")
         sentence = f"A backfill runs past occurrences again, up to that of {until}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
+
+
+def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
+    """Yield what calendars do to the next occurrence, and to the first one before it that they leave out."""
+    schedule, task = evidence.task.schedule, evidence.task
+    if (note := schedule.calendar_note(occurrence)) is not None:
+        sentence = f"A calendar decides on the day of the next occurrence. {note}"
+        yield Finding(reason=Reason.CALENDAR, sentence=sentence, at=occurrence)
+    if (skipped := schedule.skipped_after(evidence.now, occurrence)) is not None:
+        sentence = (
+            f"What would be due {say_instant(task, skipped)} does not run. {schedule.calendar_note(skipped) or ''}"
+        )
+        yield Finding(reason=Reason.CALENDAR, sentence=sentence.rstrip(), at=skipped)
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.explanation.findings import Finding, Reason
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 
@@ -43,15 +44,14 @@ def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
 
 
 def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
-    task = evidence.task
     if any(entry.execution_id == run.execution_id for entry in evidence.waiting) or (
         run.waiting_for is WaitingFor.LOCK
     ):
         return Reason.WAITING_FOR_LOCK, explain_lock(evidence), run.due_at
     if run.waiting_for is WaitingFor.WORKER:
-        return Reason.WAITING_FOR_WORKER, _explain_offer(task, run), run.due_at
+        return Reason.WAITING_FOR_WORKER, _explain_offer(evidence, run), run.due_at
     if run.suspension is not None and run.suspension_count:
-        return _explain_suspension(task, run, run.suspension)
+        return _explain_suspension(evidence, run, run.suspension)
     return None
 
 
@@ -87,6 +87,8 @@ def explain_lock(evidence: Evidence) -> str:
 def say_due(evidence: Evidence, at: datetime) -> str:
     """Return the sentence of what is due and has not begun, as far as the store says."""
     was_due = f"It was due {say_instant(evidence.task, at)}, and"
+    if evidence.task.status is TaskStatus.PAUSED:
+        return f"{was_due} starts once its task is resumed."
     if evidence.is_quick:
         return f"{was_due} has no result yet. Its handler is quick: until its end nothing says that it is running."
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
@@ -97,11 +99,17 @@ def say_instant(task: Task, at: datetime) -> str:
     return f"on {at.astimezone(load_tzinfo(task.timezone)):%Y-%m-%d at %H:%M:%S} ({task.timezone})"
 
 
-def _explain_offer(task: Task, run: Run) -> str:
+def say_worker(task: Task) -> str:
+    """Return which worker a task needs, to stand in a sentence: "worker with the skill 'cuda' on the queue 'gpu'"."""
     queue = task.pull.queue if task.pull else ""
     skill = f" with the skill {task.pull.skill!r}" if task.pull and task.pull.skill else ""
-    since = say_instant(task, run.due_at).removeprefix("on ")
-    return f"It waits for a worker{skill} on the queue {queue!r}, since {since}; none has claimed it."
+    return f"worker{skill} on the queue {queue!r}"
+
+
+def _explain_offer(evidence: Evidence, run: Run) -> str:
+    since = say_instant(evidence.task, run.due_at).removeprefix("on ")
+    rest = "and none listens" if evidence.listeners == 0 else "none has claimed it"
+    return f"It waits for a {say_worker(evidence.task)}, since {since}; {rest}."
 
 
 def _explain_retry(task: Task, run: Run) -> str:
@@ -112,8 +120,9 @@ def _explain_retry(task: Task, run: Run) -> str:
     return f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
 
 
-def _explain_suspension(task: Task, run: Run, suspension: Suspension) -> _Found:
+def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) -> _Found:
     """Return what a durable handler waits for. When it looks for that again is no instant that matters to anybody."""
+    task = evidence.task
     if suspension.quota_refusal is not None:
         sentence = f"Its calls wait until its owner's quota has room: {suspension.quota_refusal}"
         return Reason.WAITING_FOR_QUOTA, sentence, None
@@ -128,5 +137,15 @@ def _explain_suspension(task: Task, run: Run, suspension: Suspension) -> _Found:
         which = "one of its" if suspension.any_call else "its"
         calls = "call" if len(suspension.calls) == 1 else f"{len(suspension.calls)} calls"
         return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}.", None
-    until = say_instant(task, run.due_at).removeprefix("on ")
-    return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
+    return _explain_sleep(evidence, run, suspension.reason.rstrip("."))
+
+
+def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
+    """Return why a durable handler goes on at an instant: it sleeps, tries a step again, or was interrupted."""
+    if run.due_at <= evidence.now:
+        return Reason.DUE, say_due(evidence, run.due_at), run.due_at
+    until = say_instant(evidence.task, run.due_at).removeprefix("on ")
+    if reason.startswith("sleeps"):
+        return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
+    what = f"Its handler {reason}" if reason[:1].islower() else f"Its handler was interrupted ({reason})"
+    return Reason.SUSPENDED, f"{what}, and goes on at {until}.", run.due_at

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.lock_scope import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.ports.page_tokens import make_token, read_token
@@ -88,7 +89,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> list[QueueSta
                 skill or None,
                 store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
                 get_offered_since(first[0]) if first else None,
-                sum(_may_serve(one, queue, skill, owner) for one in present),
+                sum(may_serve(one, queue, skill, owner) for one in present),
             )
         )
     return states
@@ -139,6 +140,17 @@ def is_listening(presence: WorkerPresence, now: datetime) -> bool:
     return presence.seen_at > now - LISTENING
 
 
+def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
+    """Return how many workers listen that would claim a task's runs, if any of these waits for one; else None.
+
+    One read for each worker that was there in the last day.
+    """
+    if task.pull is None or not any(run.waiting_for is WaitingFor.WORKER for run in task.runs):
+        return None
+    pull, present = task.pull, store.records.list_all(WorkerPresence, limit=MAX_WORKERS)
+    return sum(is_listening(one, now) and may_serve(one, pull.queue, pull.skill or "", task.owner) for one in present)
+
+
 def get_offered_since(offer: OfferEntry) -> datetime:
     """Return since when an offer has been waiting."""
     return datetime.fromisoformat(offer.order.partition(" ")[2])
@@ -148,7 +160,8 @@ def _list_entries(store: Store, lock: Lock) -> Iterable[Waiter]:
     return store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
 
 
-def _may_serve(presence: WorkerPresence, queue: str, skill: str, owner: str | None) -> bool:
+def may_serve(presence: WorkerPresence, queue: str, skill: str, owner: str | None) -> bool:
+    """Return whether a worker would claim work of a queue: of an owner, or of anybody if that is None."""
     if presence.queue != queue or (skill and skill not in presence.skills):
         return False
     return owner is None or presence.serves in {None, owner}

@@ -1,4 +1,4 @@
-"""Read what explains a task: the lock that it takes, its place there, and its last record."""
+"""Read what explains a task: the lock that it takes, its place there, its last record, and who listens."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence
+from cloudsched.engine.pull.overview import count_listeners
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -21,7 +22,8 @@ _MAX_ENTRIES = 20
 def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool, is_quick: bool = False) -> Explanation:
     """Return why a task runs when it does, or does not run.
 
-    Reads its last record if it has one; the lock and the task's places in its wait list if it takes one.
+    Reads its last record if it has one; the lock and the task's places in its wait list if it takes one; if it waits
+    for a worker, the notes of those that were there.
 
     Args:
         store: The store.
@@ -39,13 +41,15 @@ def explain_task(store: Store, clock: Clock, task: Task, *, shows_holders: bool,
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
     last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
     last = None if last_id is None else store.load_execution(task.id, last_id)
+    now = clock.now()
     evidence = Evidence(
         task=task,
-        now=clock.now(),
+        now=now,
         lock=lock,
         waiting=waiting,
         shows_holders=shows_holders,
         is_quick=is_quick,
         last=last,
+        listeners=count_listeners(store, task, now),
     )
     return explain(evidence)

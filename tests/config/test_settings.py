@@ -14,6 +14,7 @@ from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
+from cloudsched.config.metric_settings import MetricSettings
 from cloudsched.config.model_settings import ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_SANDBOX_SECONDS", "0", "is '0'; it must be a number of seconds from 0.01 to 3600."),
         ("CLOUDSCHED_SANDBOX_FILTER", "off", "is 'off'; it must be required or best-effort."),
         ("CLOUDSCHED_LOG_LEVEL", "info", "is 'info'; it must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL."),
+        ("CLOUDSCHED_METRIC_LABELS", "team Env", "has 'Env'; each must be the key of a label, such as team."),
+        ("CLOUDSCHED_METRIC_LABELS", "team=a", "has 'team=a'; each must be the key of a label, such as team."),
+        ("CLOUDSCHED_METRIC_LABELS", "a b c d", "has 4 keys; there may be 3"),
         ("CLOUDSCHED_REACHABLE", "10.1", "has '10.1'; each must be a network such as 10.1.0.0/16 ("),
         ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
     ],
@@ -117,7 +121,7 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
     page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
-    sections = (Settings, Access, Sandbox, Prices, DraftSettings, ModelSettings, AssistantSettings)
+    sections = (Settings, Access, Sandbox, Prices, DraftSettings, ModelSettings, AssistantSettings, MetricSettings)
     assert sorted(rows) == sorted(_render_table(*sections))
 
 

@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Settings
+from cloudsched import App, Context, Settings
+from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
@@ -102,6 +103,25 @@ def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list
     assert {line["taskId"] for line in lines if "action" in line and line["action"] != "swept"} == {task_id}
     started = next(line for line in lines if line.get("action") == "started")
     assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
+
+
+def test_a_change_of_a_task_does_not_log_its_runs_suspension_again(
+    app: App, sim: Simulation, lines: list[dict[str, Any]]
+) -> None:
+    """An edit, a pause and a resumption are logged as such, though the run waits before and after them."""
+
+    @app.handler("wait")
+    def wait(ctx: Context) -> object:
+        return ctx.wait_for("approved")
+
+    task_id = create(sim, handler="wait", schedule=DAILY)
+    sim.advance(timedelta(hours=10))
+    assert actions(lines)[-1] == "suspended"
+    lines.clear()
+    app.update(task_id, title="New")
+    app.pause(task_id)
+    app.resume(task_id)
+    assert actions(lines) == ["edited", "paused", "resumed"]
 
 
 def test_a_removal_by_the_sweep_is_logged(lines: list[dict[str, Any]], simulate: Callable[..., Simulation]) -> None:
@@ -225,6 +245,41 @@ def test_metrics_match_the_log(sim: Simulation) -> None:
     assert count["cloudsched.dispatches.repaired"] == {(): 2}
     lateness: Any = found["cloudsched.attempts.lateness"][works,]
     assert 20 <= lateness.max <= 90, "the sweep found it within a minute and its grace"
+
+
+def test_metrics_have_the_labels_that_the_operator_names(monkeypatch: pytest.MonkeyPatch, sim: Simulation) -> None:
+    """And no others; a task without them has none, and of too many values the last ones are counted together."""
+    monkeypatch.setattr(opentelemetry, "MAX_VALUES", 2)
+    reader = InMemoryMetricReader()
+    settings = Settings.from_environment({"CLOUDSCHED_METRIC_LABELS": "team env team"})
+    assert Settings.from_environment(settings.to_environment()).metrics.label_keys == ("team", "env")
+    meter = Meter(MeterProvider([reader]), settings.metrics.label_keys)
+    log = logging.getLogger("cloudsched")
+    monkeypatch.setattr(log, "handlers", [*log.handlers, meter])
+    monkeypatch.setattr(log, "level", logging.INFO)
+    monkeypatch.setattr(logging.getLogger("cloudsched.events"), "level", logging.INFO)
+    for team in ("a", "b", "c", "d", "a"):
+        create(sim, labels=[f"team={team}", "secret=x"])
+    create(sim, labels=["env=prod"])
+    create(sim)
+    data = reader.get_metrics_data()
+    assert data is not None
+    (made,) = [
+        metric
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "cloudsched.tasks.created"
+    ]
+    counts = {
+        tuple(sorted((point.attributes or {}).items())): getattr(point, "value", 0) for point in made.data.data_points
+    }
+    work = ("handler", "work")
+    assert counts == {
+        (work, ("label.team", "a")): 2,
+        (work, ("label.team", "b")): 1,
+        (work, ("label.team", "(other)")): 2,
+        (work, ("label.env", "prod")): 1,
+        (work,): 1,
+    }
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "CRITICAL"])

@@ -14,7 +14,8 @@ Cloud Monitoring. A program with its own providers sets ``app.container.tracer =
 ``cloudsched.documents.unreadable`` counter   documents that a list skipped: damaged, or of a newer schema
 =================================== ========= ==================================================================
 
-Metrics that concern one handler have the attribute ``handler``. Owners and ids are in logs and spans, not in metrics.
+Metrics that concern one handler have the attribute ``handler``, and ``label.KEY`` for each key of a task's labels that
+the operator has named. Owners and ids are in logs and spans, not in metrics.
 """
 
 from __future__ import annotations
@@ -31,13 +32,17 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
 _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000
+MAX_VALUES = 100
+"""How many values of one label's key a process tells apart: users choose them, and each is a time series."""
+OTHER_VALUES = "(other)"
+"""What stands for all further values; no label can have it."""
 _FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
 
 
@@ -73,10 +78,12 @@ class Meter(logging.Handler):
 
     Args:
         provider: The provider that receives the metrics; the program's global one if None.
+        label_keys: The keys of tasks' labels that metrics have as attributes.
     """
 
-    def __init__(self, provider: MeterProvider | None = None) -> None:
+    def __init__(self, provider: MeterProvider | None = None, label_keys: Sequence[str] = ()) -> None:
         super().__init__(logging.INFO)
+        self._values: dict[str, set[str]] = {key: set() for key in label_keys}
         meter = metrics.get_meter(_NAME, meter_provider=provider)
         self._created = meter.create_counter("cloudsched.tasks.created")
         self._started = meter.create_counter("cloudsched.attempts.started")
@@ -89,7 +96,7 @@ class Meter(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Count the event that a log record reports."""
         fields: dict[str, Any] = record.__dict__
-        labels = {"handler": fields["handler"]} if "handler" in fields else {}
+        labels = {"handler": fields["handler"], **self._read_labels(fields)} if "handler" in fields else {}
         match fields.get("action"):
             case "created":
                 self._created.add(1, labels)
@@ -103,6 +110,17 @@ class Meter(logging.Handler):
                 self._unreadable.add(1)
             case action if action in _FINAL_STATUSES and "executionId" in fields:
                 self._finished.add(1, {**labels, "status": _FINAL_STATUSES[action]})
+
+    def _read_labels(self, fields: dict[str, Any]) -> dict[str, str]:
+        """Return a task's labels of the named keys; `logging` has locked this handler."""
+        found = {}
+        for label in fields.get("labels") or ():
+            key, _, value = str(label).partition("=")
+            if (known := self._values.get(key)) is not None:
+                if len(known) < MAX_VALUES:
+                    known.add(value)
+                found[f"label.{key}"] = value if value in known else OTHER_VALUES
+        return found
 
 
 def configure_exporters(project: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.config.draft_settings import DraftSettings
+from cloudsched.config.metric_settings import MetricSettings
 from cloudsched.config.model_settings import ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
@@ -304,6 +305,7 @@ class Settings:
     drafts: DraftSettings = field(default_factory=DraftSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     assistant: AssistantSettings = field(default_factory=AssistantSettings)
+    metrics: MetricSettings = field(default_factory=MetricSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -327,6 +329,7 @@ class Settings:
             drafts=DraftSettings.from_environment(env),
             model=ModelSettings.from_environment(env),
             assistant=AssistantSettings.from_environment(env),
+            metrics=MetricSettings.from_environment(env),
             is_deployed="K_SERVICE" in env,
             service=env.get("K_SERVICE") or "cloudsched",
             service_version=env.get("K_REVISION", ""),
@@ -383,6 +386,7 @@ class Settings:
             **self.drafts.to_variables(),
             **self.model.to_variables(),
             **self.assistant.to_variables(),
+            **self.metrics.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
             "K_REVISION": None,
         }

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
@@ -75,11 +74,27 @@ def trace_for(execution_id: str) -> str:
     return str(context.trace)
 
 
+class _Activation:
+    """Makes a position in a trace the current one, in a ``with``."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: _TraceContext) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._context)
+
+    def __exit__(self, *_error: object) -> None:
+        _current.reset(self._token)
+
+
 class Tracer:
     """Tracks the current position in a trace. This implementation creates no spans."""
 
-    @contextmanager
-    def span(self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int) -> Iterator[None]:
+    def span(
+        self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int
+    ) -> AbstractContextManager[None]:
         """Run the body of the ``with`` as one span of a trace.
 
         Args:
@@ -92,17 +107,8 @@ class Tracer:
         trace = Trace.parse(parent) if parent else current_trace()
         if trace is None and execution_id:
             trace = Trace.for_execution(str(attributes.get("taskId", "")), execution_id)
-        token = _current.set(_TraceContext(trace, execution_id))
-        try:
-            yield
-        finally:
-            _current.reset(token)
+        return _Activation(_TraceContext(trace, execution_id))
 
     @staticmethod
-    @contextmanager
-    def _activate(trace: Trace | None, execution_id: str) -> Iterator[None]:
-        token = _current.set(_TraceContext(trace, execution_id))
-        try:
-            yield
-        finally:
-            _current.reset(token)
+    def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
+        return _Activation(_TraceContext(trace, execution_id))

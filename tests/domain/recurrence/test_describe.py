@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 
 import pytest
 
 from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
 
 START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
 
@@ -34,6 +36,10 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
             "the last of every year on Monday, Tuesday, Wednesday, Thursday and Friday in March and June at 09:00",
         ),
         (
+            "FREQ=YEARLY;BYMONTH=3;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+            "every year on the last working day in March at 09:00",
+        ),
+        (
             "FREQ=DAILY;INTERVAL=2;BYHOUR=9,10,11,12;BYMINUTE=0,15,30,45",
             "every 2 days at minute 0, 15, 30 and 45 in hour 9 to 12",
         ),
@@ -45,6 +51,34 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
         ("FREQ=DAILY;UNTIL=20271231T230000Z", "every day at 09:00|, until 2027-12-31 23:00 UTC"),
         ("FREQ=MINUTELY;INTERVAL=15;BYHOUR=9,10,11,12,17", "every 15 minutes in hour 9 to 12 and 17"),
         ("FREQ=DAILY;BYMONTH=6,7", "every day in June and July at 09:00"),
+        ("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", "every week, on the last of Monday to Friday at 09:00"),
+        ("FREQ=WEEKLY;BYDAY=SU,MO,SA;BYSETPOS=2", "every week, on the 2nd of Monday, Saturday and Sunday at 09:00"),
+        (
+            "FREQ=WEEKLY;WKST=SU;BYDAY=SU,MO,SA;BYSETPOS=2",
+            "every week, on the 2nd of Sunday, Monday and Saturday at 09:00",
+        ),
+        (
+            "FREQ=WEEKLY;WKST=SA;BYDAY=SU,MO,SA,TH;BYSETPOS=1,-1",
+            "every week, on the 1st and last of Saturday to Monday and Thursday at 09:00",
+        ),
+        (
+            "FREQ=WEEKLY;INTERVAL=2;BYMONTH=3;BYDAY=TU,TH;BYSETPOS=1",
+            "every 2 weeks in March, on the 1st of Tuesday and Thursday at 09:00",
+        ),
+        (
+            "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9,17;BYSETPOS=-1",
+            "every week, at the last of the times on Monday to Friday at 09:00 and 17:00",
+        ),
+        ("FREQ=WEEKLY;BYDAY=MO;BYSETPOS=1", "every Monday at 09:00"),
+        ("FREQ=WEEKLY;BYDAY=TU;BYHOUR=9,17;BYSETPOS=2", "every Tuesday, at the 2nd of 09:00 and 17:00"),
+        ("FREQ=DAILY;BYHOUR=9;BYSETPOS=-1", "every day at 09:00"),
+        ("FREQ=DAILY;BYHOUR=9,12,17;BYSETPOS=1,-1", "every day, at the 1st and last of 09:00, 12:00 and 17:00"),
+        ("FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9,17;BYSETPOS=-1", "every weekday, at the last of 09:00 and 17:00"),
+        ("FREQ=DAILY;INTERVAL=3;BYHOUR=9,17;BYSETPOS=-2", "every 3 days, at the 2nd last of 09:00 and 17:00"),
+        (
+            "FREQ=DAILY;BYHOUR=9,10,11;BYMINUTE=0,10,20,30,40;BYSETPOS=-1",
+            "every day, at the last of the times at minute 0, 10, 20, 30 and 40 in hour 9 to 11",
+        ),
     ],
 )
 def test_a_rule(rule: str, text: str) -> None:
@@ -120,3 +154,24 @@ def test_other_schedules() -> None:
     )
     assert both.describe() == text
     assert Schedule(**START).describe() == "on 2027-01-04 at 09:00, Europe/Paris"
+
+
+def test_different_positions_have_different_texts() -> None:
+    """Whatever BYSETPOS picks from a week or a day: schedules with the same text have the same occurrences."""
+    by_text: dict[str, set[tuple[datetime, ...]]] = {}
+    weeks = itertools.product(
+        ("", ";BYDAY=TU", ";BYDAY=MO,SU", ";BYDAY=MO,TU,WE,TH,FR", ";BYDAY=SA,SU,MO"), (";WKST=MO", ";WKST=SU")
+    )
+    days = [f"FREQ=DAILY{days}" for days in ("", ";BYDAY=MO,SU", ";BYDAY=MO,TU,WE,TH,FR")]
+    periods = [*(f"FREQ=WEEKLY{days}{start}" for days, start in weeks), *days]
+    times = ("", ";BYHOUR=9", ";BYHOUR=9,17", ";BYHOUR=7,9,17")
+    positions = ("", ";BYSETPOS=1", ";BYSETPOS=-1", ";BYSETPOS=2", ";BYSETPOS=-2", ";BYSETPOS=1,-1")
+    for parts in itertools.product(periods, times, positions):
+        try:
+            schedule = Schedule(rrule="".join(parts), **START)
+            found = tuple(schedule.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 12))
+        except InvalidSchedule:  # there is nothing to pick
+            continue
+        by_text.setdefault(schedule.describe(), set()).add(found)
+    assert len(by_text) > 60
+    assert {text: found for text, found in by_text.items() if len(found) > 1} == {}

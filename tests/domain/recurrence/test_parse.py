@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloudsched.domain.recurrence.cron import cron_rules
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -173,6 +174,12 @@ def test_cron(text: str, expected: list[str]) -> None:
     assert list_next(text) == expected
     found = Schedule.parse(text, timezone=PARIS).upcoming(NOW, 3)
     assert [f"{at:%Y-%m-%dT%H:%M}" for at in found] == expected
+
+
+def test_a_cron_field_that_names_every_day_names_no_day() -> None:
+    """Then the other field says nothing either, since either suffices; one rule says that."""
+    for text in ("0 9 1-31 * FRI", "0 9 13 * 0-6", "0 9 1-31 * 0-6"):
+        assert cron_rules(text) == cron_rules("0 9 * * *"), text
 
 
 def test_cron_handles_clock_changes_like_debian() -> None:

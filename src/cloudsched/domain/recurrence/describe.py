@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.calendars.notes import describe_calendars
@@ -136,15 +137,16 @@ def _describe_window(rules: Sequence[Rule], start: datetime | None) -> str | Non
     days = f" on {_join_words(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
     if frozenset(day.weekday for day in rule.weekdays) == _WORKING_DAYS:
         days = " on weekdays"
-    months = f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
-    return f"{every} from {first} to {last}{days}{months}"
+    return f"{every} from {first} to {last}{days}{_describe_months(rule)}"
 
 
 def _describe_rule(rule: Rule, start: datetime | None) -> str:
-    counted = _describe_counted_days(rule)
+    if rule.positions and rule.frequency in {Frequency.WEEKLY, Frequency.DAILY}:
+        return _describe_positions(rule, start)
+    counted = _describe_counted_days(rule, start)
     text = _describe_days(rule, start) if counted is None else f"{_describe_interval(rule)} on {counted}"
-    if rule.months and not (_is_birthday(rule) and counted is None):
-        text += f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}"
+    if not (_is_birthday(rule) and counted is None):
+        text += _describe_months(rule)
     text += _describe_times(rule, start)
     if rule.positions and counted is None:
         text = f"the {_join_words(map(_format_ordinal, rule.positions))} of {text}"
@@ -156,15 +158,49 @@ def _describe_rule(rule: Rule, start: datetime | None) -> str:
     return text
 
 
-def _describe_counted_days(rule: Rule) -> str | None:
+def _describe_counted_days(rule: Rule, start: datetime | None) -> str | None:
     """Return "the last working day" for a rule that says so with BYSETPOS; None for any other rule."""
     days = frozenset(day.weekday for day in rule.weekdays)
     plain = rule.positions and not any(day.nth for day in rule.weekdays)
     months_apart = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004
-    others = rule.month_days or rule.year_days or rule.week_numbers or len(rule.hours) * len(rule.minutes) != 1
+    others = rule.month_days or rule.year_days or rule.week_numbers or _count_times(rule, start) != 1
     if not plain or not months_apart or others or days not in _DAY_GROUPS:
         return None
     return f"the {_join_words(map(_format_ordinal, rule.positions))} {_DAY_GROUPS[days]}"
+
+
+def _describe_positions(rule: Rule, start: datetime | None) -> str:
+    """Return the text of a rule whose BYSETPOS picks from the days of a week, from the times of a day, or from both."""
+    weekdays = sorted(
+        {day.weekday for day in rule.weekdays} or ({start.weekday()} if start else set()),
+        key=lambda weekday: (weekday - rule.week_start) % len(_WEEKDAYS),
+    )
+    times, count = _describe_times(rule, start), _count_times(rule, start)
+    ordinals = _join_words(map(_format_ordinal, sorted(rule.positions, key=lambda each: (each < 0, each))))
+    if rule.frequency == Frequency.DAILY or len(weekdays) < 2:  # noqa: PLR2004 -- one day's times
+        days = _describe_days(rule, start) + _describe_months(rule)
+        if count == 1 and not {1, -1}.isdisjoint(rule.positions):
+            return days + times  # it picks the only one
+        chosen = times.removeprefix(" at ") if count <= _MAX_TIMES and times else f"the times{times}"
+        return f"{days}, at the {ordinals} of {chosen}"
+    every, days = _describe_interval(rule) + _describe_months(rule), _describe_weekday_spans(weekdays)
+    if count == 1:
+        return f"{every}, on the {ordinals} of {days}{times}"
+    return f"{every}, at the {ordinals} of the times on {days}{times}"
+
+
+def _describe_weekday_spans(weekdays: Sequence[int]) -> str:
+    """Return days in a week's order, with runs of three or more as ranges: ``Monday to Friday``."""
+    first = weekdays[0]
+    numbers = [first + (weekday - first) % len(_WEEKDAYS) for weekday in weekdays]
+    names = (_WEEKDAYS * 2)[: first + len(_WEEKDAYS)]
+    return _join_words(
+        " to ".join(names[int(each)] for each in span.split(" to ")) for span in _describe_spans(numbers)
+    )
+
+
+def _describe_months(rule: Rule) -> str:
+    return f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
 
 
 def _is_birthday(rule: Rule) -> bool:
@@ -231,10 +267,8 @@ def _describe_month_day(number: int) -> str:
 def _describe_times(rule: Rule, start: datetime | None) -> str:
     """Return the times of day; for rules finer than a day, only what limits them."""
     if rule.frequency <= Frequency.DAILY:
-        hours = rule.hours or ((start.hour,) if start else ())
-        minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
-        seconds = rule.seconds or ((start.second,) if start else (0,))
-        if hours and minutes and len(hours) * len(minutes) * len(seconds) <= _MAX_TIMES:
+        hours, minutes, seconds = _find_times(rule, start)
+        if hours and minutes and _count_times(rule, start) <= _MAX_TIMES:
             times = (_format_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
             return f" at {_join_words(times)}"
     text = ""
@@ -245,6 +279,17 @@ def _describe_times(rule: Rule, start: datetime | None) -> str:
     if rule.seconds and rule.seconds != (0,):
         text += f" at second {_join_words(_describe_spans(rule.seconds))}"
     return text
+
+
+def _find_times(rule: Rule, start: datetime | None) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Return the hours, minutes and seconds of a rule that is not finer than a day."""
+    hours = rule.hours or ((start.hour,) if start else ())
+    minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
+    return hours, minutes, rule.seconds or ((start.second,) if start else (0,))
+
+
+def _count_times(rule: Rule, start: datetime | None) -> int:
+    return prod(max(1, len(part)) for part in _find_times(rule, start))
 
 
 def _format_time(hour: int, minute: int, second: int) -> str:

@@ -107,6 +107,6 @@ def _parse_offset(text: str | None) -> int | None:
 
 def reject_number(value: object) -> object:
     """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
-    if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
+    if value[4:5] != "-" if isinstance(value, str) else isinstance(value, int | float):
         raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
     return value

@@ -83,7 +83,9 @@ class Schedule(BaseModel):
         InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never fire.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
+    )
 
     at: Annotated[datetime, AfterValidator(read_instant), BeforeValidator(reject_number)] | None = None
     rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(read_rules)] = None

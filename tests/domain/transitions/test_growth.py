@@ -21,6 +21,7 @@ from cloudsched.domain.documents.execution import (
     Suspension,
 )
 from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.suspend import on_event
@@ -110,6 +111,17 @@ def test_runs_fit_whatever_they_are_large_by(make_task: MakeTask, attempts: int,
     )
     fitted = fit_runs(task.model_copy(update={"runs": runs}))
     assert document_size(("tasks", task.id), fitted.to_stored()) <= MAX_DOCUMENT_BYTES - 1_000
+
+
+@pytest.mark.parametrize("count", [6, 9])
+def test_logs_fit_beside_the_largest_of_the_rest(make_task: MakeTask, count: int) -> None:
+    """However many runs have them, and however little else the runs have."""
+    log = "x" * (MAX_LOG_BYTES * 4 // 3 + 100)  # sealed, in base64
+    runs = [largest_run(number, "中").model_copy(update={"log": log, "progress": ()}) for number in range(count)]
+    for attempts in range(FIRST_ATTEMPTS + LAST_ATTEMPTS):
+        few = tuple(run.model_copy(update={"attempts": run.attempts[:attempts]}) for run in runs)
+        fitted = fit_runs(largest_task(make_task, "x").model_copy(update={"runs": few}))
+        assert document_size(("tasks", fitted.id), fitted.to_stored()) <= MAX_DOCUMENT_BYTES - 1_000
 
 
 @TEXTS

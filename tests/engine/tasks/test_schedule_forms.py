@@ -69,6 +69,7 @@ def test_a_timedelta_repeats(app: App) -> None:
         ),
         (60, "schedule: is 60 (Give a Schedule, an aware datetime, a timedelta, cron"),
         ({"cron": "0 9 * * *", "timezone": "Europe/Pariss"}, "schedule.timezone: "),
+        ({"rrule": [f"FREQ=DAILY;BYHOUR={hour}" for hour in range(21)]}, "schedule.rrule: 21 rules (at most 20)"),
     ],
 )
 def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wrong: Any, message: str) -> None:  # noqa: ANN401 - of any form
@@ -84,6 +85,12 @@ def test_an_invalid_schedule_is_refused_with_the_field_and_a_hint(app: App, wron
             with pytest.raises(InvalidSchedule) as refused:
                 give()
             assert str(refused.value).startswith(message)
+
+
+def test_a_schedule_may_have_twenty_rules() -> None:
+    rules = [f"FREQ=DAILY;BYHOUR={hour};BYMINUTE=0" for hour in range(20)]
+    schedule = Schedule(rrule=rules, timezone="UTC", dtstart="2027-01-01T00:00:00")
+    assert [at.hour for at in schedule.upcoming(START, 20)] == sorted(range(20), key=lambda hour: (hour == 0, hour))
 
 
 def test_a_draft_without_an_app_does_not_read_words() -> None:

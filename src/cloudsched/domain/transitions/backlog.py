@@ -146,7 +146,16 @@ def resume_plan(task: Task, now: datetime) -> Task:
 def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> Task:
     """Return the task without its plan: what was still to run gets this status."""
     ended = apply_decision(note_left_out(task, now), decide_backlog(task, now).end(status, message))
-    return ended.model_copy(update={"next_execution_time": None, "backlog": (), "plan_from": None})
+    past = {"planned_to": _last_recorded(ended), "plan_from": None}
+    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past})
+
+
+def _last_recorded(task: Task) -> datetime | None:
+    """Return the last occurrence with a record, which may lie beyond those that an earlier end has kept."""
+    recorded = None if task.plan_from is None else task.plan_from - _TICK
+    if recorded is None or not task.schedule.occurs(recorded):
+        return task.planned_to
+    return recorded if task.planned_to is None else max(recorded, task.planned_to)
 
 
 def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> Task:
@@ -184,8 +193,9 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     if following is None or not (task.backlog or task.plan_from) or task.status is not TaskStatus.ACTIVE:
         return {}
     backlog = tuple(each for each in task.backlog if each.until >= following)
-    is_past = not backlog and (task.plan_from is None or task.plan_from <= following)
-    return {"backlog": backlog, "plan_from": None if is_past else task.plan_from}
+    if backlog or (task.plan_from is not None and task.plan_from > following):
+        return {"backlog": backlog}
+    return {"backlog": (), "plan_from": None, "planned_to": _last_recorded(task)}
 
 
 def keep_schedule(task: Task, schedule: Schedule) -> Task:

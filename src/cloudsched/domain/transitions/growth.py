@@ -53,13 +53,18 @@ def payloads_size(task: Task) -> int:
     return sum(stored_size(run.payload) for run in task.runs if run.payload is not None)
 
 
-def require_payload_room(task: Task, field: str = "payload") -> None:
+def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
     """Check that the payloads of open runs find room beside what the owner sets: together as much as that may have.
+
+    Args:
+        task: The task.
+        field: What the error names as too large.
+        added: The payload of one more run; None if that has none.
 
     Raises:
         InvalidInput: They do not; `field` names what was to be stored.
     """
-    payloads = payloads_size(task)
+    payloads = payloads_size(task) + (0 if added is None else stored_size(added))
     if not payloads:
         return
     spec = task.model_dump(mode="python", by_alias=True, exclude_none=True, include={*TaskSpec.model_fields})

@@ -16,6 +16,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
@@ -57,6 +58,7 @@ def execution_id(
     return f"{stamp}-{trigger.lower()}" + ("" if requested_at == scheduled_for else f"-{_stamp(requested_at)}")
 
 
+@lru_cache(maxsize=1000)  # an occurrence has its id three times
 def _stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat()[:-6].translate(_BASIC_FORMAT) + "Z"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -23,8 +22,7 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
     rest, records = _skip_runs(changed, unstarted_runs(changed), now, why)
     started = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
     ended = keep_schedule(end_plan(task, now, ExecutionStatus.SKIPPED, why), task.schedule)
-    recorded_to = None if task.plan_from is None else task.plan_from - timedelta(microseconds=1)
-    ends = [at for at in (ended.planned_to, recorded_to, task.earlier_planned_to) if at is not None]
+    ends = [at for at in (ended.planned_to, task.earlier_planned_to) if at is not None]
     # An occurrence that is in both schedules is the same one, and is not run again.
     planned_to = max((at for at in ends if changed.schedule.occurs(at)), default=None)
     reset = {

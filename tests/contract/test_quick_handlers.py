@@ -130,6 +130,8 @@ def require_equal(seed: int, open_store: OpenStore | None) -> float:
     (usual, usual_queue, usual_counts), (quick_one, quick_queue, quick_counts) = results
     assert quick_one == usual
     assert quick_queue == usual_queue
+    assert quick_counts.dispatches <= usual_counts.dispatches
+    assert quick_counts.reads <= usual_counts.reads
     return quick_counts.commits / usual_counts.commits
 
 

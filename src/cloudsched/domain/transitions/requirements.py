@@ -1,4 +1,4 @@
-"""What a task must be like for a change that callers ask for. Each check raises NotAllowed if it is not.
+"""What a task must be like for a change that callers ask for. Each check raises NotAllowed or InvalidInput if not.
 
 `allowed_verbs` asks the same checks, so what is offered is what would be accepted.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions.backlog import require_room
+from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.errors import NotAllowed
 
@@ -68,11 +69,12 @@ def require_triggerable(task: Task) -> None:
 
 
 def require_retryable(task: Task, execution: Execution) -> None:
-    """Check that an execution that is not open may have one more attempt."""
+    """Check that an execution that is not open may have one more attempt, with the payload that it had."""
     if execution.status is ExecutionStatus.SUCCEEDED:
         raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
     _require_free_run(task, "retry")
+    require_payload_room(task, added=execution.payload)
 
 
 def require_backfillable(task: Task) -> None:
@@ -87,6 +89,12 @@ def open_run_error(run: Run) -> NotAllowed:
     is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
     hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
     return NotAllowed(RETRY_ACTION, "still at work on it", hint)
+
+
+def missing_steps_error(reference: str) -> NotAllowed:
+    """Return the error for retrying an execution whose steps are gone: completed ones would run again."""
+    hint = f"They were stored as {reference!r}. Trigger the task to run it from the beginning."
+    return NotAllowed(RETRY_ACTION, "missing that execution's steps", hint)
 
 
 def _require_free_run(task: Task, action: str) -> None:

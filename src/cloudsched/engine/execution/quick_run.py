@@ -138,14 +138,17 @@ class QuickRun(ClaimedRun):
             dispatches=self._claim.dispatches,
         )
         self._is_committed = True
-        if committed.task.find_run(self.run.execution_id) is not None:
+        run = committed.task.find_run(self.run.execution_id)
+        if run is not None and run.lease is not None:  # the handler goes on; what follows from its end comes with that
             self._dispatch_wakeups(committed.task)
         return committed
 
     def _dispatch_wakeups(self, task: Task) -> None:
         """Dispatch what may run while the handler goes on; if the queue cannot be reached, its end does so."""
+        wakeups = executor_wakeups(task)
         with suppress(QueueUnavailable):
-            self._engine.sender.send(task, executor_wakeups(task), self._engine.now())
+            self._engine.sender.send(task, wakeups, self._engine.now())
+            self.sent_wakeups = wakeups
 
     @property
     def _claimed_at(self) -> datetime:

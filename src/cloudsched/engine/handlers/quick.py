@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.transitions.quick import MAX_QUICK_DURATION
 from cloudsched.engine.durable.no_journal import NoJournal
-from cloudsched.errors import InvalidInput, Misconfigured, WorkflowError
+from cloudsched.errors import InvalidInput, Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.signature import Signature
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
 DEFAULT_QUICK_DURATION = timedelta(seconds=10)
 """How long an attempt may take, unless the handler or its task says it."""
@@ -144,20 +141,7 @@ def require_quick_task(
 class QuickJournal(NoJournal):
     """The `DurableRun` of a quick handler: it refuses whatever would have to be recorded."""
 
-    def perform(
-        self,
-        what: str,
-        operation: Callable[Concatenate[JournalCursor, P], T],  # noqa: ARG002 - there is no cursor
-        /,
-        *args: P.args,  # noqa: ARG002 - the same
-        **kwargs: P.kwargs,  # noqa: ARG002 - the same
-    ) -> NoReturn:
-        """Refuse the operation.
-
-        Raises:
-            WorkflowError: Always.
-        """
-        raise WorkflowError(
-            f"{what} has to be recorded, and a quick handler has no journal: its claim and its result are one commit. "
-            "Leave out quick=True where the handler is registered."
-        )
+    why_not = (
+        ", and a quick handler has no journal: its claim and its result are one commit. Leave out quick=True where the "
+        "handler is registered."
+    )

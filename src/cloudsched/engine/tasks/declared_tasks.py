@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 MARK = "declared:"
 """What the mark of a declared task begins with; the name of the set of declarations follows."""
 _PAGE = 500
+_OF_HANDLERS = ("overlap", "pull", "expected_duration")
+"""The fields that may come from a handler, and that another handler may not be able to have."""
 
 
 class Action(StrEnum):
@@ -165,7 +168,8 @@ class DeclaredTasks:
             raise InvalidInput("owner", f"of {task.id!r} is {task.owner!r}, not {declaration.owner!r}", hint)
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
-        details, fields = _find_differences(task, draft, declaration)
+        is_quick = self._engine.registry.is_quick(draft.handler)
+        details, fields = _find_differences(task, draft, declaration, is_quick=is_quick)
         if fields:
             yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
         if declaration.is_paused:
@@ -201,8 +205,14 @@ class DeclaredTasks:
                 return
 
 
-def _find_differences(task: Task, draft: TaskDraft, declaration: Declaration) -> tuple[list[str], dict[str, Any]]:
-    """Return what differs for people, and the merge patch that brings the task in line with the draft."""
+def _find_differences(
+    task: Task, draft: TaskDraft, declaration: Declaration, *, is_quick: bool
+) -> tuple[list[str], dict[str, Any]]:
+    """Return what differs for people, and the merge patch that brings the task in line with the draft.
+
+    What the declaration leaves to its handler stays as it is, unless that is another handler now, or has become a quick
+    one that cannot run the task so with one commit.
+    """
     details, fields = list[str](), dict[str, Any]()
     if draft.handler != task.handler:
         details.append(f"handler: {task.handler} → {draft.handler}")
@@ -216,6 +226,11 @@ def _find_differences(task: Task, draft: TaskDraft, declaration: Declaration) ->
         wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         fields["schedule"] = {**cleared, **wire}
     wanted = draft.to_wire()
+    if "handler" in fields or (is_quick and not fits_quick(task)):
+        left_out = (name for name in _OF_HANDLERS if name not in declaration.more)
+        for name in (each for each in left_out if getattr(draft, each) != getattr(task, each)):
+            details.append(f"{name.replace('_', ' ')} of its handler")
+            fields[to_camel(name)] = None
     for name in declaration.more:
         if getattr(draft, name) != getattr(task, name):
             details.append(name.replace("_", " "))

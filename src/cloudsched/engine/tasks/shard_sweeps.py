@@ -19,6 +19,8 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
+from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.tasks.lanes import map_in_lanes
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.errors import InvalidInput, QueueUnavailable, VersionConflict
 
@@ -33,6 +35,10 @@ log = logging.getLogger(__name__)
 
 PART_SIZE: Final = 2_000
 """About how many overdue tasks are one part."""
+FAN_OUT_THREADS: Final = 16
+"""How many shards' dispatches are created at a time: 512 take less than a second."""
+MAX_REFUSED: Final = 16
+"""After how many dispatches that the queue did not accept a call sends no more: each may take seconds."""
 MAX_PAUSE: Final = timedelta(minutes=10)
 """How long after its last part a sweep that says that it continues is taken for lost: longer than any part takes."""
 
@@ -79,16 +85,34 @@ class SweepPart:
 
 
 class ShardSweeps:
-    """Sweeps a store: at once if it has one shard, else each shard by dispatches of its own."""
+    """Sweeps a store: at once if it has one shard, else each shard by dispatches of its own.
 
-    def __init__(self, engine: EngineContext, keys: SigningKeys, make_sweeper: Callable[[int | None], Sweeper]) -> None:
+    Args:
+        engine: The engine's parts.
+        keys: Sign and verify the parts' dispatches.
+        make_sweeper: Returns the sweeper of a shard; the one of all if None.
+        threads: How many dispatches are created at a time.
+    """
+
+    def __init__(
+        self,
+        engine: EngineContext,
+        keys: SigningKeys,
+        make_sweeper: Callable[[int | None], Sweeper],
+        *,
+        threads: int = 1,
+    ) -> None:
         self._engine = engine
         self._keys = keys
         self._make_sweeper = make_sweeper
+        self._threads = threads
         self._sweepers: dict[int | None, Sweeper] = {}
 
     def sweep(self) -> Sweep:
         """Sweep everything, or have every shard swept; those that the queue does not accept are swept here.
+
+        A call that dies half way has begun some shards' sweeps. The same minute's next call sends the others, and the
+        next minute's sends all; each call begins with another shard, so that no shard is always among those left out.
 
         Raises:
             StoreUnavailable: The overdue tasks could not be listed.
@@ -96,12 +120,14 @@ class ShardSweeps:
         count = self._engine.store.count_shards()
         if count == 1:
             return self._get_sweeper(None).sweep()
-        result, now = Sweep(), self._engine.now()
-        for shard in range(count):
-            try:
-                self._send(SweepPart(shard, now.replace(second=0, microsecond=0)))
-            except QueueUnavailable:
-                result.add(self._get_sweeper(shard).sweep())
+        result, started_at = Sweep(), self._engine.now().replace(second=0, microsecond=0)
+        first = choose_shard(started_at.isoformat(), count)
+        parts = [SweepPart((first + number) % count, started_at) for number in range(count)]
+        refused: list[SweepPart] = []
+        for _ in map_in_lanes(lambda part: self._try_send(part, refused), parts, self._threads):
+            pass
+        for part in refused:
+            result.add(self._get_sweeper(part.shard).sweep())
         return result
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
@@ -130,6 +156,15 @@ class ShardSweeps:
 
     def _send(self, part: SweepPart) -> None:
         self._engine.sender.send_body(part.name, part.body, self._engine.now(), Priority.CRITICAL)
+
+    def _try_send(self, part: SweepPart, refused: list[SweepPart]) -> None:
+        try:
+            if len(refused) < MAX_REFUSED:
+                self._send(part)
+                return
+        except QueueUnavailable as error:
+            log.warning("unsent: %s", error, extra={"action": "unsent", "shard": part.shard})
+        refused.append(part)
 
     def _is_under_way(self, part: SweepPart) -> bool:
         stored = self._engine.store.records.load(SweepNote, f"shard-{part.shard}")

@@ -14,7 +14,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
@@ -23,18 +23,16 @@ from cloudsched.domain.transitions.lifecycle import Transition, delete, was_recr
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.state.event_log import log_changes
+from cloudsched.engine.tasks.lanes import map_in_lanes
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ class Sweeper:
         while True:
             page = self._list_due(now, token)
             tasks = sorted(page.items, key=lambda task: task.priority.rank)
-            for found, error in self._map(lambda task: self._try_repair(task, now), tasks):
+            for found, error in map_in_lanes(lambda task: self._try_repair(task, now), tasks, self._threads):
                 result.add(found)
                 failures = 0 if error is None else failures + 1
                 if error is not None and failures == MAX_CONSECUTIVE_FAILURES:
@@ -157,16 +155,6 @@ class Sweeper:
             token = page.next_page_token
             if token is None or result.examined >= limit:
                 return token
-
-    def _map(self, repair: Callable[[Task], T], tasks: Sequence[Task]) -> Iterator[T]:
-        """Repair tasks one after the other, or several at a time; yield the results in their order."""
-        if self._threads == 1 or len(tasks) < 2:  # noqa: PLR2004 - nothing to do at the same time
-            yield from map(repair, tasks)
-            return
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - with shards only
-
-        with ThreadPoolExecutor(self._threads) as pool:
-            yield from pool.map(repair, tasks)
 
     def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
         """Repair a task; return what was done, and the error if the store did not answer."""
@@ -284,7 +272,7 @@ class Sweeper:
         except VersionConflict:
             return False
         log_changes(stored.task, transition)
-        self._engine.usage.note([transition.task])
+        self._engine.usage().note([transition.task])
         self._engine.locks.waits.cancel_task(transition.task, now)
         self._engine.store.purge(task_id)
         return True

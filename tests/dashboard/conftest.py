@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
 import threading
 from collections import Counter
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from cloudsched.local.stack import Stack
 
+log = logging.getLogger("tests.talks")
+log.setLevel(logging.INFO)
 START = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 """The day before clocks go forward in Paris."""
@@ -77,7 +80,19 @@ def make_app() -> App:
         ctx.step("balance", lambda: {"total": 12.5})
         return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
 
+    add_plain_handlers(app)
     return app
+
+
+def add_plain_handlers(app: App) -> None:
+    @app.handler("echo", access="users")
+    def echo(payload: dict[str, str]) -> dict[str, str]:
+        return payload
+
+    @app.handler("talks", access="users")
+    def talks(ctx: Context) -> None:
+        log.info("it begins %s", ATTACK)
+        log.warning("it heard %s", ctx.wait_for("word", timeout=timedelta(days=60)))
 
 
 def schedule(rule: str, at: str) -> dict[str, str]:

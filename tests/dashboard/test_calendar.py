@@ -240,6 +240,22 @@ def test_the_week_shows_past_and_future(ui: str) -> None:
     assert "03:30 Sync catalogue" in failed  # which is due
 
 
+def test_a_category_hides_other_tasks(ui: str) -> None:
+    """In the past and the future; with a label as well, both must match; one that there is not is a bad request."""
+    for week in ("2027-03-29", "2027-03-22"):
+        asked = {"week": week, "tz": "Europe/Paris"}
+        others = requests.get(f"{ui}/calendar", params={**asked, "category": "others"}, timeout=30).text
+        assert "Weekday report" in others
+        assert '<option value="OTHERS" selected>' in others
+        for more in ({}, {"label": "team=sales"}, {"handler": "report"}):
+            hidden = requests.get(f"{ui}/calendar", params={**asked, **more, "category": "REPORT"}, timeout=30)
+            assert hidden.status_code == 200
+            assert "Weekday report" not in hidden.text
+        both = {**asked, "label": "team=sales", "handler": "report", "category": "OTHERS"}
+        assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=30).text
+    assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=30).status_code == 400
+
+
 def test_a_label_hides_only_the_future_of_other_tasks(ui: str) -> None:
     """What tasks with this label did, and what they are going to do; with a handler as well, both must match."""
     week = {"week": "2027-03-29", "tz": "Europe/Paris", "label": "team=sales"}

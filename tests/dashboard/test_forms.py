@@ -14,8 +14,9 @@ from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post, read_form
 
 from cloudsched import App, Context  # noqa: TC001 - the app reads its handlers' annotations
 from cloudsched.dashboard import task_options
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
-from cloudsched.domain.documents.task import Category, DeliveryChannel
+from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
 
@@ -39,6 +40,10 @@ def make_form_app() -> App:
     def backup(ctx: Context, payload: Backup) -> str:
         """Copy a bucket."""
         return f"{payload.bucket} of {ctx.task.owner}"
+
+    @app.handler("ping", quick=True)
+    def ping() -> None:
+        pass
 
     return app
 
@@ -301,3 +306,21 @@ def test_choices_are_those_of_the_api() -> None:
     assert tuple(Priority) == task_options.PRIORITIES
     assert set(task_options.OVERLAPS) == set(Overlap)
     assert set(task_options.CATCH_UPS) == set(CatchUpMode)
+
+
+def test_a_quick_handler_is_not_given_what_it_cannot_have(stack: Stack, ui: str) -> None:
+    """Its form has neither a lock nor an overlap, and sends neither, whatever a page from before says."""
+    page = get(f"{ui}/new", handler="ping").text
+    assert 'name="retries"' in page
+    assert 'name="overlap"' not in page
+    assert 'name="lockKey"' not in page
+    form = read_form(page) | {"title": "Pinged", "schedule": "every day at 9", "verb": "create"}
+    answer = post(f"{ui}/new", form | {"overlap": "skip", "lockKey": "db"})
+    assert answer.url.endswith("?done=create"), answer.text
+    (task,) = list_tasks(stack, "Pinged")
+    assert task["overlap"] == "allow"
+    edit = get(f"{ui}/tasks/{task['id']}/edit").text
+    assert 'name="overlap"' not in edit
+    saved = post(f"{ui}/tasks/{task['id']}/edit", read_form(edit) | {"title": "Pinged again", "verb": "save"})
+    assert saved.url.endswith("?done=edit"), saved.text
+    assert 'name="overlap"' in get(f"{ui}/new", handler="backup").text

@@ -12,6 +12,7 @@ from tests.dashboard.test_roles_at_forms import ROLES, Pages
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
+from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
 from cloudsched.testing import START
 from cloudsched.web.auth.api_keys import create_key
 
@@ -32,6 +33,10 @@ def app() -> App:
 
     @app.handler("closed")
     def closed() -> None:
+        pass
+
+    @app.handler("told")
+    def told(payload: dict[str, str]) -> None:
         pass
 
     @app.handler("flow", access="users", retry=0)
@@ -70,6 +75,83 @@ def test_page_offers_what_its_visitor_may_do(pages: Pages) -> None:
         } == verbs
     assert ("Edit…" in shown["ada"], "Edit…" in shown["admin"]) == (False, True)
     assert not any("/verbs/" in shown[who] for who in ("reader", "viewer"))
+    assert not any("aria-disabled" in find_verbs(text) for text in shown.values()), "nothing is only impossible now"
+
+
+def find_verbs(text: str) -> str:
+    """Return the part of a task's page that has its verbs."""
+    return text.partition('aria-label="Why"')[2].partition("</section>")[0]
+
+
+def test_what_is_not_possible_now_is_dashed_and_says_why(pages: Pages) -> None:
+    """To who may do it at other times, and to nobody else; it cannot be sent, and can have the focus."""
+    flow, closed = create(pages, "flow"), create(pages, "closed")
+    for task in (flow, closed):
+        pages.sim.app.pause(task.id)
+    reason = "The task is paused. Resume it to run it."
+    for who, has_flow, has_closed in (("ada", True, False), ("admin", True, True), ("reader", False, False)):
+        for task, is_said in ((flow, has_flow), (closed, has_closed)):
+            text = find_verbs(pages.get(who, f"/tasks/{task.id}").text)
+            assert (reason in text) == is_said
+            assert ('aria-disabled="true" aria-describedby="cannot-1" tabindex="0">Run now<' in text) == is_said
+            assert "/verbs/trigger" not in text
+    pages.sim.app.cancel(flow.id)
+    text = find_verbs(pages.get("ada", f"/tasks/{flow.id}").text)
+    assert "The task has ended (cancelled). Give it a new schedule to start it again." in text
+    assert text.count("aria-disabled") == 2, "neither run nor paused"
+    assert text.count("has ended") == 1, "said once"
+
+
+def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
+    """Failed of a paused task: when that is resumed. Once it can be, a question says what a retry does."""
+    task = create(pages, "flow")
+    pages.sim.advance(timedelta(minutes=2))
+    (failed,) = pages.sim.executions(task.id)
+    path = f"/tasks/{task.id}/executions/{failed.id}"
+    assert "It gets one more attempt, at once." in pages.get("ada", path).text
+    assert "It gets one more attempt" not in pages.get("reader", path).text
+    answer = {**failed.to_wire(), "allowedVerbs": []}
+    for status, words in (
+        ("PAUSED", "Its task is paused. Resume that to retry it."),
+        ("CANCELLED", "Its task is cancelled. Give that a new schedule to start it again."),
+    ):
+        found = {"status": status, "allowedVerbs": ["delete"]}
+        assert explain_retry(found, answer, may_start=True) == words
+        assert explain_retry(found, answer, may_start=False) == ""
+        assert explain_retry({**found, "allowedVerbs": []}, answer, may_start=True) == ""
+    still = {"status": "RUNNING", "allowedVerbs": []}
+    assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
+        "It is still open and goes on by itself."
+    )
+
+
+def test_running_a_task_is_asked_first(pages: Pages) -> None:
+    """What is going to happen is said, with the payload, escaped; the form works without script."""
+    at = START + timedelta(minutes=1)
+    payload = {"about": "<b>sales</b>"}
+    task = pages.sim.app.create(owner="ada", title="T", handler="told", schedule=at, payload=payload)
+    text = find_verbs(pages.get("admin", f"/tasks/{task.id}").text)
+    question = text.partition('<details class="ask">')[2].partition("</details>")[0]
+    assert "It runs once, now, beside the schedule, which stays as it is." in question
+    assert "A run that has started cannot be taken back." in question
+    assert "&lt;b&gt;sales&lt;/b&gt;" in question
+    assert f'action="../tasks/{task.id}/verbs/trigger"' in question
+    assert "/verbs/trigger" not in text.replace(question, "")
+
+
+@pytest.mark.parametrize(
+    ("task", "verbs"),
+    [
+        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "consecutiveFailures": 2}, {"pause", "retryFailed"}),
+        ({"status": "COMPLETED", "allowedVerbs": ["delete"], "outcome": "TIMED_OUT"}, {"delete", "retryFailed"}),
+        ({"status": "PAUSED", "allowedVerbs": ["resume"], "consecutiveFailures": 2}, {"resume"}),
+        ({"status": "ACTIVE", "allowedVerbs": ["pause"], "outcome": "SUCCEEDED"}, {"pause"}),
+        ({"status": "FAILED", "allowedVerbs": [], "outcome": "FAILED"}, set()),
+    ],
+)
+def test_changes_of_many_concern_a_task_as_the_api_says(task: dict[str, object], verbs: set[str]) -> None:
+    """What failed last can be retried, unless its task is paused, and nothing by who may only look."""
+    assert set(list_bulk_verbs(task)) == verbs
 
 
 def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:

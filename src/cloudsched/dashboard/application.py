@@ -230,7 +230,7 @@ class Dashboard:
         self, request: Request, status: int, what: str, then: str = "", again: Mapping[str, str] | None = None
     ) -> Response:
         zone = find_zone(request.args.get("tz")) or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
-        now = datetime.now(UTC)
+        now = datetime.now(UTC) if self._clock is None else self._clock.now()
         visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
         shell = make_shell(visit, self._find_place(), tab="", zone=zone.key)
         page = {"what": what, "then": then, "tone": "fail", "again": {} if status in _FINAL else again or {}}

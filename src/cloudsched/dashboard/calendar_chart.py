@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.svg import element, group, percent
 from cloudsched.dashboard.wall_clock import DAY
+from cloudsched.dashboard.zoom import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.wall_clock import WallDay
+    from cloudsched.dashboard.zoom import Part
 
 _LANE, _ABOVE, _BELOW, _ROOM = 18, 26, 12, 4
 _LEAST: Final = 68
@@ -110,6 +111,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     lanes: int,
     name: str,
     more_href: str,
+    part: Part = WHOLE,
 ) -> Markup:
     """Return a day's row.
 
@@ -122,6 +124,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
         lanes: How many lanes names may have.
         name: What the row is called.
         more_href: Where those are that found no room.
+        part: Which part of the day is shown; marks, bins and now lie in it.
     """
     placed, left_out = place_marks(marks, now, lanes)
     used = max((each.lane + 1 for each in placed), default=0)
@@ -130,10 +133,10 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     base = top + (_ABOVE if has_bars else 0)
     height = max(base + (_BELOW if has_bars else 0) + 2, _LEAST)
     parts = [
-        element("line", cls="ax", x1=percent(hour / 24), x2=percent(hour / 24), y1=0, y2=height)
-        for hour in range(0, 24, 2)
+        element("line", cls="ax", x1=percent(place), x2=percent(place), y1=0, y2=height)
+        for _, place in _find_hours(part)
     ]
-    parts += _draw_spans(day, height)
+    parts += _draw_spans(day, height, part)
     if has_bars:
         parts += _draw_bars(bins, most, now, base)
         parts.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
@@ -164,9 +167,12 @@ def _draw_bars(bins: Sequence[Bin], most: int, now: float | None, base: int) -> 
             yield element("rect", cls="f-fail", x=percent(left), width=percent(right - left), y=base + 1, height=tall)
 
 
-def _draw_spans(day: WallDay | None, height: int) -> Iterator[Markup]:
+def _draw_spans(day: WallDay | None, height: int, part: Part) -> Iterator[Markup]:
     for span in () if day is None else day.spans:
-        left, width = span.start / DAY, (span.end - span.start) / DAY
+        left, right = (min(1.0, max(0.0, (at / DAY - part[0]) / (part[1] - part[0]))) for at in (span.start, span.end))
+        width = right - left
+        if width <= 0:
+            continue
         middle = percent(left + width / 2)
         if span.is_skipped:
             yield element("rect", x=percent(left), y=0, width=percent(width), height=height, fill="url(#gapped)")
@@ -200,20 +206,30 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     return element("a", shape, label, href=mark.href, aria_label=mark.words, cls=css, **order)
 
 
-def draw_hours(parts: int = 24) -> Markup:
-    """Return the axis over the rows: the hours of the clock on the wall."""
+def draw_hours(part: Part = WHOLE) -> Markup:
+    """Return the axis over the rows: the hours of the clock on the wall, or of a part of the day."""
     texts = [
         element(
             "text",
-            f"{hour:02}",
-            x=percent(hour / parts),
+            label,
+            x=percent(place),
             y=18,
-            cls="" if hour % 6 == 0 else "alt",
-            text_anchor="middle" if hour else "start",
+            cls="" if int(label[:2]) % 6 == 0 or part != WHOLE else "alt",
+            text_anchor="middle" if place else "start",
         )
-        for hour in range(0, parts, 2)
+        for label, place in _find_hours(part)
     ]
     return element("svg", *texts, cls="c", height=26, **{"aria-hidden": "true"})
+
+
+def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
+    """Yield round times in a part of a day, at most a dozen, each with its place."""
+    quarters = (part[1] - part[0]) * 96
+    step = next(step for step in (1, 2, 4, 8) if quarters / step <= 12)  # noqa: PLR2004 - a dozen
+    for quarter in range(0, 96, step):
+        place = (quarter / 96 - part[0]) / (part[1] - part[0])
+        if 0 <= place < 1:
+            yield f"{quarter // 4:02}" if step >= 4 else f"{quarter // 4:02}:{quarter % 4 * 15:02}", place  # noqa: PLR2004 - an hour
 
 
 def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
@@ -224,5 +240,5 @@ def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
     return [Bin(**each) for each in counts]
 
 
-HOUR_BINS, QUARTER_BINS = 24, int(DAY / timedelta(minutes=15))
-"""How many bars a day has in the week, and in the view of a day."""
+HOUR_BINS: Final = 24
+"""How many bars a day has in the week."""

@@ -59,7 +59,7 @@ def make_span(kind: Kind, day: date) -> DaySpan:
 def write_address(visit: Visit, kind: Kind | None, day: date | None = None) -> str:
     """Return the address of a day, of its week or its month; of this week if there is no kind."""
     shown = "" if day is None else f"{day:%Y-%m}" if kind == "month" else day.isoformat()
-    names: dict[str, str | None] = {name: shown if name == kind else None for name in KINDS}
+    names: dict[str, str | None] = {"at": None, **{name: shown if name == kind else None for name in KINDS}}
     return visit.with_query(**names)
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.calendar_chart import HOUR_BINS, QUARTER_BINS, Mark, count_bins, draw_day, draw_hours
+from cloudsched.dashboard.calendar_chart import HOUR_BINS, Mark, count_bins, draw_day, draw_hours
 from cloudsched.dashboard.calendar_entries import BUSY, count_entries, find_busy, read_entries
 from cloudsched.dashboard.calendar_month import WEEKDAYS, build_month
-from cloudsched.dashboard.calendar_span import KINDS, choose_span, make_span, write_address
+from cloudsched.dashboard.calendar_span import KINDS, choose_span, write_address
 from cloudsched.dashboard.calendar_table import make_table
 from cloudsched.dashboard.calendar_words import write_notes, write_sentence
+from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, is_in, make_day_moves, place_in, write_part
 from cloudsched.dashboard.status import BAD
+from cloudsched.dashboard.task_options import CATEGORIES
 from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.wall_clock import DAY, WallDay, find_start, make_day, write_hours
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.calendar_entries import Entry
     from cloudsched.dashboard.calendar_month import MonthDay
     from cloudsched.dashboard.calendar_table import TableRow
+    from cloudsched.dashboard.zoom import Move, Part
 
 BOUND: Final = 1000
 """How many executions, and how many occurrences, one look at a day or a week asks for at most."""
 BOUND_OF_MONTH: Final = 2000
 """The same of a month."""
-FILTERS: Final = ("owner", "handler", "label", "status")
+FILTERS: Final = ("owner", "handler", "label", "category", "status")
+_ONE_OF: Final = ("label", "handler", "category")
+"""Filters of which the API takes one for what ran: the first that is chosen, since few have the same label."""
 _PAGE: Final = 500
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
 _LISTED: Final = 200
@@ -74,10 +79,11 @@ class CalendarPage:
     more_rows: int
     spans: list[tuple[str, str, bool]]
     """Day, week and month: name, address, whether it is shown."""
-    before: str
-    today: str
-    after: str
+    moves: dict[str, Move]
+    """What the keys of the time axis show."""
     filters: dict[str, str]
+    category: str
+    categories: tuple[str, ...]
     kept: list[tuple[str, str]]
     """What of the address a filter form sends along."""
     only_failed: str
@@ -92,7 +98,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     bound = BOUND_OF_MONTH if span.kind == "month" else BOUND
     room = DAY if _is_in_tasks_zones(visit) else timedelta(0)
     start, end = find_start(span.first, visit.zone) - room, find_start(span.end, visit.zone) + room
-    wanted = {name: visit.query.get(name, "") for name in FILTERS}
+    wanted = {name: visit.query.get(name, "") for name in FILTERS} | {"category": _read_category(visit)}
     near = {"from": start.isoformat(), "until": end.isoformat()}
     ran: list[Json] = []
     due: list[Json] = []
@@ -100,9 +106,10 @@ def fetch(api: Api, visit: Visit) -> Json:
     if start <= visit.now:
         ran, more_ran = _fetch_ran(api, near, wanted, bound)
     if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
-        also = {name: wanted[name] for name in ("owner", "handler", "label")}
+        also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
         due, more_due, complete_until = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also}, bound)
-    counts = None if wanted["handler"] or wanted["label"] else api.find("/v1/overview", owner=wanted["owner"])
+    is_narrow = any(wanted[name] for name in _ONE_OF)
+    counts = None if is_narrow else api.find("/v1/overview", owner=wanted["owner"])
     return {
         "ran": ran,
         "moreRan": more_ran,
@@ -115,14 +122,14 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 
 def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str], bound: int) -> tuple[list[Json], bool]:
-    """Return what ran. What timed out has failed, too; and no index has both handler and label, so one is left here."""
-    handler = wanted["handler"] if wanted["label"] else ""
-    asked = {**near, **wanted, "handler": "" if handler else wanted["handler"]}
+    """Return what ran. What timed out has failed, too; no index has two of `_ONE_OF`: the others are left here."""
+    others = [name for name in _ONE_OF if wanted[name]][1:]
+    asked = {**near, **{name: value for name, value in wanted.items() if name not in others}}
     found: list[Json] = []
     has_more = False
     for status in sorted(BAD) if wanted["status"].upper() == "FAILED" else [wanted["status"].upper()]:
         records, more, _ = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status}, bound)
-        found += [each for each in records if not handler or each["handler"] == handler]
+        found += [each for each in records if all(each.get(name) == wanted[name] for name in others)]
         has_more |= more
     return found, has_more
 
@@ -151,30 +158,32 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
     today = visit.now.astimezone(visit.zone).date()
     chosen = next((each for each in days if each.day == today), next((each for each in days if each.spans), days[0]))
     busy = {each.day: find_busy(entries[each.day]) for each in days}
-    table = make_table(entries[chosen.day], busy[chosen.day], visit)
+    part = choose_part(visit, span)
+    listed = [item for item in entries[chosen.day] if is_in(part, _place(item, chosen))]
+    table = make_table(listed, busy[chosen.day], visit)
     is_month = span.kind == "month"
     zone_words = "each task in its own zone" if is_own else visit.zone.key
-    rows, tail = ([], "") if is_month else _build_rows(days, entries, busy, chosen, visit)
+    rows, tail = ([], "") if is_month else _build_rows(days, entries, busy, chosen, visit, part)
     addresses = {each.day: write_address(visit, "day", each.day) for each in days}
     counts = {each.day: count_entries(entries[each.day]) for each in days}
     return CalendarPage(
         sentence=write_sentence(days, [item for each in days for item in entries[each.day]], zone_words, visit),
         notes=list(write_notes(answer, visit)),
-        hours=draw_hours(),
+        hours=draw_hours(part),
         rows=rows,
         month=build_month(days, counts, today, addresses) if is_month else [],
         month_name=f"{span.first:%B %Y}",
         weekdays=WEEKDAYS,
         table_name=f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
-        table_note=f"{write_hours(chosen.length)}, {len(entries[chosen.day]):,} in all",
+        table_note=f"{write_part(part) or write_hours(chosen.length)}, {len(listed):,} in all",
         table=table[:_LISTED],
         more_rows=len(table) - _LISTED,
         spans=[(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
-        before=write_address(visit, span.kind, make_span(span.kind, span.first - DAY).first),
-        today=write_address(visit, None) if span.kind == "week" else write_address(visit, span.kind, today),
-        after=write_address(visit, span.kind, span.end),
+        moves=make_day_moves(visit, span, part, chosen.day, chosen.place(visit.now) if chosen.day == today else None),
         filters={name: visit.query.get(name, "") for name in FILTERS},
-        kept=[(name, visit.query[name]) for name in (*KINDS, "tz", "status") if visit.query.get(name)],
+        category=_read_category(visit),
+        categories=CATEGORIES,
+        kept=[(name, visit.query[name]) for name in (*KINDS, "at", "tz", "status") if visit.query.get(name)],
         only_failed=visit.with_query(status=None if visit.query.get("status") else "FAILED"),
         is_only_failed=bool(visit.query.get("status")),
         tail=tail or "All days have one scale: the longest bar is the day with the most.",
@@ -188,39 +197,49 @@ def _build_rows(
     busy: Mapping[date, set[str]],
     chosen: WallDay,
     visit: Visit,
+    part: Part,
 ) -> tuple[list[DayRow], str]:
     """Return a row for each day, and what is said below them about bars."""
     is_week, is_own = len(days) > 1, _is_in_tasks_zones(visit)
     today = visit.now.astimezone(visit.zone).date()
-    parts = HOUR_BINS if is_week else QUARTER_BINS
+    parts, bar = (HOUR_BINS, "hour") if is_week else choose_bins(part)
+    shown = {
+        each.day: [
+            (item, place_in(part, place)) for item in entries[each.day] if is_in(part, place := _place(item, each))
+        ]
+        for each in days
+    }
     bins = {
         each.day: count_bins(
-            [(_place(item, each), item.kind) for item in entries[each.day] if item.task_id in busy[each.day]], parts
+            [(place, item.kind) for item, place in shown[each.day] if item.task_id in busy[each.day]], parts
         )
         for each in days
     }
     most = max((max(part.ran, part.failed, part.due) for row in bins.values() for part in row), default=1) or 1
     rows = []
     for each in days:
-        named = [item for item in entries[each.day] if item.task_id not in busy[each.day]]
+        named = [(item, place) for item, place in shown[each.day] if item.task_id not in busy[each.day]]
+        has_now = each.day == today and is_in(part, each.place(visit.now))
         address = write_address(visit, "day", each.day)
         chart = draw_day(
             None if is_own else each,
-            [_make_mark(item, each, visit, is_own=is_own) for item in named],
+            [_make_mark(item, place, visit, is_own=is_own) for item, place in named],
             bins[each.day],
             most,
-            each.place(visit.now) if each.day == today else None,
+            place_in(part, each.place(visit.now)) if has_now else None,
             lanes=_LANES_OF_WEEK if is_week else _LANES_OF_DAY,
             name=f"{each.day:%a} {each.day.day} {each.day:%B}",
             more_href=address if is_week else "#table",
+            part=part,
         )
         rows.append(_make_row(each, entries[each.day], address, chart, today, is_chosen=is_week and each is chosen))
     busiest = len(set().union(*busy.values()))
-    tail = (
-        f"Tasks that run more than {BUSY} times a day are bars, one for each "
-        f"{'hour' if is_week else 'quarter of an hour'}"
-    )
+    tail = f"Tasks that run more than {BUSY} times a day are bars, one for each {bar}"
     return rows, tail + (f"; here {busiest:,}, at most {most:,} in a bar." if busiest else ".")
+
+
+def _read_category(visit: Visit) -> str:
+    return visit.query.get("category", "").upper()
 
 
 def _is_in_tasks_zones(visit: Visit) -> bool:
@@ -237,12 +256,12 @@ def _place(entry: Entry, day: WallDay) -> float:
     return (day if entry.zone is day.zone else make_day(day.day, entry.zone)).place(entry.at)
 
 
-def _make_mark(entry: Entry, day: WallDay, visit: Visit, *, is_own: bool) -> Mark:
+def _make_mark(entry: Entry, place: float, visit: Visit, *, is_own: bool) -> Mark:
     local = entry.at.astimezone(entry.zone)
     zone = f" {entry.zone.key}" if is_own else ""
     title = entry.title if len(entry.title) <= 40 else f"{entry.title[:39]}…"  # noqa: PLR2004 - what a row can hold
     return Mark(
-        at=_place(entry, day),
+        at=place,
         label=f"{local:%H:%M} {title}{zone}",
         words=f"{entry.title}, {replace(visit, zone=entry.zone).sure(entry.at).text}, {entry.status.word.lower()}",
         href=entry.href,

@@ -9,39 +9,26 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import Json, task_path
+from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable
 from cloudsched.dashboard.status import OPEN, Status, show_status
-from cloudsched.dashboard.task_view import shorten
+from cloudsched.dashboard.step_lines import StepLine, build_lines, list_step, make_step_moves, write_shown
+from cloudsched.dashboard.texts import shorten
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
-from cloudsched.dashboard.waterfall import draw_axis, draw_row, make_waterfall
+from cloudsched.dashboard.waterfall import draw_axis, make_waterfall
+from cloudsched.dashboard.zoom import read_window
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api
     from cloudsched.dashboard.times import Moment
-    from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow
+    from cloudsched.dashboard.waterfall import Waterfall
+    from cloudsched.dashboard.zoom import Move
 
 ROWS: Final = 200
 """How many rows of a waterfall are shown at once."""
 _TREE: Final = 100
-TIMES: Final = "\N{MULTIPLICATION SIGN}"
-
-
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """A row of the waterfall as it is shown."""
-
-    number: int
-    kind: str
-    name: str
-    status: Status
-    took: str
-    chart: Markup
-    href: str
-    is_chosen: bool
-    hidden: str
-    """What the chart says, for those who do not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +80,9 @@ class ExecutionPage:
     axis: Markup
     lines: list[StepLine]
     gaps: str
+    shown: str
+    """Which part of the time is shown, if it is not all of it."""
+    moves: list[Move]
     scale_href: str
     is_true_scale: bool
     more_steps: str | None
@@ -119,21 +109,32 @@ class ExecutionPage:
     channels: list[ChannelLine]
     awaited: str | None
     can_retry: bool
+    why_no_retry: str
+    """Why it cannot be retried now, if that is said."""
     zones: list[ZoneChoice]
     may_change: bool
     role: str
 
 
-def fetch(api: Api, _visit: Visit, task_id: str, execution_id: str) -> Json:
+def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
     """Ask the API for an execution, its task and the calls below it."""
     path = f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}"
+    record, task = api.get(path), api.task(task_id)[0]
     return {
-        "execution": api.get(path),
-        "task": api.task(task_id)[0],
+        "execution": record,
+        "task": task,
+        "mayStart": fetch_startable(api, visit, task),
         "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
         "logs": api.find(f"{path}/logs"),
-        "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", []),
+        "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", [])
+        if _has_deliveries(task, record)
+        else [],
     }
+
+
+def _has_deliveries(task: Json, record: Json) -> bool:
+    """Return whether a result is, or was, to be delivered: to ask costs as much as to read the execution again."""
+    return bool(task.get("deliveryChannels") or record.get("isDelivered"))
 
 
 def build(answer: Json, visit: Visit) -> ExecutionPage:
@@ -141,8 +142,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
     record, task = answer["execution"], answer["task"]
     visit = visit.in_zone_of(task)
     is_true = visit.query.get("scale") == "true"
-    waterfall = make_waterfall(record, visit.now, true_scale=is_true)
-    offset = _read_number(visit.query.get("from"))
+    waterfall = make_waterfall(record, visit.now, true_scale=is_true, window=read_window(visit))
+    offset = _read_number(visit.query.get("row"))
     chosen = _read_number(visit.query.get("step"))
     step = next((each for each in record.get("steps", []) if each["number"] == chosen), None)
     error = record.get("error") or {}
@@ -161,14 +162,16 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         ),
         facts=_list_facts(record, waterfall, visit),
         axis=draw_axis(waterfall, visit.zone),
-        lines=[_build_line(row, waterfall, visit, chosen) for row in rows],
+        lines=build_lines(rows, waterfall, visit, chosen),
         gaps=waterfall.gaps_text,
+        shown=write_shown(waterfall, visit),
+        moves=make_step_moves(waterfall, visit),
         scale_href=visit.with_query(scale=None if is_true else "true"),
         is_true_scale=is_true,
-        more_steps=visit.with_query(**{"from": str(offset + ROWS)}) if len(waterfall.rows) > offset + ROWS else None,
-        first_steps=visit.with_query(**{"from": None}) if offset else None,
+        more_steps=visit.with_query(row=str(offset + ROWS)) if len(waterfall.rows) > offset + ROWS else None,
+        first_steps=visit.with_query(row=None) if offset else None,
         is_open=is_open,
-        step=_list_step(step, visit) if step else [],
+        step=list_step(step, visit) if step else [],
         step_title=f"{step['number']}, {step['kind'].lower()} {step.get('name', '')}" if step else "",
         step_child=step.get("child") if step else None,
         retry_from=step["number"] if step and "retry" in record.get("allowedVerbs", ()) else None,
@@ -195,6 +198,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         ],
         awaited=awaited[-1] if awaited and record["status"] == "SUSPENDED" and may_send else None,
         can_retry="retry" in record.get("allowedVerbs", ()),
+        why_no_retry=explain_retry(task, record, may_start=answer["mayStart"]),
         zones=zone_choices(visit, task.get("timezone", "UTC")),
         may_change=visit.may_change,
         role=visit.role,
@@ -226,40 +230,6 @@ def _list_facts(record: Json, waterfall: Waterfall, visit: Visit) -> list[tuple[
     facts.append(("Attempts that ended", str(attempts)))
     facts.append(("Asked for by", {"SCHEDULE": "its schedule"}.get(record.get("trigger", ""), "hand")))
     facts.append(("Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"))
-    return facts
-
-
-def _build_line(row: WaterfallRow, waterfall: Waterfall, visit: Visit, chosen: int) -> StepLine:
-    status = show_status(row.status)
-    count = f" {TIMES} {row.count:,}" if row.count > 1 else ""
-    tries = f", {row.tries} attempts" if row.tries > 1 else ""
-    return StepLine(
-        number=row.number,
-        kind=row.kind,
-        name=f"{shorten(row.name, 60)}{count}",
-        status=status,
-        took=write_duration(row.took),
-        chart=draw_row(row, waterfall),
-        href=visit.with_query(step=str(row.number) if row.number else None),
-        is_chosen=bool(row.number) and row.number == chosen,
-        hidden=f"{status.word.lower()}{tries}",
-    )
-
-
-def _list_step(step: Json, visit: Visit) -> list[tuple[str, str, bool]]:
-    started = visit.sure(step["startedAt"])
-    facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
-    for name, label in (("finishedAt", "Finished"), ("dueAt", "Due")):
-        if step.get(name):
-            facts.append((label, visit.sure(step[name]).text, False))
-    if step.get("attempts"):
-        facts.append(("Attempts", str(step["attempts"]), False))
-    if "result" in step:
-        facts.append(("Result", shorten(json.dumps(step["result"], ensure_ascii=False), 4000), True))
-    if step.get("error"):
-        facts.append(("Error", f"{step['error']['type']}: {step['error']['message']}", True))
-    if step.get("sender"):
-        facts.append(("Sent by", str(step["sender"].get("subject", "")), False))
     return facts
 
 

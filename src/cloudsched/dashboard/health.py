@@ -53,10 +53,10 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
         return HealthRow("Queue", _bad("has failed"), None, f"Calls to {', '.join(broken)} are held back for a while.")
     since = counts.get("overdueSince")
     if since is None:
-        return HealthRow("Queue", _well("on time"), None, "Nothing is overdue.")
+        return HealthRow("Queue", _well("on time"), None, "nothing is overdue")
     if visit.now - parse_instant(since) > LATE:
-        return HealthRow("Queue", _bad("late"), visit.moment(since), "The first that has not started was due")
-    return HealthRow("Queue", _well("on time"), visit.moment(since), "The first that has not started was due")
+        return HealthRow("Queue", _bad("late"), visit.moment(since), "the first that has not started was due")
+    return HealthRow("Queue", _well("on time"), visit.moment(since), "the first that has not started was due")
 
 
 def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _TOP, _LANE, _BAR = 20, 22, 10
-_LANES: Final = 8
+LANES: Final = 8
+DUE: Final = 3
+"""How many of the latest executions, and of what is due, are shown."""
 _TICKS: Final = 7
 _STEPS: Final = tuple(
     timedelta(seconds=seconds)
@@ -41,10 +43,18 @@ class Lived:
     word: str
 
 
-def draw_life(lived: list[Lived], due: list[datetime], now: datetime, zone: zoneinfo.ZoneInfo) -> Markup:
-    """Return the chart of the latest executions, the earliest first, and of what is due."""
-    lived, due = lived[-_LANES:], due[:3]
-    start, end = find_span(lived, due, now)
+def draw_life(
+    lived: list[Lived],
+    due: list[datetime],
+    now: datetime,
+    zone: zoneinfo.ZoneInfo,
+    window: tuple[datetime, datetime] | None = None,
+) -> Markup:
+    """Return the chart of the latest executions, the earliest first, and of what is due; or of a part of that time."""
+    start, end = window or find_span(lived, due, now)
+    lived = [each for each in lived[-LANES:] if each.start <= end and (each.end or max(now, each.start)) >= start]
+    due = [each for each in due[:DUE] if start <= each <= end]
+    has_now = start <= now <= end
 
     def at(instant: datetime) -> float:
         return (instant - start) / (end - start)
@@ -59,16 +69,21 @@ def draw_life(lived: list[Lived], due: list[datetime], now: datetime, zone: zone
         marks.append(element("svg", inner, x=percent(at(instant)), y=y + 5, overflow="visible"))
     if due:
         marks.append(element("text", "due", x=percent(at(due[0])), dx=10, y=y + 9))
-    line = element("line", cls="nowl", x1=percent(at(now)), x2=percent(at(now)), y1=14, y2=height)
-    side = "end" if at(now) > _LABEL_SIDE else "start"
-    shift = -5 if side == "end" else 5
-    marks += [line, element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=height - 2, text_anchor=side)]
+    if has_now:
+        line = element("line", cls="nowl", x1=percent(at(now)), x2=percent(at(now)), y1=14, y2=height)
+        side = "end" if at(now) > _LABEL_SIDE else "start"
+        shift = -5 if side == "end" else 5
+        marks += [
+            line,
+            element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=height - 2, text_anchor=side),
+        ]
     inside = element("g", *marks, **{"aria-hidden": "true"})
     return element("svg", inside, cls="c", height=height, **{"aria-hidden": "true"})
 
 
 def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[datetime, datetime]:
     """Return from when until when the chart goes: all that it shows, and now, with a little room on both sides."""
+    lived, due = lived[-LANES:], due[:DUE]
     instants = [now, *(each.start for each in lived), *(each.end for each in lived if each.end), *due]
     first, last = min(instants), max(instants)
     room = max((last - first) / 25, timedelta(seconds=1))
@@ -77,6 +92,7 @@ def find_span(lived: list[Lived], due: list[datetime], now: datetime) -> tuple[d
 
 def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Markup:
     is_open = each.status in OPEN
+    left, right = max(left, 0.0), min(right, 1.0)
     width = percent(max(right - left, 0.003))
     if each.status == "SUSPENDED":
         bar = element("rect", cls="hatched", fill="url(#hatch)", x=percent(left), y=y, width=width, height=_BAR)

@@ -60,7 +60,9 @@ def build(answer: Json, visit: Visit) -> LocksPage:
     ]
     waiting = sum(len(row.waiters) for row in rows)
     sentence = (
-        f"{len(rows):,} locks are in use, {waiting:,} runs wait." if rows else "No lock is held, and nobody waits."
+        f"{_count(len(rows), 'lock is', 'locks are')} in use, {_count(waiting, 'run waits', 'runs wait')}."
+        if rows
+        else "No lock is held, and nobody waits."
     )
     more = answer.get("nextPageToken")
     return LocksPage(sentence, rows, visit.with_query(page=more) if more else None, zone_choices(visit))
@@ -69,3 +71,7 @@ def build(answer: Json, visit: Visit) -> LocksPage:
 def _build_party(party: Json, name: str, visit: Visit) -> Party:
     title = party.get("title") or party["taskId"]
     return Party(party["taskId"], party["executionId"], title, visit.moment(party.get(name)))
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -70,7 +70,9 @@ def build(answer: Json, visit: Visit) -> QueuesPage:
     sentence = (
         f"Nobody listens at {', '.join(unheard)}." if unheard else "Every queue in which something waits is served."
     )
-    return QueuesPage(f"{waiting:,} runs wait. {sentence}", queues, workers, zone_choices(visit))
+    return QueuesPage(
+        f"{waiting:,} {'run waits' if waiting == 1 else 'runs wait'}. {sentence}", queues, workers, zone_choices(visit)
+    )
 
 
 def build_queue(queue: Json, visit: Visit) -> QueueRow:

@@ -57,6 +57,18 @@ class Scale:
         part = (at - stretch.start) / stretch.duration if stretch.duration else 0.0
         return stretch.left + stretch.width * min(1.0, max(0.0, part))
 
+    def find_instant(self, place: float) -> datetime:
+        """Return which instant lies at a place: what `place` reverses."""
+        index = max(0, bisect_right(self.stretches, place, key=lambda stretch: stretch.left) - 1)
+        stretch = self.stretches[index]
+        part = (place - stretch.left) / stretch.width if stretch.width else 0.0
+        return stretch.start + stretch.duration * min(1.0, max(0.0, part))
+
+    @property
+    def span(self) -> Interval:
+        """Where the axis begins and ends."""
+        return self.stretches[0].start, self.stretches[-1].end
+
 
 def merge(intervals: Iterable[Interval]) -> list[Interval]:
     """Return the union of intervals, in order."""
@@ -125,8 +137,10 @@ def _lay_out(cuts: Sequence[tuple[datetime, datetime, bool]], now: datetime) -> 
     all_linear = sum(linear, timedelta(0))
     free = 1.0 - sum(wanted) * shrink
     least = min(_LEAST_LINEAR, free / len(linear)) if linear else 0.0
-    if not linear:  # nothing has run: gaps share the width
-        shrink, free = 1.0 / sum(wanted), 0.0
+    if not all_linear and any(wanted):  # what ran took no time: gaps share the width, but for its dates
+        least = min(_LEAST_LINEAR, 0.5 / len(linear)) if linear else 0.0
+        free = least * len(linear)
+        shrink = (1.0 - free) / sum(wanted)
     spread = max(0.0, free - least * len(linear))
     stretches = []
     left = 0.0

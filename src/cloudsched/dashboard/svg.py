@@ -9,12 +9,15 @@ _NAMES = {"cls": "class", "text_anchor": "text-anchor", "fill_opacity": "fill-op
 
 def element(tag: str, *children: Markup | str, **attributes: str | float) -> Markup:
     """Return an element; numbers have at most two decimals."""
-    parts = [Markup("<"), Markup(tag)]  # noqa: S704 - a tag of ours
+    parts = ["<", tag]
     for name, value in attributes.items():
-        text = f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-        parts.append(Markup(' {}="{}"').format(Markup(_NAMES.get(name, name)), text))  # noqa: S704 - a name of ours
-    inside = Markup("").join(escape(child) for child in children)
-    return Markup("").join([*parts, Markup(">"), inside, Markup(f"</{tag}>")])  # noqa: S704 - a tag of ours
+        if isinstance(value, str):
+            text = str(escape(value))
+        else:
+            text = str(value) if isinstance(value, int) else f"{value:.2f}".rstrip("0").rstrip(".")
+        parts.append(f' {_NAMES.get(name, name)}="{text}"')
+    inside = "".join([escape(child) for child in children])
+    return Markup("".join([*parts, ">", inside, "</", tag, ">"]))  # noqa: S704 - names of ours, and escaped values
 
 
 def percent(fraction: float) -> str:

@@ -15,7 +15,15 @@ from cloudsched.dashboard.payload_texts import ABSENT, read_value, write_texts
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.schedule_check import ScheduleCheck, build_check, check_schedule, write_error
 from cloudsched.dashboard.submission import Again, Done
-from cloudsched.dashboard.task_options import MORE, NAMES, make_options, read_changes, read_new, write_options
+from cloudsched.dashboard.task_options import (
+    MORE,
+    NAMES,
+    list_refused,
+    make_options,
+    read_changes,
+    read_new,
+    write_options,
+)
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, PreconditionFailed
 
@@ -110,7 +118,9 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     if key.isascii() and key.isalnum() and len(key) <= _LONGEST_KEY:
         answer["key"] = key
     errors: dict[str, str] = {}
-    content = {"handler": handler, **read_new(answer["texts"], errors)}
+    refused = list_refused(is_quick=_is_quick(answer["handlers"], handler), task=None)
+    given = {name: text for name, text in answer["texts"].items() if name not in refused}
+    content = {"handler": handler, **read_new(given, errors)}
     payload = read_value(_find_slot(answer["handlers"], handler), answer["texts"], errors)
     if payload is not ABSENT:
         content[_PAYLOAD] = payload
@@ -190,7 +200,8 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
     handler = answer["handler"]
     zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC"]))
     names = tuple(name for name in NAMES if name not in MORE)
-    more = tuple(name for name in MORE if name != "owner" or (visit.role == "admin" and task is None))
+    refused = list_refused(is_quick=_is_quick(answer["handlers"], handler), task=task)
+    more = tuple(name for name in MORE if name not in refused and (name != "owner" or _may_choose_owner(visit, task)))
     is_new = task is None
     chosen = visit if task is None else visit.in_zone_of(task)
     return TaskFormPage(
@@ -219,6 +230,14 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
 def _find_slot(handlers: list[Json], name: str) -> Slot:
     schema: dict[str, Any] | None = next((each.get("payloadSchema") for each in handlers if each["name"] == name), None)
     return read_schema(schema)
+
+
+def _is_quick(handlers: list[Json], name: str) -> bool:
+    return any(each["name"] == name and each.get("isQuick", False) for each in handlers)
+
+
+def _may_choose_owner(visit: Visit, task: Json | None) -> bool:
+    return visit.role == "admin" and task is None
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:

@@ -39,6 +39,8 @@ MORE: Final[tuple[str, ...]] = (
     "retries",
 )
 NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
+_NOT_OF_QUICK: Final = {"lockKey": "", "overlap": "allow"}
+"""What a quick handler cannot have, since its runs claim nothing: the options, and their only values."""
 _LABELS: Final = {
     "title": "Title",
     "schedule": "When: words, cron, an instant, a duration or a rule",
@@ -91,6 +93,14 @@ def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
     if texts.get("schedule", "").strip():
         content |= read_schedule(texts["schedule"], texts.get("timezone", ""), errors)
     return content
+
+
+def list_refused(*, is_quick: bool, task: Json | None) -> frozenset[str]:
+    """Return the options that a form does not have: the handler allows one value of them, and the task has it."""
+    if not is_quick:
+        return frozenset()
+    now = _NOT_OF_QUICK if task is None else write_options(task)
+    return frozenset(name for name, only in _NOT_OF_QUICK.items() if now[name] == only)
 
 
 def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str]) -> Json:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.history_rows import HistoryRow, build_history
-from cloudsched.dashboard.life_chart import Lived, draw_life
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.offered_verbs import Impossible, explain_retry, fetch_startable, list_impossible
+from cloudsched.dashboard.run_question import RunQuestion, make_question
+from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.task_life import Life, build_life
+from cloudsched.dashboard.texts import shorten
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api
     from cloudsched.dashboard.times import Moment
@@ -27,6 +28,9 @@ _UPCOMING: Final = 10
 NONE: Final = "\N{EN DASH}"
 _QUIET: Final = frozenset({"SCHEDULED", "COMPLETED", "RUNNING"})
 """Reasons that need nobody: their evidence is folded."""
+
+
+_TRIGGERS: Final = {"SCHEDULE": "", "BACKFILL": "backfilled"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class ExecutionRow:
     took: str
     late: str
     trigger: str
+    """Who has asked for it; nothing for its schedule."""
     until: Moment | None = None
     """When its next attempt starts, or its lease ends."""
     until_word: str = ""
@@ -84,8 +89,7 @@ class TaskPage:
     awaited: list[tuple[str, str]]
     """Events that executions wait for: the event's name, and the execution."""
     verbs: tuple[str, ...]
-    life: Markup
-    life_text: str
+    life: Life
     executions: list[ExecutionRow]
     older: str | None
     latest: str | None
@@ -97,8 +101,12 @@ class TaskPage:
     as_json: str
     can_retry: str | None
     """The latest execution that failed and may be retried."""
-    can_run_once: bool
-    """Whether the handler can be run once with another payload."""
+    why_no_retry: str
+    """Why that is not possible now, if something failed."""
+    impossible: list[Impossible]
+    """What is not possible now, with the reasons."""
+    question: RunQuestion | None
+    """What is asked before the task is run by hand; nothing if it cannot be."""
     zones: list[ZoneChoice]
     may_change: bool
     role: str
@@ -117,6 +125,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
         "words": api.describe(task["schedule"]),
         "history": api.find(f"{path}/history"),
+        "mayStart": fetch_startable(api, visit, task),
     }
 
 
@@ -127,7 +136,6 @@ def build(answer: Json, visit: Visit) -> TaskPage:
     visit = visit.in_zone_of(task)
     executions = answer["executions"]["executions"]
     due = [parse_instant(each["utc"]) for each in answer["upcoming"]]
-    lived = [make_lived(each) for each in reversed(executions)]
     more = answer["executions"].get("nextPageToken")
     explanation = answer["explanation"]
     first = explanation["findings"][0] if explanation["findings"] else {"reason": "SCHEDULED"}
@@ -152,8 +160,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
             if each["reason"] == "WAITING_FOR_EVENT" and each["sentence"].count("'") >= 2  # noqa: PLR2004 - a pair
         ],
         verbs=tuple(task.get("allowedVerbs", ())),
-        life=draw_life(lived, due, visit.now, visit.zone),
-        life_text=_describe_life(lived, due, visit),
+        life=build_life(executions, due, visit),
         executions=[build_execution(each, visit) for each in executions],
         older=visit.with_query(page=more) if more else None,
         latest=visit.with_query(page=None) if visit.query.get("page") else None,
@@ -163,7 +170,9 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         history_left_out=(answer.get("history") or {}).get("omittedEntries", 0),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
         can_retry=next((each["id"] for each in bad if "retry" in each.get("allowedVerbs", ())), None),
-        can_run_once="trigger" in task.get("allowedVerbs", ()) and not task.get("children"),
+        why_no_retry=explain_retry(task, bad[0], may_start=answer["mayStart"]) if bad else "",
+        impossible=list_impossible(task, may_start=answer["mayStart"]),
+        question=make_question(task, due, visit),
         zones=zone_choices(visit, own_zone),
         may_change=visit.may_change,
         role=visit.role,
@@ -192,7 +201,7 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
         outcome=shorten(outcome),
         took=NONE if took is None else write_duration(max(took, timedelta(0))),
         late=NONE if late is None else write_duration(max(late, timedelta(0))),
-        trigger=str(record.get("trigger", "SCHEDULE")).lower(),
+        trigger=_TRIGGERS.get(record.get("trigger", "SCHEDULE"), "by hand"),
         until=visit.moment(record.get("nextAttemptAt") or record.get("leaseUntil")),
         until_word="next attempt" if record.get("nextAttemptAt") else "lease ends",
     )
@@ -212,18 +221,6 @@ def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Due
     return rows
 
 
-def make_lived(record: Json) -> Lived:
-    """Return an execution for the chart."""
-    start = _instant(record, "startedAt") or parse_instant(record["scheduledFor"])
-    end = None if record["status"] in OPEN else _instant(record, "finishedAt") or start
-    return Lived(start, end, record["status"], show_status(record["status"]).word.lower())
-
-
-def shorten(text: str, limit: int = 160) -> str:
-    """Return the beginning of a text."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
 def _instant(record: Json, name: str) -> datetime | None:
     return parse_instant(record[name]) if record.get(name) else None
 
@@ -237,16 +234,6 @@ def _find_tone(task: Json, executions: list[Json]) -> str:
     if any(each["status"] == "SUSPENDED" for each in executions):
         return "wait"
     return "run" if task.get("isRunning") else ""
-
-
-def _describe_life(lived: list[Lived], due: list[datetime], visit: Visit) -> str:
-    counts: dict[str, int] = {}
-    for each in lived:
-        counts[each.word] = counts.get(each.word, 0) + 1
-    parts = [f"{count} {word}" for word, count in counts.items()]
-    if due:
-        parts.append(f"next due {visit.sure(due[0]).text}")
-    return ", ".join(parts) or "Nothing has run, and nothing is due."
 
 
 def _list_facts(task: Json, words: str) -> list[tuple[str, str, bool]]:

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.runs_chart import draw_runs, write_runs
 from cloudsched.dashboard.status import TASK_STATUSES, Status, show_status
 from cloudsched.dashboard.task_options import CATEGORIES
@@ -72,6 +73,7 @@ class Row:
     next: Moment | None
     why_never: str
     verbs: tuple[str, ...]
+    """What can be done with it, alone or with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,7 @@ def _build_row(task: Json, words: str, visit: Visit) -> Row:
         recent_words=write_runs(recent),
         next=upcoming,
         why_never="" if upcoming else _write_why_never(task),
-        verbs=tuple(task.get("allowedVerbs", ())),
+        verbs=list_bulk_verbs(task),
     )
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
-from cloudsched.dashboard.times import find_clock_changes, parse_instant, write_duration
+from cloudsched.dashboard.times import find_clock_changes, parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.way_chart import REACHES, draw_way
 from cloudsched.errors import InvalidInput
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.times import Moment
 
 _LISTED, _DRAWN = 40, 200
+_REACH_WORDS: Final = {"day": "24 hours", "month": "30 days", "year": "366 days"}
 OFTEN: Final = 6
 """What is due more often than this within reach is listed once."""
 _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
@@ -96,7 +97,7 @@ def build(answer: Json, visit: Visit) -> TimePage:
         now_epoch=int(visit.now.timestamp()),
         last_epoch=int((visit.now + ahead).timestamp()),
         zone=visit.zone.key,
-        reach=write_duration(ahead),
+        reach=_REACH_WORDS[reach],
         reaches=[(f"A {name}", visit.with_query(reach=name), name == reach) for name in REACHES],
         way=draw_way(instants, visit.now, visit.now + ahead, visit.zone),
         due=rows[:_LISTED],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.scale import Interval, Scale, make_scale, merge
+from cloudsched.dashboard.scale import Interval, Scale, Stretch, make_scale, merge
 from cloudsched.dashboard.svg import element, group, percent
 from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.zoom import clip
 
 if TYPE_CHECKING:
     import zoneinfo
@@ -61,7 +62,14 @@ class Waterfall:
     running_for: timedelta
     """How long anything in it ran."""
     is_open: bool
-    is_true: bool = field(default=False)
+    whole: Scale
+    """That of all of the execution, of which `scale` may show a part."""
+
+    @property
+    def has_now(self) -> bool:
+        """Whether now is in sight."""
+        start, end = self.scale.span
+        return self.is_open and start <= self.now <= end
 
     @property
     def gaps_text(self) -> str:
@@ -74,8 +82,10 @@ class Waterfall:
         return f"{count} compressed: {write_duration(idle)} in which nothing ran"
 
 
-def make_waterfall(record: Json, now: datetime, *, true_scale: bool = False) -> Waterfall:
-    """Return an execution's rows and their scale."""
+def make_waterfall(
+    record: Json, now: datetime, *, true_scale: bool = False, window: Interval | None = None
+) -> Waterfall:
+    """Return an execution's rows and their scale; with a window, those of this part, without the gaps outside it."""
     is_open = not record.get("finishedAt")
     start = parse_instant(record.get("startedAt") or record["scheduledFor"])
     end = max(start, now if is_open else parse_instant(record["finishedAt"]))
@@ -94,8 +104,21 @@ def make_waterfall(record: Json, now: datetime, *, true_scale: bool = False) -> 
     known_end = _find_known_end(record, steps) if is_open else None
     running = [(bar.start, bar.end) for row in rows for bar in row.bars if bar.kind not in {"wait", "due"}]
     busy = sum((finish - begin for begin, finish in merge(running)), timedelta(0))
-    scale = make_scale(running, start, end, known_end=known_end, true=true_scale)
-    return Waterfall(tuple(rows), scale, now, busy, is_open, true_scale)
+    whole = make_scale(running, start, end, known_end=known_end, true=true_scale)
+    part = clip(window, *whole.span)
+    if part is None:
+        return Waterfall(tuple(rows), whole, now, busy, is_open, whole)
+    begin, finish = part
+    ahead = min(known_end, finish) if known_end is not None and finish > end else None
+    scale = make_scale(
+        [each for each in running if each[1] >= begin and each[0] <= finish],
+        min(begin, end),
+        min(finish, end),
+        known_end=ahead,
+        true=true_scale,
+    )
+    shown = [rows[0], *(row for row in rows[1:] if any(bar.end >= begin and bar.start <= finish for bar in row.bars))]
+    return Waterfall(tuple(shown), scale, now, busy, is_open, whole)
 
 
 def subtract(interval: Interval, holes: list[Interval]) -> Iterator[Interval]:
@@ -111,20 +134,25 @@ def subtract(interval: Interval, holes: list[Interval]) -> Iterator[Interval]:
         yield begin, end
 
 
-def draw_row(row: WaterfallRow, waterfall: Waterfall) -> Markup:
-    """Return a row's bars. What failed is half as high, and lower."""
-    scale = waterfall.scale
-    marks = [*_draw_gaps(scale, _HEIGHT)]
+def draw_ground(waterfall: Waterfall) -> tuple[Markup, Markup]:
+    """Return what all rows have: the gaps below their bars, and now above them."""
+    return group(*_draw_gaps(waterfall.scale, _HEIGHT)), _draw_now(waterfall, _HEIGHT) if waterfall.has_now else group()
+
+
+def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
+    """Return a row's bars on what `draw_ground` returns. What failed is half as high, and lower."""
+    marks = [ground[0]]
+    start, end = scale.span
     for bar in row.bars:
+        if bar.end < start or bar.start > end:
+            continue
         left, right = scale.place(bar.start), scale.place(bar.end)
         width = percent(right - left) if right - left > 0.003 else "3"  # noqa: PLR2004 - three pixels at least
         y, height = (17, 9) if bar.kind == "fail" else (10, 12)
         css = {"past": "f-past", "fail": "f-fail", "run": "f-run", "wait": "hatched", "due": "o w"}[bar.kind]
         fill = {"fill": "url(#hatch)"} if bar.kind == "wait" else {}
         marks.append(element("rect", cls=css, x=percent(left), y=y, width=width, height=height, **fill))
-    if waterfall.is_open:
-        marks.append(_draw_now(waterfall, _HEIGHT))
-    return element("svg", *marks, cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+    return element("svg", *marks, ground[1], cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
 
 
 def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
@@ -135,18 +163,26 @@ def draw_axis(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> Markup:
         css = "strong alt" if is_after_gap else "strong"  # where it is narrow, the second of two has no room
         is_after_gap = stretch.is_gap
         if stretch.is_gap:
-            middle = percent(stretch.left + stretch.width / 2)
-            text = write_duration(stretch.duration)
-            marks.append(element("text", text, cls=css, x=middle, y=15, text_anchor="middle"))
+            marks.append(_draw_duration(stretch, waterfall, css))
         elif stretch.left < 0.9:  # noqa: PLR2004 - room for a label
             local = stretch.start.astimezone(zone)
             x = percent(stretch.left)
             marks.append(element("text", f"{local.day} {local:%b}", cls="strong alt", x=x, dx=2, y=15))
             if stretch.width > _LEAST_LABELLED:
                 marks.append(element("text", f"{local:%H:%M:%S %z}", cls="alt", x=x, dx=2, y=32))
-    if waterfall.is_open:
+    if waterfall.has_now:
         marks.append(_draw_now(waterfall, _AXIS))
     return element("svg", *marks, cls="c", height=_AXIS, **{"aria-hidden": "true"})
+
+
+def _draw_duration(gap: Stretch, waterfall: Waterfall, css: str) -> Markup:
+    """Return how long a gap is, in its middle; beside now, on its own side of the line."""
+    text = write_duration(gap.duration)
+    if waterfall.has_now and waterfall.now in {gap.start, gap.end}:
+        x, is_past = percent(waterfall.scale.place(waterfall.now)), gap.end == waterfall.now
+        side, shift = ("end", -4) if is_past else ("start", 4)
+        return element("text", text, cls=css, x=x, dx=shift, y=15, text_anchor=side)
+    return element("text", text, cls=css, x=percent(gap.left + gap.width / 2), y=15, text_anchor="middle")
 
 
 def _draw_now(waterfall: Waterfall, height: int) -> Markup:

@@ -154,7 +154,7 @@ def choose(verb: str, button: str, after: str, **more: object) -> Action:
 ACTIONS = (
     Action("pause", TASK, "Pause the task", find_status, "PAUSED", "tasks/{task}/verbs/pause"),
     Action("resume", TASK, "Resume the task", find_status, "ACTIVE", "tasks/{task}/verbs/resume", prepare=pause_first),
-    Action("trigger", TASK, "Run now", count_executions, 1, "tasks/{task}/verbs/trigger"),
+    Action("trigger", TASK, "Run it now", count_executions, 1, "tasks/{task}/verbs/trigger", unfold="Run now…"),
     Action(
         "cancel",
         TASK,
@@ -183,6 +183,7 @@ ACTIONS = (
         {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
+        unfold="Retry…",
     ),
     Action(
         "retry",
@@ -194,6 +195,7 @@ ACTIONS = (
         {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
+        unfold="Retry…",
     ),
     Action(
         "retry-from-here",

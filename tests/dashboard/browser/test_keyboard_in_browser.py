@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote, urlsplit
+
+from playwright.sync_api import expect
+
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
     from tests.dashboard.browser.conftest import Site, Visitor
 
 
@@ -125,3 +131,116 @@ def test_what_was_paused_in_the_list_is_undone_there(visitor: Visitor, site: Sit
     page.get_by_role("button", name="Undo").click()
     site.wait_until(lambda: site.call("GET", "/v1/tasks/listed")["status"] == "ACTIVE")
     assert "label=case" in page.url
+
+
+def read_parts(page: Page) -> tuple[str, str]:
+    """Return which part of the axis the address says, and how the first button of it looks."""
+    query = parse_qs(urlsplit(page.url).query)
+    return query.get("from", [""])[0], query.get("until", [""])[0]
+
+
+def test_keys_zoom_and_move_a_time_axis(visitor: Visitor) -> None:
+    """Plus, minus and arrows show another part of a life, in place; `0` shows all of it, and Back what was before."""
+    page = visitor.open("tasks/monthly-close?tz=UTC")
+    whole = page.locator("#life svg.c").first.inner_html()
+    page.evaluate("window.isSamePage = true")
+    page.keyboard.press("+")
+    page.wait_for_url("**from=*")
+    inside = read_parts(page)
+    expect(page.locator("#life header .sub")).to_contain_text(" to ")
+    assert page.locator("#life svg.c").first.inner_html() != whole
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("before => !location.search.includes(before)", arg=quote(inside[0], safe=""))
+    moved = read_parts(page)
+    assert moved[0] < inside[0]
+    page.locator("main:not([aria-busy]) #life [aria-label='Later'][href]").wait_for()
+    page.keyboard.press("0")
+    page.wait_for_function("!location.search.includes('from=')")
+    expect(page.locator("#life [aria-label='Zoom out']")).to_have_attribute("aria-disabled", "true")
+    page.go_back()
+    page.wait_for_url("**from=*")
+    expect(page.locator("#life header .sub")).to_contain_text(" to ")
+    assert page.evaluate("window.isSamePage"), "nothing was loaded anew"
+
+
+def test_a_time_axis_is_zoomed_without_script(visitor: Visitor) -> None:
+    """The buttons are links: of a task, of an execution, and of a day, each to a page that shows a part."""
+    page = visitor.open("tasks/monthly-close", java_script_enabled=False)
+    for path in ("tasks/monthly-close", "", "calendar?day=2027-03-22&tz=UTC"):
+        if path:
+            page.goto(visitor.site.pages[Role.ADMIN] + path)
+        else:
+            page.get_by_role("table", name="Executions").get_by_role("link").first.click()
+        before = page.url
+        page.get_by_role("link", name="Zoom in").click()
+        assert page.url != before
+        page.get_by_role("link", name="Later" if "calendar" not in path else "After →").or_(
+            page.get_by_role("link", name="Earlier")
+        ).first.click()
+        page.get_by_role("link", name="Zoom out").click()
+
+
+def test_keys_zoom_the_calendar(visitor: Visitor) -> None:
+    """From the week to the day and to hours of it and back, to the next, and with `t` to today."""
+    page = visitor.open("calendar?week=2027-03-22&tz=UTC")
+    page.keyboard.press("+")
+    page.wait_for_url("**day=*")
+    page.keyboard.press("+")
+    page.wait_for_url("**at=*")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_load_state()
+    assert "at=" in page.url
+    page.keyboard.press("-")
+    page.wait_for_function("!location.search.includes('at=')")
+    page.keyboard.press("-")
+    page.wait_for_url("**week=*")
+    page.keyboard.press("t")
+    page.wait_for_function("!location.search.includes('week=')")
+
+
+def test_the_list_of_keys_names_those_of_time(visitor: Visitor) -> None:
+    """`?` says how a time axis is zoomed, and what runs and freezes the clock."""
+    page = visitor.open("time")
+    page.keyboard.press("?")
+    keys = page.locator("dialog[open] dt").all_inner_texts()
+    assert {key for row in keys for key in row.split()} >= {"+", "\N{MINUS SIGN}", "0", "Space", "t", "h", "d", "n"}
+
+
+def test_a_task_is_run_by_keys_after_a_question(visitor: Visitor, site: Site) -> None:
+    """`t` asks, with the payload; nothing runs before Enter; then the question is closed."""
+    site.create("asked", handler="echo", payload={"about": "<i>sales</i>"})
+    page = visitor.open("tasks/asked")
+    page.keyboard.press("t")
+    question = page.locator("details.ask[open]")
+    expect(question).to_contain_text('"about": "<i>sales</i>"')
+    expect(question).to_contain_text("which stays as it is")
+    assert site.call("GET", "/v1/tasks/asked/executions")["executions"] == []
+    page.keyboard.press("Enter")
+    page.get_by_text("It runs now.", exact=True).wait_for()
+    site.wait_until(lambda: len(site.call("GET", "/v1/tasks/asked/executions")["executions"]) == 1)
+    expect(question).to_have_count(0)
+
+
+def test_bulk_buttons_follow_the_ticked_rows(visitor: Visitor, site: Site) -> None:
+    """What none of the ticked tasks allows is dashed, says why, and does nothing; the keys tick, too."""
+    for name in ("bulk-paused", "bulk-active"):
+        site.create(name, labels=["case=bulked"])
+    site.call("POST", "/v1/tasks/bulk-paused/pause")
+    page = visitor.open("tasks?q=bulk-")
+    resume, pause = (page.locator(f"#bulk button[value={verb}]") for verb in ("resume", "pause"))
+    expect(page.locator("#bulk-why")).to_have_text("Tick tasks first, or filter the list.")
+    expect(resume).to_have_attribute("aria-disabled", "true")
+    page.get_by_label("Choose bulk-active").check()
+    expect(page.locator("#bulk-why")).to_have_text("Not possible now for the ticked task: resume, retry failed.")
+    resume.click(force=True)
+    assert "/tasks?" in page.url
+    page.get_by_label("Choose bulk-paused").check()
+    expect(resume).not_to_have_attribute("aria-disabled", "true")
+    expect(pause).not_to_have_attribute("aria-disabled", "true")
+    page.get_by_label("Choose bulk-active").uncheck()
+    expect(pause).to_have_attribute("aria-disabled", "true")
+    resume.click()
+    page.get_by_role("heading", name="Resume 1 task?").wait_for()
+    page.goto(f"{site.pages[Role.ADMIN]}tasks?label=case%3Dbulked")
+    expect(resume).not_to_have_attribute("aria-disabled", "true")
+    expect(page.locator("#bulk-why")).to_have_text("Not possible now for any task here: retry failed.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from playwright.sync_api import expect
+from tests.dashboard.conftest import ATTACK
 
 from cloudsched.dashboard.times import write_relative
 from cloudsched.web.auth.roles import Role
@@ -174,3 +176,29 @@ def test_script_and_server_write_times_alike(visitor: Visitor) -> None:
         [each * 1000 for each in both],
     )
     assert written == [write_relative(timedelta(seconds=each)) for each in both]
+
+
+def test_what_a_handler_logs_shows_as_it_comes(visitor: Visitor, site: Site) -> None:
+    """In an open execution, as text whatever it contains, and what comes is added in place."""
+    task = site.create("live-log", handler="talks")
+    site.call("POST", f"/v1/tasks/{task}/trigger")
+    path = f"/v1/tasks/{task}/executions"
+    site.wait_until(lambda: [each for each in site.call("GET", path)["executions"] if each["status"] == "SUSPENDED"])
+    execution = site.call("GET", path)["executions"][0]["id"]
+    page = visitor.open(f"tasks/{task}/executions/{execution}", clock=True)
+    panel = page.get_by_role("region", name="Log")
+    lines = panel.get_by_role("listitem")
+    assert lines.count() == 1
+    assert ATTACK in lines.first.inner_text()
+    assert panel.locator("script, img, b").count() == 0
+    page.evaluate("kept = document.querySelector('.log li')")
+    site.call("POST", f"/v1/tasks/{task}/events/word", {"payload": "<b>hello</b>"})
+    site.wait_until(lambda: site.call("GET", f"{path}/{execution}")["status"] == "SUCCEEDED")
+    poll(page)
+    expect(lines).to_have_count(2)
+    expect(lines.last).to_contain_text("WARNING it heard <b>hello</b>")
+    assert page.evaluate("kept.isConnected"), "what was there has stayed"
+    for role, is_shown in ((Role.VIEWER, True), (Role.USER, False)):
+        text = requests.get(f"{site.pages[role]}tasks/{task}/executions/{execution}", timeout=60).text
+        assert ("it begins" in text) == is_shown
+        assert "<b>hello" not in text

@@ -2,6 +2,7 @@
 import { refresh } from "./live.js";
 
 const OFF = "cloudsched-keys-off";
+const NAMES = { " ": "Space", "=": "+", "\u2212": "-" }; // as data-press names them, where that differs
 let leader = false;
 
 export function takeKeys() {
@@ -13,6 +14,8 @@ export function takeKeys() {
     if (event.key === "Escape") document.activeElement?.blur?.();
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
+    if (event.key === " " && event.target.closest("a, button, summary, [type=checkbox]")) return; // it presses that
+    if (event.key.startsWith("Arrow") && event.target.closest("[type=range], pre")) return; // it moves that
     if (event.key === "?") dialog.showModal();
     else if (walk(event.key)) event.preventDefault();
     else if (localStorage.getItem(OFF) === "1") return;
@@ -31,9 +34,12 @@ function press(key) {
   const actions = { g: () => (leader = true), "/": search, j: () => step(1), k: () => step(-1), u: utc, s: scale, r: again };
   if (key in actions) return actions[key](), true;
   if (key === "x" || key === "X") return choose(key === "X");
-  const named = /^[a-z]$/.test(key) ? document.querySelector(`main [data-press=${key}]`) : null;
-  named?.click();
-  return Boolean(named);
+  const named = document.querySelector(`main [data-press~="${CSS.escape(NAMES[key] ?? key)}"]`);
+  if (!named) return false;
+  named.focus({ preventScroll: true });
+  named.click();
+  if (named.matches(".ask > summary") && named.parentElement.open) named.parentElement.querySelector("button").focus();
+  return true;
 }
 
 // Ticks the row that has the focus; with Shift all from the last that was ticked up to here.
@@ -42,8 +48,8 @@ function choose(isRange) {
   const here = boxes.indexOf(document.activeElement.closest("tr")?.querySelector("td.pick input"));
   if (here < 0) return false;
   const from = isRange ? Math.max(0, boxes.findLastIndex((box, index) => index < here && box.checked)) : here;
-  if (isRange) for (const box of boxes.slice(from, here + 1)) box.checked = true;
-  else boxes[here].checked = !boxes[here].checked;
+  if (!isRange) boxes[here].click();
+  else for (const box of boxes.slice(from, here + 1)) if (!box.checked) box.click();
   return true;
 }
 

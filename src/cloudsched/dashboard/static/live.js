@@ -5,6 +5,7 @@ import { showNow } from "./relative.js";
 
 const body = document.body;
 const every = Number(body.dataset.every) * 1000;
+export const BUSY_AFTER = 300; // milliseconds: what is quicker is not worth a word
 const main = document.getElementById("main");
 let failures = 0;
 let timer = 0;
@@ -71,6 +72,20 @@ export async function refresh() {
   await look();
 }
 
+// Shows another part of the same page, whose address is already here.
+export async function follow(href) {
+  const busy = setTimeout(setBusy, BUSY_AFTER, true);
+  try {
+    const asked = address();
+    const text = await (await ask(asked)).text();
+    if (asked === address()) show(text, { isAsked: true });
+  } catch {
+    location.assign(href);
+  }
+  clearTimeout(busy);
+  setBusy(false);
+}
+
 async function ask(url) {
   const response = await fetch(url, { headers: { Accept: "text/html, application/json" } });
   if (response.status >= 500) throw new Error(String(response.status));
@@ -114,6 +129,7 @@ export async function submit(form, button) {
   if (every) schedule(every);
   setBusy(false);
   if (button?.isConnected && button.textContent === `${label}…`) button.textContent = label;
+  button?.closest("details.ask")?.removeAttribute("open"); // what it asked is answered
 }
 
 function say(text) {
@@ -136,6 +152,7 @@ function show(text, { isAsked = false } = {}) {
   held = isWhole && !waiting ? null : text;
   if (waiting) say(`${waiting} new. They show when you leave the list, or press r.`);
   document.title = fresh.title;
+  document.dispatchEvent(new Event("shown"));
   for (const part of [".clock", ".views", ".foot"]) {
     const [now, then] = [document.querySelector(part), fresh.querySelector(part)];
     if (now && then) morph(now, then);

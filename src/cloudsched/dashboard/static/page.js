@@ -1,10 +1,11 @@
 // What every page does with script: stays live, remembers the zone, sends forms without leaving, and takes keys.
-import { refresh, setBusy, start, submit } from "./live.js";
+import { bulk } from "./bulk.js";
+import { BUSY_AFTER, refresh, setBusy, start, submit } from "./live.js";
 import { takeKeys } from "./keys.js";
 import { preview } from "./preview.js";
 import { plan } from "./slider.js";
+import { stay } from "./stay.js";
 
-const BUSY_AFTER = 300; // milliseconds: what is quicker is not worth a word
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.includes("cloudsched-zone=")) {
   const path = new URL(document.body.dataset.root, location.href).pathname;
@@ -28,4 +29,6 @@ document.querySelector(".views [aria-current]")?.scrollIntoView({ block: "neares
 takeKeys();
 plan();
 preview();
+stay();
+bulk();
 start();

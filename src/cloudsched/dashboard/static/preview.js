@@ -6,9 +6,13 @@ export function preview() {
   if (!form) return;
   let timer = 0;
   let asked = new AbortController();
-  form.addEventListener("input", () => {
+  const stop = () => {
     clearTimeout(timer);
     asked.abort();
+  };
+  form.addEventListener("submit", stop); // what is sent changes the task, and a later question would be refused
+  form.addEventListener("input", () => {
+    stop();
     timer = setTimeout(async () => {
       asked = new AbortController();
       const data = new URLSearchParams(new FormData(form));

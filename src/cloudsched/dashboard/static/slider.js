@@ -10,7 +10,10 @@ export function plan() {
       weekday: "short", day: "2-digit", month: "short", year: "numeric",
       hour: "2-digit", minute: "2-digit", timeZone: planned.dataset.zone, timeZoneName: "longOffset",
     });
-    const text = format.format(new Date(Number(slider.value) * 1000));
+    const parts = format.formatToParts(new Date(Number(slider.value) * 1000));
+    const part = Object.fromEntries(parts.map(({ type, value }) => [type, value]));
+    const offset = part.timeZoneName.replace(/^GMT/, "").replace(":", "") || "+0000";
+    const text = `${part.weekday} ${part.day} ${part.month} ${part.year} ${part.hour}:${part.minute} ${offset}`;
     planned.textContent = text;
     slider.setAttribute("aria-valuetext", text);
   };

@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.requirements import (
     require_triggerable,
 )
 from cloudsched.domain.transitions.suspend import require_event_room
-from cloudsched.errors import InvalidSchedule, NotAllowed
+from cloudsched.errors import InvalidInput, InvalidSchedule, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,6 +119,6 @@ def _takes_events(
 def _passes(check: Callable[..., object], *what: object) -> bool:
     try:
         check(*what)
-    except NotAllowed:
+    except (NotAllowed, InvalidInput):
         return False
     return True

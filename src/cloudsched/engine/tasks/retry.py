@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.requirements import RETRY_ACTION, open_run_error
+from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
-from cloudsched.errors import NotAllowed, NotFound
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def decide_retry(
 
     Raises:
         NotFound: There is no such execution.
-        InvalidInput: It has no such step.
+        InvalidInput: It has no such step, or there is no room for its payload.
         NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed steps
             are missing.
     """
@@ -57,8 +57,7 @@ def decide_retry(
     cancelled, retried = child_tasks.cancelled_calls(kept.steps), child_tasks.retried_calls(kept)
     transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
     if loaded.steps_reference is not None:  # without them, completed steps would run again
-        hint = f"They were stored as {loaded.steps_reference!r}. Trigger the task to run it from the beginning."
-        raise NotAllowed(RETRY_ACTION, "missing that execution's steps", hint)
+        raise missing_steps_error(loaded.steps_reference)
     if from_step is not None and transition.executions:
         require_step(loaded, from_step)
         request.require_start(task)

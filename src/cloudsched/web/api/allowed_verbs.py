@@ -45,6 +45,11 @@ class AllowedVerbs:
             found.remove(Verb.EDIT)
         return self._without_starts(task, found)
 
+    def of_loaded_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
+        """Return what the caller may do with an execution whose steps were loaded: none is retried if they are gone."""
+        found = self.of_execution(task, execution)
+        return found if execution.steps_reference is None else tuple(verb for verb in found if verb is not Verb.RETRY)
+
     def of_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
         """Return what the caller may do with one of a task's executions."""
         if not self._may_change(task):

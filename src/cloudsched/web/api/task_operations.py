@@ -219,8 +219,8 @@ def get_history(call: ApiCall) -> Response:
 def explain_task(call: ApiCall) -> Response:
     """Explain why a task runs when it does, or does not run.
 
-    One sentence first, the evidence below it: open runs, locks, workers, retries, pauses, overlaps, and what the sweep
-    has still to do. Only callers who see the tasks of all owners learn which tasks hold a lock.
+    One sentence first, the evidence below it: open runs, locks, workers, retries, pauses, overlaps, calendars, and what
+    the sweep has still to do. Only callers who see the tasks of all owners learn which tasks hold a lock.
     """
     shows_holders = call.caller.visible_owner is None
     container, task = call.app.container, call.app.get(call.task_id)

@@ -1,0 +1,133 @@
+"""The part of a time axis that is shown, and the addresses that show more, less, earlier or later of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cloudsched.dashboard.visit import Visit
+
+_LEAST: Final = 1 / 100_000
+"""The smallest part of an axis that can be shown."""
+_SHORTEST: Final = timedelta(milliseconds=10)
+_WHOLE_TO: Final = 0.98
+"""What shows more than this of an axis shows all of it."""
+
+Part = tuple[float, float]
+"""A part of an axis: where it begins and ends, from 0 to 1."""
+WHOLE: Final[Part] = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A button that shows another part of the axis."""
+
+    key: str
+    """The key that does the same, as browsers name it."""
+    label: str
+    words: str
+    href: str | None
+    """None if it would show the same."""
+
+
+_MOVES: Final = (
+    ("+", "+", "Zoom in"),
+    ("-", "\N{MINUS SIGN}", "Zoom out"),
+    ("ArrowLeft", "\N{LEFTWARDS ARROW}", "Earlier"),
+    ("ArrowRight", "\N{RIGHTWARDS ARROW}", "Later"),
+    ("0", "0", "Back to now"),
+)
+
+
+def make_moves(
+    parts: Mapping[str, Part | None], write: Callable[[Part], str], *, home: str = "Back to now"
+) -> list[Move]:
+    """Return the buttons of an axis.
+
+    Args:
+        parts: What each key shows; nothing for a key that would show the same.
+        write: Returns the address that shows a part.
+        home: What the last button is called.
+    """
+    return [
+        Move(key, label, home if key == "0" else words, write(part) if (part := parts.get(key)) else None)
+        for key, label, words in _MOVES
+    ]
+
+
+def find_parts(shown: Part, anchor: float | None = None, least: float = _LEAST) -> dict[str, Part | None]:
+    """Return what each key shows.
+
+    Args:
+        shown: The part that is shown now.
+        anchor: What stays in sight while zooming, such as now; the middle if it is not in sight.
+        least: The smallest part that can be shown.
+    """
+    left, right = shown
+    width = right - left
+    room = width / 1000  # addresses are cut to milliseconds
+    has_anchor = anchor is not None and left - room <= anchor <= right + room
+    at = min(right, max(left, anchor)) if anchor is not None and has_anchor else (left + right) / 2
+    share = (at - left) / width
+    is_whole = width >= 1
+    return {
+        "+": _clamp(at - share * width / 2, width / 2) if width / 2 >= least else None,
+        "-": None if is_whole else _clamp(at - share * width * 2, width * 2),
+        "ArrowLeft": None if left <= 0 else _clamp(left - width / 2, width),
+        "ArrowRight": None if right >= 1 else _clamp(left + width / 2, width),
+        "0": None if is_whole else WHOLE,
+    }
+
+
+def _clamp(left: float, width: float) -> Part:
+    if width >= _WHOLE_TO:
+        return WHOLE
+    begin = min(max(left, 0.0), 1.0 - width)
+    return begin, begin + width
+
+
+def read_window(visit: Visit) -> tuple[datetime, datetime] | None:
+    """Return from when until when the address shows an axis; None if it does not say, or not well."""
+    try:
+        start, end = (datetime.fromisoformat(visit.query.get(name, "")) for name in ("from", "until"))
+        if start.tzinfo is None or end.tzinfo is None or end - start < _SHORTEST:
+            return None
+        return start.astimezone(UTC), end.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def clip(window: tuple[datetime, datetime] | None, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
+    """Return the part of a window that lies on an axis; None for the whole axis, also if nothing lies there."""
+    if window is None:
+        return None
+    begin, finish = max(window[0], start), min(window[1], end)
+    return None if finish - begin < _SHORTEST or (begin, finish) == (start, end) else (begin, finish)
+
+
+def write_window(
+    visit: Visit, start: datetime, end: datetime, part: Part, place: str, at: Callable[[float], datetime]
+) -> str:
+    """Return the address that shows a part of an axis.
+
+    Args:
+        visit: Whose address it changes.
+        start: Where the axis begins.
+        end: Where it ends.
+        part: What is shown.
+        place: The id of the axis, to which the address leads.
+        at: Returns the instant at a place of the axis.
+    """
+    if part == WHOLE:
+        return f"{visit.with_query(**{'from': None, 'until': None})}#{place}"
+    begin, finish = max(start, at(part[0])), min(end, at(part[1]))
+    texts = {"from": _write(begin), "until": _write(max(finish, begin + _SHORTEST))}
+    return f"{visit.with_query(**texts)}#{place}"
+
+
+def _write(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00").removesuffix(".000") + "Z"

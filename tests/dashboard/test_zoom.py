@@ -1,0 +1,263 @@
+"""The part of a time axis that is shown: what the buttons show, and that addresses say it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dashboard.conftest import NOW, get
+
+from cloudsched.dashboard.calendar_span import DaySpan, choose_span
+from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, make_day_moves
+from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
+from cloudsched.dashboard.scale import make_scale
+from cloudsched.dashboard.task_life import build_life
+from cloudsched.dashboard.visit import Visit
+from cloudsched.dashboard.waterfall import make_waterfall
+from cloudsched.dashboard.zoom import WHOLE, clip, find_parts, read_window
+
+if TYPE_CHECKING:
+    from cloudsched.dashboard.zoom import Part
+
+PLACES = st.floats(0, 1, allow_nan=False)
+PARIS = ZoneInfo("Europe/Paris")
+START = datetime(2027, 2, 1, 8, tzinfo=UTC)
+
+
+def look(**query: str) -> Visit:
+    return Visit(NOW, PARIS, query, may_change=True, role="admin", owner=None, is_local=True)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Part:
+    left, right = sorted((draw(PLACES), draw(PLACES)))
+    return (left, right) if right - left > 1e-3 else WHOLE
+
+
+@given(parts(), st.one_of(st.none(), PLACES))
+def test_every_move_stays_on_the_axis(shown: Part, anchor: float | None) -> None:
+    """Zooming in halves what is shown, out doubles it; a move keeps its width; nothing leaves the axis."""
+    left, right = shown
+    found = find_parts(shown, anchor)
+    for part in found.values():
+        assert part is None or 0 <= part[0] < part[1] <= 1 + 1e-9
+    inside = found["+"]
+    assert inside is not None
+    assert inside[1] - inside[0] == pytest.approx((right - left) / 2)
+    assert left - 1e-9 <= inside[0]
+    assert inside[1] <= right + 1e-9
+    for key in ("ArrowLeft", "ArrowRight"):
+        if (part := found[key]) is not None and part != WHOLE:
+            assert part[1] - part[0] == pytest.approx(right - left)
+    assert (found["-"] is None) == (found["0"] is None) == (right - left >= 1)
+    assert (found["ArrowLeft"] is None) == (left <= 0)
+    assert (found["ArrowRight"] is None) == (right >= 1)
+
+
+@given(parts(), PLACES)
+def test_now_stays_in_sight_while_zooming(shown: Part, now: float) -> None:
+    """As long as it was in sight before, zooming in as often as one likes does not lose it."""
+    if not shown[0] <= now <= shown[1]:
+        return
+    while (part := find_parts(shown, now)["+"]) is not None:
+        assert part[0] - 1e-9 <= now <= part[1] + 1e-9
+        shown = part
+
+
+@given(st.lists(st.tuples(st.integers(0, 900_000), st.integers(0, 5000)), max_size=8), PLACES, st.booleans())
+def test_an_instant_has_a_place_on_a_scale_and_back(
+    spans: list[tuple[int, int]],
+    place: float,
+    is_true: bool,  # noqa: FBT001 - Hypothesis names it
+) -> None:
+    """Whatever is compressed, what lies at the place of an instant is that instant."""
+    running = [(START + timedelta(seconds=a), START + timedelta(seconds=a + b)) for a, b in spans]
+    scale = make_scale(running, START, START + timedelta(seconds=1_000_000), true=is_true)
+    at = START + timedelta(seconds=1_000_000 * place)
+    assert abs(scale.find_instant(scale.place(at)) - at) < timedelta(milliseconds=10)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"from": "2027-03-24T10:00:00Z"},
+        {"from": "yesterday", "until": "today"},
+        {"from": "2027-03-24T10:00:00", "until": "2027-03-24T11:00:00"},
+        {"from": "2027-03-24T11:00:00Z", "until": "2027-03-24T10:00:00Z"},
+        {"from": "0001-01-01T00:00:00+14:00", "until": "2027-03-24T10:00:00Z"},
+    ],
+)
+def test_an_address_that_says_no_window_shows_all(query: dict[str, str]) -> None:
+    """Missing, mistyped, without an offset, the wrong way round, or before the calendar begins."""
+    assert read_window(look(**query)) is None
+
+
+def test_a_window_beside_the_axis_shows_all() -> None:
+    """Old addresses still show something: a window where there is nothing is not taken."""
+    end = START + timedelta(days=1)
+    assert clip((START - timedelta(days=2), START - timedelta(days=1)), START, end) is None
+    assert clip((START - timedelta(days=2), START + timedelta(hours=1)), START, end) == (
+        START,
+        START + timedelta(hours=1),
+    )
+
+
+def make_record(*spans: tuple[int, int]) -> dict[str, object]:
+    """Return an execution whose steps ran at these minutes."""
+
+    def write(minutes: float) -> str:
+        return (START + timedelta(minutes=minutes)).isoformat()
+
+    steps = [
+        {
+            "number": number,
+            "kind": "STEP",
+            "name": f"part {number}",
+            "status": "SUCCEEDED",
+            "startedAt": write(first),
+            "finishedAt": write(last),
+        }
+        for number, (first, last) in enumerate(spans, 1)
+    ]
+    last = max(last for _, last in spans)
+    attempts = [
+        {"number": 1, "status": "SUCCEEDED", "startedAt": write(first), "finishedAt": write(end)}
+        for first, end in spans
+    ]
+    return {
+        "status": "SUCCEEDED",
+        "scheduledFor": write(0),
+        "startedAt": write(0),
+        "finishedAt": write(last),
+        "steps": steps,
+        "attempts": attempts,
+    }
+
+
+def test_zooming_into_a_stretch_drops_the_gaps_outside_it() -> None:
+    """The waterfall of a part has the rows that lie in it, the handler, and no gap before or after."""
+    record = make_record((0, 10), (3000, 3010), (9000, 9010))
+    whole = make_waterfall(record, NOW)
+    assert len(whole.scale.gaps) == 2
+    window = (START + timedelta(minutes=2990), START + timedelta(minutes=3020))
+    part = make_waterfall(record, NOW, window=window)
+    assert [row.name for row in part.rows] == ["The handler", "part 2"]
+    assert part.scale.span == window
+    assert not any(gap.end <= window[0] or gap.start >= window[1] for gap in part.scale.gaps)
+    assert part.whole.span == whole.scale.span
+
+
+@given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), min_size=1, max_size=8), PLACES, PLACES)
+def test_a_part_of_a_life_has_the_lanes_that_lie_in_it(lived: list[tuple[int, int]], one: float, other: float) -> None:
+    """Each execution that touches the part has its lane and no other has; now is drawn where it is in sight."""
+    spans = [
+        Lived(at := NOW + timedelta(minutes=start), min(NOW, at + timedelta(minutes=took)), "SUCCEEDED", "succeeded")
+        for start, took in lived
+    ]
+    start, end = find_span(spans, [], NOW)
+    begin, finish = (start + (end - start) * place for place in sorted((one, other)))
+    if finish - begin < timedelta(seconds=1):
+        return
+    svg = draw_life(spans, [], NOW, PARIS, (begin, finish))
+    assert svg.count('class="f-past"') == sum(
+        each.end is not None and each.start <= finish and each.end >= begin for each in spans
+    )
+    assert ("nowl" in svg) == (begin <= NOW <= finish)
+
+
+def test_a_life_is_walked_by_addresses() -> None:
+    """In, right, out and home again: each address shows what its button said, and home is that without a part."""
+    records = [
+        {
+            "status": "SUCCEEDED",
+            "scheduledFor": (NOW - timedelta(days=days)).isoformat(),
+            "startedAt": (NOW - timedelta(days=days)).isoformat(),
+            "finishedAt": (NOW - timedelta(days=days, hours=-1)).isoformat(),
+        }
+        for days in (1, 2, 3)
+    ]
+    visit = look(tz="UTC")
+    for key in ("+", "+", "ArrowLeft", "-", "0"):
+        (move,) = [each for each in build_life(records, [], visit).moves if each.key == key]
+        assert move.href is not None
+        parts = urlsplit(move.href)
+        assert parts.fragment == "life"
+        visit = look(**{name: values[0] for name, values in parse_qs(parts.query).items()})
+        assert visit.query["tz"] == "UTC"
+        assert (read_window(visit) is None) == (key == "0")
+    assert {each.key for each in build_life(records, [], visit).moves if each.href is None} == {
+        "-",
+        "0",
+        "ArrowLeft",
+        "ArrowRight",
+    }
+
+
+DAY = DaySpan("day", NOW.astimezone(PARIS).date(), 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "06:00", "12:00-06:00", "06:00-06:30", "06:10-12:00", "6:00-12:00", "00:00-25:00"]
+)
+def test_a_mistyped_part_of_a_day_is_the_whole_day(text: str) -> None:
+    """Quarters of an hour, an hour at least, in order, inside the day."""
+    assert choose_part(look(at=text), DAY) == WHOLE
+    assert choose_part(look(at="06:15-12:00"), DAY) == (6.25 / 24, 0.5)
+
+
+@given(st.integers(0, 92), st.integers(4, 96))
+def test_every_part_of_a_day_has_whole_bars(first: int, count: int) -> None:
+    """Whatever is shown, a bar stands for a whole number of minutes, and there are at most 120."""
+    part = (first / 96, min(96, first + count) / 96)
+    quarters = min(96, first + count) - first
+    bins, words = choose_bins(part)
+    minutes = {"quarter of an hour": 15, "five minutes": 5, "minute": 1}[words]
+    assert bins * minutes == quarters * 15
+    assert bins <= 120
+
+
+@pytest.mark.parametrize("keys", ["+++--", "++>>>>>", "++<<<<<", "+0", "-+-+", "--++++"])
+def test_a_calendar_is_walked_by_addresses(keys: str) -> None:
+    """From the month to hours and back; at the end of a day the next one begins, with as many hours."""
+    names = {">": "ArrowRight", "<": "ArrowLeft"}
+    kinds = ("month", "week", "day")
+    visit, span, part = look(), DAY, WHOLE
+    for key in keys:
+        width = part[1] - part[0]
+        move = make_day_moves(visit, span, part, span.first, None)[names.get(key, key)]
+        if move.href is None:
+            assert key in "+-"
+            continue
+        visit = look(**{name: values[0] for name, values in parse_qs(move.href.partition("?")[2]).items()})
+        before, span = span, choose_span(visit)
+        part = choose_part(visit, span)
+        if key in "<>":
+            assert part[1] - part[0] == pytest.approx(width)
+            assert (span.first - before.first).days in (0, 1 if key == ">" else -1)
+        elif before.kind != span.kind:
+            assert kinds.index(span.kind) - kinds.index(before.kind) == (1 if key == "+" else -1)
+
+
+def test_pages_show_a_part_of_their_axis(ui: str) -> None:
+    """A task, an execution and a day offer to zoom; the links lead to pages that say which part they show."""
+    execution = re.findall(r'href="[^"]*(tasks/monthly-close/executions/[^"]+)"', get(f"{ui}/tasks/monthly-close").text)
+    for path, words in (
+        ("tasks/monthly-close", " to "),
+        (execution[0], " to "),
+        ("calendar?day=2027-03-24&tz=UTC", "00 to "),
+    ):
+        page = get(f"{ui}/{path}")
+        (link,) = re.findall(r'<a href="([^"]*)" data-press="\+"', page.text)
+        shown = get(f"{ui}/{path.partition('?')[0]}{unescape(link)}")
+        assert shown.status_code == 200
+        assert words in shown.text
+        assert 'aria-label="Zoom out"' in shown.text
+        assert shown.text != page.text

@@ -1,0 +1,96 @@
+"""A verb is offered exactly if the change itself is not refused, whatever the task's state and size."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.documents.authority import TRUSTED_CODE
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, PendingRecords, TaskStatus
+from cloudsched.domain.transitions import lifecycle, manual_runs
+from cloudsched.domain.transitions.allowed_verbs import Verb, find_execution_verbs, find_task_verbs
+from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.errors import InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+_SIZES = st.sampled_from([None, 0, 10, 120_000, 250_000]) | st.integers(0, MAX_SPEC_BYTES)
+_LEFT = PendingRecords(next_at=NOW, until=NOW, status=ExecutionStatus.SKIPPED, message="missed")
+_STATES = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(TaskStatus),
+        "payload": st.sampled_from([0, 120_000]).map(lambda size: {"text": "x" * size}),
+        "runs": st.lists(_SIZES, max_size=3) | st.just([None] * MAX_OPEN_RUNS),
+        "pending_records": st.sampled_from([(), (_LEFT,) * 31]),
+    }
+)
+
+
+def make_payload(size: int | None) -> dict[str, Any] | None:
+    return None if size is None else {"text": "x" * size}
+
+
+def changes(task: Task, change: Callable[[Task], Transition]) -> bool:
+    """Return whether a change is accepted, and changes anything."""
+    try:
+        return change(task).task != task
+    except (NotAllowed, InvalidInput):
+        return False
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=_STATES, status=st.sampled_from(ExecutionStatus), own=_SIZES)
+def test_a_retry_is_offered_exactly_if_it_is_accepted(
+    make_task: MakeTask, state: dict[str, Any], status: ExecutionStatus, own: int | None
+) -> None:
+    """With payloads of any size, of the execution and of the open runs beside it."""
+    runs = tuple(
+        Run(execution_id=f"r{number}", scheduled_for=NOW, due_at=NOW, payload=make_payload(size))
+        for number, size in enumerate(state["runs"])
+    )
+    task = make_task(**{**state, "runs": runs})
+    execution = Execution(
+        id="e", task_id=task.id, owner=task.owner, scheduled_for=NOW, status=status, payload=make_payload(own)
+    )
+    offered = find_execution_verbs(task, execution, lambda: NOW, TRUSTED_CODE)
+    assert (Verb.RETRY in offered) == changes(task, lambda each: lifecycle.retry(each, execution, NOW))
+
+
+_CHANGES: dict[Verb, Callable[[Task], Transition]] = {
+    Verb.PAUSE: lambda task: lifecycle.pause(task, NOW),
+    Verb.CANCEL: lambda task: lifecycle.cancel(task, NOW),
+    Verb.TRIGGER: lambda task: manual_runs.trigger(task, NOW, "request"),
+}
+
+
+@pytest.mark.parametrize("verb", _CHANGES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=_STATES)
+def test_a_task_s_verb_is_offered_exactly_if_it_is_accepted(
+    make_task: MakeTask, verb: Verb, state: dict[str, Any]
+) -> None:
+    """Of tasks that keep their bounds, as all stored ones do."""
+    sizes, room = [], MAX_SPEC_BYTES - 130_000
+    for size in state["runs"]:
+        fits = size is None or size + 100 <= room
+        sizes.append(size if fits else None)
+        room -= (size or 0) + 100 if fits else 0
+    runs = tuple(
+        Run(execution_id=f"r{number}", scheduled_for=NOW, due_at=NOW + timedelta(hours=1), payload=make_payload(size))
+        for number, size in enumerate(sizes)
+    )
+    task = make_task(**{**state, "runs": runs})
+    offered = find_task_verbs(task, lambda: NOW, TRUSTED_CODE)
+    assert (verb in offered) == changes(task, _CHANGES[verb])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import shutil
 import statistics
 import sys
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 START = datetime(2027, 3, 24, 2, tzinfo=UTC)
-RUNS, STEPS, ROUNDS = 540, 2000, 9
+RUNS, STEPS, LISTED, ROUNDS = 540, 2000, 50, 9
 MOST_MILLISECONDS, MOST_KILOBYTES, MOST_PAINT = 200, 150, 1000
 EMPTY = "locks"
 """The page without data."""
@@ -74,6 +75,8 @@ def main() -> int:
             stack.url, "ticks", "tick", {"rrule": f"FREQ=MINUTELY;COUNT={RUNS + 600}", "dtstart": "2027-03-24T02:01:00"}
         )
         _create(stack.url, "long", "long", {"at": (START + timedelta(seconds=5)).isoformat()})
+        for number in range(LISTED - 2):
+            _create(stack.url, f"far-{number}", "tick", {"at": f"2028-01-01T00:{number:02}:00Z"})
         move = {"advance": f"PT{RUNS}M"}
         requests.post(f"{stack.url}/dev/clock", json=move, timeout=600).raise_for_status()
         records = requests.get(f"{stack.url}/v1/tasks/long/executions", timeout=60).json()["executions"]
@@ -81,12 +84,15 @@ def main() -> int:
         pages = {
             "without data": EMPTY,
             "home": "",
-            "a task": "tasks/ticks",
+            f"tasks, {LISTED} on the page": "tasks",
+            f"a task with {RUNS} executions": "tasks/ticks",
+            f"a task, {RUNS} executions, zoomed": "tasks/ticks?from=2027-03-24T10:00:00Z&until=2027-03-24T11:00:00Z",
             f"calendar, {RUNS} ran, 600 due": "calendar?week=2027-03-22&tz=UTC",
             f"execution, {STEPS:,} steps": execution,
             f"execution, {STEPS:,} steps, to scale": f"{execution}?scale=true",
             "whether anything has changed": "changes?at=/ui/tasks",
         }
+        print(f"load of the machine in the last minute: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
         static = weigh_static()
         print(f"stylesheet, scripts and icon: {static / 1000:.1f} kB")
         print(f"{'page':38} {'median':>9} {'worst':>9} {'page':>10} {'zipped':>10} {'in all':>10} {'reads':>6}")

@@ -11,6 +11,10 @@ new SQLite file, set up as its documentation says. In turn, they
 3. run others that come due one by one, 100 a second (measured: how late each handler is called);
 4. in another folder, create as many, and end before those are due; once they are, a new process runs them (measured:
    tasks per second, from the moment that its scheduler is told to start).
+
+Before and after, it is measured how long the disk needs to sync a write as large as that of a created task. What is
+synced at each commit cannot be faster than that: one thread creates at most one task in that time, and no handler
+starts earlier after its claim. DBOS alone does not sync its commits.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
+SYNCS, SYNCED_BYTES = 50, 40 * 1024
 OURS = "cloudsched"
 RIVALS = {"APScheduler 3": "embedded_apscheduler.py", "DBOS": "embedded_dbos.py", "huey": "embedded_huey.py"}
 COLUMNS = {
@@ -70,6 +76,18 @@ def run_part(python: Path | str, script: Path, tasks: int, folder: Path, part: s
     return figures
 
 
+def measure_sync(folder: Path) -> float:
+    """Return the median of the seconds that the disk needs to sync what was appended to a file."""
+    seconds = []
+    with (folder / "synced").open("ab", buffering=0) as file:
+        for _ in range(SYNCS):
+            file.write(os.urandom(SYNCED_BYTES))
+            start = time.perf_counter()
+            os.fsync(file.fileno())
+            seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
 def main() -> None:
     """Measure all contestants and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -83,18 +101,20 @@ def main() -> None:
         rivals = options.rivals or install_rivals()
         contestants = [(OURS, sys.executable, "embedded_cloudsched.py")]
         contestants += [(name, str(rivals), script) for name, script in RIVALS.items()]
+        syncs = [measure_sync(folder)]
         figures = {
             name: measure(interpreter, HERE / script, options.tasks, folder / script)
             for name, interpreter, script in contestants
         }
+        syncs.append(measure_sync(folder))
     if options.json:
-        machine = {"cores": os.cpu_count(), "load_before": load_before, "load_after": os.getloadavg()}
+        machine = {"cores": os.cpu_count(), "load_before": load_before, "load_after": os.getloadavg(), "sync": syncs}
         print(json.dumps({"tasks": options.tasks, "machine": machine, "figures": figures}, indent=2))
     else:
-        show(figures, options.tasks)
+        show(figures, options.tasks, syncs)
 
 
-def show(figures: dict[str, dict[str, Any]], tasks: int) -> None:
+def show(figures: dict[str, dict[str, Any]], tasks: int, syncs: list[float]) -> None:
     """Print the figures as a table, and what they are as ratios."""
     table = Table(title=f"{tasks} one-off tasks in one process over a SQLite file")
     for heading in ("", "version", *(heading for heading, _ in COLUMNS.values())):
@@ -105,6 +125,7 @@ def show(figures: dict[str, dict[str, Any]], tasks: int) -> None:
     table.add_row("target", "", *(TARGETS.get(key, "") for key in COLUMNS))
     console = Console(width=120)
     console.print(table)
+    console.print("a sync of the disk takes " + ", then ".join(f"{1e3 * each:.1f} ms" for each in syncs))
     ours = figures[OURS]
     for name in RIVALS:
         ratios = {key: ours[key] / figures[name][key] for key in ("created", "run", "restarted")}

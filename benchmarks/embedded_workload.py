@@ -65,7 +65,8 @@ class BenchmarkRun:
         start = time.time()
         for number in range(TRIAL_TASKS):
             contestant.create(-1 - number, start + 3600)
-        lead_time = max(5.0, 3 * self.tasks * (time.time() - start) / TRIAL_TASKS)
+        per_task = (time.time() - start) / TRIAL_TASKS
+        lead_time = max(5.0, 3 * self.tasks * per_task)
         start = time.time()
         due_at = start + lead_time
         for number in range(self.tasks):
@@ -76,7 +77,8 @@ class BenchmarkRun:
         self._wait_for_runs(self.tasks)
         run = self.tasks / (max(self._ran_at.values()) - due_at)
         self._ran_at.clear()
-        count, due_at = 10 * RATE, time.time() + lead_time
+        count = 10 * RATE
+        due_at = time.time() + max(5.0, 3 * count * per_task)
         for number in range(count):
             contestant.create(self.tasks + number, due_at + number / RATE)
         self._wait_for_runs(count)

@@ -57,7 +57,7 @@ def run_services() -> Iterator[Services]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
         try:
             channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-            grpc.channel_ready_future(channel).result(timeout=30)
+            grpc.channel_ready_future(channel).result(timeout=120)
             channel.close()
             yield Services(google.address, f"127.0.0.1:{port}", settings)
         finally:

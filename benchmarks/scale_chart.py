@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.scale_chart_labels import Box, place_labels
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -47,15 +49,14 @@ def draw_chart(lines: Mapping[int, Sequence[tuple[float, float]]]) -> str:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 14}" text-anchor="middle">occurrences a second</text>')
     parts.append(f'<text x="{_LEFT}" y="{_TOP - 12}">lateness, p99</text>')
-    for (shards, line), color in zip(lines.items(), _COLORS, strict=False):
-        path = " ".join(f"{to_x(rate):.1f},{to_y(seconds):.1f}" for rate, seconds in line)
+    names = ["1 shard" if shards == 1 else f"{shards} shards" for shards in lines]
+    drawn = [[(to_x(rate), to_y(seconds)) for rate, seconds in line] for line in lines.values()]
+    labels = place_labels(names, drawn, Box(_LEFT, _TOP, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM))
+    for name, points, label, color in zip(names, drawn, labels, _COLORS, strict=False):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2.5"/>')
-        parts += [
-            f'<circle cx="{to_x(rate):.1f}" cy="{to_y(late):.1f}" r="3.5" fill="{color}"/>' for rate, late in line
-        ]
-        x, y = to_x(line[0][0]), to_y(line[0][1])
-        name = "1 shard" if shards == 1 else f"{shards} shards"
-        style = f'fill="{color}" font-weight="bold" text-anchor="end"'
-        parts.append(f'<text x="{x - 10:.1f}" y="{y - 4:.1f}" {style}>{name}</text>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{color}"/>' for x, y in points]
+        x, y = label.baseline
+        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-weight="bold">{name}</text>')
     parts.append("</g></svg>")
     return "\n".join(parts) + "\n"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.adapters.firestore.values import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 INDEX_FILE = Path(__file__).parent.parent / "infra" / "firestore.indexes.json"
 SCRIPT = INDEX_FILE.parent / "lib" / "firestore_indexes.py"
@@ -105,6 +105,8 @@ class Indexes:
         for each in content["fieldOverrides"]:
             directions = [index.get("order") == "DESCENDING" for index in each["indexes"]]
             self._overrides[each["collectionGroup"]][each["fieldPath"]] = directions
+        self._found: dict[tuple[str, frozenset[str]], list[Index]] = {}
+        """The indexes of documents, by their collection and fields."""
         self._paths: dict[str, list[tuple[str, list[str]]]] = {}
         self._ranges: dict[tuple[Index, str, tuple[Any, ...]], Range] = {}
 
@@ -137,15 +139,20 @@ class Indexes:
 
         Indexes without a rising value are left out: their entries are spread by the documents' names.
         """
-        entries: set[Entry] = set()
-        for index in self._composites[collection]:
-            if all(field in values for field in index.fields):
-                entries.update(_cut(index, parent, values))
+        key = (collection, frozenset(values))
+        indexes = self._found.get(key)
+        if indexes is None:
+            indexes = self._found[key] = [*self._find_indexes(collection, values)]
+        return {entry for index in indexes for entry in _cut(index, parent, values)}
+
+    def _find_indexes(self, collection: str, paths: Iterable[str]) -> Iterator[Index]:
+        """Yield the indexes that have a document with these fields."""
+        present = frozenset(paths)
+        yield from (index for index in self._composites[collection] if present.issuperset(index.fields))
         overrides = self._overrides[collection]
-        for path in values:
+        for path in present:
             for is_descending in _find_directions(overrides, path):
-                entries.update(_cut(Index(collection, (path,), None, is_descending), parent, values))
-        return entries
+                yield Index(collection, (path,), None, is_descending)
 
     def find_ranges(self, before: set[Entry], after: set[Entry]) -> set[Range]:
         """Return the ranges in which a write adds or removes entries."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from benchmarks.scale_limits import DOCUMENT_WINDOW, to_seconds
-from benchmarks.scale_queue import CREATE_SECONDS
 from benchmarks.scale_world import Deployment, World
 
 from cloudsched.emulator.model.task import HORIZON
@@ -164,12 +163,19 @@ def measure_purge(deployment: Deployment, effort: Effort) -> Recovery:
     """Lose all dispatches when many tasks are just due, in the worst second, and let the sweep find them."""
     deployment = choose_part(deployment, effort.rate)
     with World(deployment) as world:
-        swept_at = _MINUTE + CREATE_SECONDS * deployment.simulated_shards[0]  # its shards get their dispatches in turn
-        due = math.floor(swept_at - _TOO_EARLY)
+        due = math.floor(_MINUTE - _TOO_EARLY)
         lost = world.create_tasks([due] * effort.backlog, period=10**7)
         world.queues.run(due - 1.0)
         world.queues.purge()
         return _recover(world, lost, due - 1.0, 2 * _MINUTE, effort)
+
+
+def measure_fan_out(deployment: Deployment) -> float:
+    """Return how many seconds after the sweep's job the sweep of each shard has begun, with nothing else to do."""
+    with World(replace(deployment, queues=replace(deployment.queues, fraction=1.0))) as world:
+        world.sweep_each_minute(_MINUTE, _MINUTE)
+        world.queues.run(2 * _MINUTE)
+        return max(world.swept.values(), default=_MINUTE) - _MINUTE
 
 
 def measure_outage(deployment: Deployment, effort: Effort) -> Recovery:

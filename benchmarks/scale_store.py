@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from benchmarks.scale_limits import Refusal
 from benchmarks.scale_queries import is_descending, make_match
-from google.cloud.firestore_v1.types import document as documents
-from google.cloud.firestore_v1.types import firestore
+
+from cloudsched.adapters.firestore import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from benchmarks.scale_limits import VirtualTime
     from benchmarks.scale_store_limits import StoreLimits
 
-_Commit = firestore.CommitResponse.pb()
-_BatchGet = firestore.BatchGetDocumentsResponse.pb()
-_RunQuery = firestore.RunQueryResponse.pb()
-_Document = documents.Document.pb()
 GET_SECONDS, COMMIT_SECONDS, QUERY_SECONDS = 0.008, 0.025, 0.020
 """The median latencies within a region: assumptions."""
 
@@ -100,7 +96,7 @@ class FirestoreModel:
         self._take_ramp([name.split("/")[5] for name in request.documents])
         for name in request.documents:
             self.counts["reads"] += 1
-            response = _BatchGet()
+            response = messages.BatchGetDocumentsResponse()
             response.read_time.FromDatetime(self._time.now())
             if (found := self.documents.get(name)) is None:
                 response.missing = name
@@ -123,12 +119,12 @@ class FirestoreModel:
         limit = query.limit.value or len(found)
         self.counts["reads"] += max(1, min(limit, len(found)))
         self.counts["queries"] += 1
-        empty = _RunQuery()
+        empty = messages.RunQueryResponse()
         empty.read_time.FromDatetime(self._time.now())
         if not found:
             yield empty
         for _, _, stored in found[:limit]:
-            response = _RunQuery()
+            response = messages.RunQueryResponse()
             response.document.CopyFrom(stored.message)
             yield response
 
@@ -143,7 +139,7 @@ class FirestoreModel:
         changes = [change for write in request.writes if (change := self._apply(write, now)) is not None]
         self._require_room(changes)
         self.counts["commits"] += 1
-        response = _Commit()
+        response = messages.CommitResponse()
         for write in request.writes:
             result = response.write_results.add()
             is_delete = write.WhichOneof("operation") == "delete"
@@ -182,7 +178,7 @@ class FirestoreModel:
         if write.HasField("update_mask"):
             if not write.update_mask.field_paths:
                 return None
-            message = _Document()
+            message = messages.Document()
             if (stored := self.documents.get(name)) is not None:
                 message.CopyFrom(stored.message)
             message.name = name

@@ -39,6 +39,7 @@ class RangeLimits:
 
     def __init__(self, fraction: float = 1.0, share: float = 1.0, shards: Collection[int] | None = None) -> None:
         self._shards = shards
+        self._found: dict[Range, RateWindows] = {}
         self._of_shards = RateWindows(RANGE_WRITES_PER_SECOND * share)
         self._of_all = RateWindows(RANGE_WRITES_PER_SECOND * fraction)
         # An owner has little of a small part: over one second that would say nothing about the whole.
@@ -47,9 +48,11 @@ class RangeLimits:
 
     def find(self, place: Range) -> RateWindows:
         """Return the limit of a range."""
-        if self.is_of_shard(place):
-            return self._of_shards
-        return self._of_owners if place.is_owned else self._of_all
+        found = self._found.get(place)
+        if found is None:
+            unsharded = self._of_owners if place.is_owned else self._of_all
+            found = self._found[place] = self._of_shards if self.is_of_shard(place) else unsharded
+        return found
 
     def is_of_shard(self, place: Range) -> bool:
         """Return whether a range has what one of the simulated shards writes, and nothing else."""

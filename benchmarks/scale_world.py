@@ -7,7 +7,6 @@ of all queues' rate. Shards share no index range, and queues no rate, so such a 
 from __future__ import annotations
 
 import heapq
-import json
 import random
 from collections import Counter
 from contextlib import ExitStack
@@ -33,10 +32,12 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore.shards import Placement
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.shards import choose_shard
-from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper
+from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
+from cloudsched.engine.tasks.sweeper import SHARD_THREADS
 from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable
 from cloudsched.testing import START
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.queue import QueueMessage
 
 HANDLER_SECONDS: Final = 0.1
@@ -66,6 +66,7 @@ class Deployment:
         rate: How many occurrences a second they are asked for.
         shards: `CLOUDSCHED_SHARDS`.
         queues: The queues of each priority.
+        is_quick: Whether the tasks' handler is quick.
         indexes: The database's indexes; those that the scripts create for so many shards if None.
     """
 
@@ -73,6 +74,7 @@ class Deployment:
     rate: float
     shards: int = 1
     queues: QueueSetup = field(default_factory=QueueSetup)
+    is_quick: bool = False
     indexes: Indexes | None = None
 
     @property
@@ -118,6 +120,8 @@ class World:
         self.is_executor_down = False
         self.starts: dict[str, list[tuple[float, float]]] = {}
         """For each task, its occurrences: when they were due, and when their handlers began."""
+        self.swept: dict[int, float] = {}
+        """When the first part of each shard's sweep began last."""
         self.actions: Counter[str] = Counter()
         """What became of deliveries."""
         self._stack = ExitStack()
@@ -125,14 +129,24 @@ class World:
 
     def __enter__(self) -> Self:
         """Put the models and the virtual time in the place of Google's services and of this machine's time."""
-        enter = self._stack.enter_context
+        with ExitStack() as stack:
+            self._set_up(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def _set_up(self, stack: ExitStack) -> None:
+        enter = stack.enter_context
         for name in _PATCHED:
             enter(patch(name, self.time))
         enter(patch("cloudsched.adapters.google.backoff.random", self.chance, create=True))
         random.seed(0)  # tenacity's
         enter(patch("cloudsched.adapters.firestore.rpc.open_channel", lambda *_: self.firestore))
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
-        enter(patch.object(Sweeper, "_map", self._make_lanes()))
+        deployment = self.deployment
+        part = max(1, round(SHARD_THREADS * deployment.shard_share))  # of a part of a shard, a part of its threads
+        threads = 1 if deployment.shards == 1 else part
+        enter(patch("cloudsched.engine.tasks.sweeper.map_in_lanes", self._make_lanes(threads)))
+        enter(patch("cloudsched.engine.tasks.shard_sweeps.map_in_lanes", self._make_lanes(FAN_OUT_THREADS)))
         self.store = FirestoreStore(project="scale", shards=self.deployment.shards)
         self._dispatcher = CloudTasksDispatcher(
             project="scale",
@@ -149,10 +163,9 @@ class World:
             chance=self.chance,
             monotonic=self.time.monotonic,
         )
-        self.app.container.registry.register("tick")(self._make_handler())
+        self.app.container.registry.register("tick", quick=self.deployment.is_quick)(self._make_handler())
         if self.deployment.shards > 1:
             self.store._shards.store_placement(Placement(self.deployment.shards))  # noqa: SLF001 - as after `shards grow`
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -210,11 +223,10 @@ class World:
 
     def create(self, message: QueueMessage) -> None:
         """Create a dispatch; those of sweeps of shards that are not simulated only take their time."""
-        if message.body.startswith(b'{"sweep"'):
-            shard = json.loads(message.body)["sweep"]["shard"]
-            if shard not in self.deployment.simulated_shards:
-                self.time.pass_latency(CREATE_SECONDS)
-                return
+        part = SweepPart.from_body(message.body) if message.body.startswith(SWEEP_PREFIX) else None
+        if part is not None and part.shard not in self.deployment.simulated_shards:
+            self.time.pass_latency(CREATE_SECONDS)
+            return
         self._dispatcher.create(message)
 
     def close(self) -> None:
@@ -223,6 +235,8 @@ class World:
     def _deliver(self, body: bytes, token: str) -> int:
         if self.is_executor_down:
             return 503
+        if body.startswith(SWEEP_PREFIX) and (part := SweepPart.from_body(body)).number == 0:
+            self.swept[part.shard] = self.time.seconds
         try:
             action = self.app.deliver(body, token).action
         except Unavailable:
@@ -251,19 +265,17 @@ class World:
             if choose_shard(task_id, self.deployment.shards) in self.deployment.simulated_shards:
                 return task_id
 
-    def _make_lanes(self) -> Callable[..., Iterator[Any]]:
-        """Return a `Sweeper._map` whose threads work side by side in virtual time."""
+    def _make_lanes(self, count: int) -> Callable[..., Iterator[Any]]:
+        """Return a `map_in_lanes` with so many lanes, which work side by side in virtual time."""
         time = self.time
-        many = max(1, round(SHARD_THREADS * self.deployment.shard_share))  # of a part of a shard, a part of its threads
 
-        def repair_in_lanes(sweeper: Any, repair: Callable[[Task], Any], tasks: Sequence[Task]) -> Iterator[Any]:  # noqa: ANN401 - a Sweeper
-            threads = 1 if sweeper._shard is None else many  # noqa: SLF001 - as the container decides
-            lanes, results = [time.seconds] * threads, []
-            for task in tasks:
+        def map_in_lanes(work: Callable[[Any], Any], items: Sequence[Any], _: int) -> Iterator[Any]:
+            lanes, results = [time.seconds] * count, []
+            for item in items:
                 time.seconds = heapq.heappop(lanes)
-                results.append(repair(task))
+                results.append(work(item))
                 heapq.heappush(lanes, time.seconds)
             time.seconds = max(lanes)
             return iter(results)
 
-        return repair_in_lanes
+        return map_in_lanes

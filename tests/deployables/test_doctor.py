@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from benchmarks.scale_limits import Ramp
 from tests.deployables.fake_project import PROJECT, ROOT
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
 from cloudsched.cli.doctor.deployment import QUEUES, SERVICES
+from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.mount import wsgi
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.deployables.fake_project import Cloud
+
+    from cloudsched.cli.doctor.deployment import Deployment
 
 ACCOUNT = "serviceAccount:cloudsched-{}@" + PROJECT + ".iam.gserviceaccount.com"
 Report = dict[str, Any]
@@ -73,6 +78,25 @@ def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: C
     cloud.state.pop("queue/cloudsched-low-q2")
     _, bad = doctor()
     assert "cloudsched-low-q2 does not exist" in [each["what"] for each in bad if each["area"] == "queues"]
+
+
+@pytest.mark.parametrize(("rate", "minutes"), [(10, 0), (166, 0), (1_000, 25), (10_000, 55), (50_000, 75)])
+def test_the_ramp_is_that_of_the_operations_of_an_occurrence(rate: int, minutes: int) -> None:
+    """The times of docs/how-to/capacity.md and of the simulation: from 500 a second, half more in 5 minutes."""
+    assert find_ramp(rate) == (166, minutes)
+    assert Ramp().seconds_to(3 * rate) == 60 * minutes
+
+
+def test_the_doctor_says_how_to_come_from_cold_to_full_load() -> None:
+    """To the sum of all queues' rates."""
+    found = {"rateLimits": {"maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 100}}
+    gcloud = SimpleNamespace(resource=lambda *_: found)
+    deployment = SimpleNamespace(list_queues=lambda: ["", "high"], queue=str, gcloud=gcloud, region="r")
+    *_, ramp = check_queues(cast("Deployment", deployment), None)
+    assert ramp.what == (
+        "together up to 1,000 a second; from cold, begin at 166 and add half of it every 5 minutes, so that Google's "
+        "services keep up: 25 minutes"
+    )
 
 
 def test_links_that_nobody_can_open_are_found(doctor: Callable[[], Any], cloud: Cloud) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from benchmarks import scale
-from benchmarks.scale_chart import draw_chart
 from benchmarks.scale_indexes import Indexes, choose_indexes
 from benchmarks.scale_queue import QueueSetup
 from benchmarks.scale_report import make_table
-from benchmarks.scale_scenarios import Effort, measure_purge, measure_steady
+from benchmarks.scale_scenarios import Effort, measure_fan_out, measure_purge, measure_steady
 from benchmarks.scale_world import Deployment
 
 TINY = Effort(rate=6.0, window=10, backlog=20, hashed=1_000)
@@ -110,9 +109,17 @@ def test_a_lost_dispatch_is_found_by_the_sweep() -> None:
     assert 80 < small < large
 
 
-def test_the_chart_has_a_line_for_each_number_of_shards() -> None:
-    """Its text says which; a lateness beyond its axis is at the axis's end."""
-    svg = draw_chart({1: [(60, 0.2), (600, 100.0)], 8: [(480, 0.2), (4_800, 25.0)]})
-    assert svg.count("<polyline") == 2
-    assert "1 shard<" in svg
-    assert "8 shards<" in svg
+def test_the_sweeps_of_all_shards_begin_within_a_second() -> None:
+    """One after the other, creating 512 dispatches would take ten; every shard is swept, and by one job."""
+    assert measure_fan_out(scale.choose_deployment(10**6, 50_000)) < 1.5
+    assert measure_fan_out(scale.choose_deployment(10**6, 1_000)) < 0.5
+
+
+def test_a_quick_handler_costs_a_commit_less() -> None:
+    """One read, the task and its record written once, one dispatch; so half as many shards take the load."""
+    (quick,) = [result.to_row() for result in scale.measure([10**6], [1_000], TINY, is_quick=True)]
+    costs = [quick[f"{name}PerOccurrence"] for name in ("reads", "writes", "dispatches")]
+    assert costs == [1, 2, 1]
+    assert (quick["isQuick"], quick["shards"], quick["isSaturated"]) == (True, 4, False)
+    assert 150 < quick["hottestRangeWritesPerSecond"] < 350
+    assert quick["recoverySeconds"] > 60

@@ -12,8 +12,8 @@ from benchmarks.scale_indexes import Indexes, choose_indexes
 from benchmarks.scale_limits import Ramp, RateWindows, Refusal, VirtualTime
 from benchmarks.scale_store import FirestoreModel
 from benchmarks.scale_store_limits import StoreLimits
-from google.cloud.firestore_v1.types import firestore
 
+from cloudsched.adapters.firestore.messages import CommitRequest, RunQueryRequest
 from cloudsched.adapters.firestore.queries import build_due_listing
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.testing import START
@@ -38,7 +38,7 @@ class Database:
 
     def write(self, path: str, **fields: Any) -> grpc.StatusCode:
         """Write a document; return the status code."""
-        request = firestore.CommitRequest.pb()()
+        request = CommitRequest()
         write = request.writes.add()
         write.update.name = f"{DATABASE}/{path}"
         encode_fields(write.update.fields, fields)
@@ -199,7 +199,7 @@ def test_queries_find_what_is_due_in_order() -> None:
 
     def find(limit: int, after: tuple[object, str] | None = None) -> list[str]:
         query = listing.to_query(limit, DATABASE, after)
-        request = firestore.RunQueryRequest.pb()(parent=DATABASE, structured_query=query)
+        request = RunQueryRequest(parent=DATABASE, structured_query=query)
         return [each.document.name.rpartition("/")[2] for each in run(request) if each.HasField("document")]
 
     assert find(10) == ["t7", "t5", "t3"]

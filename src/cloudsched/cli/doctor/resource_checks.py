@@ -22,6 +22,8 @@ MAX_RATE = 500
 RAMP_START, RAMP_GROWTH, RAMP_MINUTES = 500, 1.5, 5
 """How Firestore and Cloud Tasks ask for load to grow: 500 operations a second, and half more every five minutes
 (firebase.google.com/docs/firestore/best-practices, cloud.google.com/tasks/docs/manage-cloud-task-scaling)."""
+OPERATIONS_PER_OCCURRENCE = 3
+"""A read and two writes of its task."""
 RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
 """The fields whose values rise: ranges of them that nothing leads are replaced by shards."""
 MIN_ATTEMPTS = 100
@@ -162,10 +164,17 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
     if capacity is not None and together > capacity:
         what = f"they send up to {together} dispatches at once, and the executor takes {capacity}"
         yield wrong("queues", what, "raise EXECUTE_MAX_INSTANCES in infra/config.sh, then infra/upgrade.sh")
-    if rates > RAMP_START:
-        minutes = math.ceil(math.log(rates / RAMP_START, RAMP_GROWTH)) * RAMP_MINUTES
-        what = f"together up to {rates:,.0f} a second; from cold, begin at {RAMP_START:,} and add half of it every "
+    first, minutes = find_ramp(rates)
+    if minutes:
+        what = f"together up to {rates:,.0f} a second; from cold, begin at {first:,} and add half of it every "
         yield ok("queues", f"{what}{RAMP_MINUTES} minutes, so that Google's services keep up: {minutes} minutes")
+
+
+def find_ramp(rate: float) -> tuple[int, int]:
+    """Return with how many occurrences a second load may begin, and after how many minutes it may have a rate."""
+    operations = OPERATIONS_PER_OCCURRENCE * rate
+    steps = math.ceil(math.log(max(1.0, operations / RAMP_START), RAMP_GROWTH))
+    return RAMP_START // OPERATIONS_PER_OCCURRENCE, steps * RAMP_MINUTES
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:

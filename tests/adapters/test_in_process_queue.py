@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.cli.serve import serve
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
@@ -143,6 +145,44 @@ def test_an_earlier_dispatch_wakes_the_thread_that_waits_for_a_later_one(monkeyp
         dispatcher.create(envelope("now"))
         assert done.wait(PATIENCE)
     assert [body for _, body in received] == [b"now"]
+
+
+def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
+    """Of what is due when a thread is free: by priority, by the instant, and by the order of creation."""
+    began, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def deliver(body: bytes, _: str) -> None:
+        if body == b"in progress":
+            began.set()
+            go_on.wait(PATIENCE)
+            return
+        order.append(body.decode())
+        if len(order) == 6:
+            done.set()
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+        dispatcher.create(envelope("in progress"))
+        assert began.wait(PATIENCE)
+        for seconds, name in enumerate(("LOW", "NORMAL", "HIGH", "CRITICAL"), 1):
+            at = NOW + timedelta(seconds=seconds)
+            dispatcher.create(QueueMessage(name, at, name.encode(), "token", Priority(name)))
+        dispatcher.create(envelope("NORMAL, earlier", NOW + timedelta(seconds=1)))
+        dispatcher.create(envelope("NORMAL, created later", NOW + timedelta(seconds=2)))
+        go_on.set()
+        assert done.wait(PATIENCE)
+    assert order == ["CRITICAL", "HIGH", "NORMAL, earlier", "NORMAL", "NORMAL, created later", "LOW"]
+
+
+def test_by_default_32_deliveries_wait_at_the_same_time() -> None:
+    """As many as that share a wait for the disk; `cloudsched serve` says the same number."""
+    meeting = threading.Barrier(33, timeout=PATIENCE)
+    with InProcessDispatcher(SystemClock(), lambda _body, _token: meeting.wait()) as dispatcher:
+        for number in range(32):
+            dispatcher.create(envelope(str(number)))
+        meeting.wait()  # all of them have to be under way
+    threads = next(each for each in serve.params if each.name == "threads")
+    assert threads.default == in_process_queue.DEFAULT_WORKERS == 32
 
 
 def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.simulation.invariants_explanations import check_explanation
+
 from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
@@ -146,6 +148,7 @@ class FaultyStore:
             self._world.pulls.on_commit(old, task, executions, lock)
             self._world.backlogs.on_commit(old, task, executions)
             self._world.calendars.on_commit(old, task, executions)
+            check_explanation(task, self._world.now)
             return version
 
         return self._call("commit", effect, is_commit=True)

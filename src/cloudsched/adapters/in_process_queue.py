@@ -35,6 +35,10 @@ MAX_BACKOFF = timedelta(minutes=1)
 MAX_REMEMBERED_NAMES = 100_000
 """How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored."""
 
+DEFAULT_WORKERS = 32
+"""How many dispatches are delivered at the same time unless the caller says otherwise. Deliveries mostly wait: for the
+handler, and for the disk at both of their commits. Those that wait at the same time share one wait for the disk."""
+
 CLOCK_CHECK_SECONDS = 1.0
 """How often the clock is read even if nothing is due by then: a test or another process may have set it."""
 
@@ -76,7 +80,9 @@ class InProcessDispatcher:
         workers: The most dispatches that are delivered at the same time.
     """
 
-    def __init__(self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = 8) -> None:
+    def __init__(
+        self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = DEFAULT_WORKERS
+    ) -> None:
         self._clock = clock
         self._deliver = deliver
         self._lock = threading.Lock()

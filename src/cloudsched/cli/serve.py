@@ -31,7 +31,7 @@ PORT = 8080
 @click.option(
     "--threads",
     type=click.IntRange(1, 1000),
-    default=8,
+    default=32,
     show_default=True,
     help="The most handlers that run at the same time.",
 )

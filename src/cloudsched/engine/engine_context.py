@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from cloudsched.domain.transitions.edits import LeadTimes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime, timedelta
     from random import Random
 
@@ -58,7 +59,8 @@ class EngineContext:
     committer: TransitionCommitter
     locks: Locks
     quotas: Quotas
-    usage: UsageLedger
+    usage: Callable[[], UsageLedger]
+    """Notes what tasks have counted; made when it is first needed, which few deliveries do."""
     logs: LogKeeper
 
     def now(self) -> datetime:

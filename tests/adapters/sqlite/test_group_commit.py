@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched.adapters.sqlite import group_commit
 from cloudsched.adapters.sqlite.group_commit import GroupCommit
 
 if TYPE_CHECKING:
@@ -180,6 +181,50 @@ def test_all_of_many_writers_are_answered() -> None:
         thread.join(PATIENCE)
     assert len(answers) == 800
     assert connection.numbers() == set(answers)
+
+
+def test_no_transaction_has_more_than_the_most_writers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of seven that wait, three share the next transaction, then three, then one; all are answered, in their order."""
+    monkeypatch.setattr(group_commit, "MAX_GROUP_SIZE", 3)
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, *map(insert, range(7)))
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    wait_for(lambda: connection.statements.count("COMMIT") == 4)
+    assert answers == list(range(7))
+    parts = " ".join(connection.statements).split("COMMIT")
+    assert [part.count("INSERT") for part in parts] == [0, 3, 3, 1, 0]
+
+
+def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> None:
+    """They hear that it failed, so that nobody waits for ever; nothing is kept, and the next one is served."""
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+    interrupted = threading.Event()
+
+    def interrupt(_: sqlite3.Connection) -> int:
+        raise KeyboardInterrupt
+
+    def write() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            group.run(interrupt)
+        interrupted.set()
+
+    threading.Thread(target=write, daemon=True).start()
+    wait_for(lambda: group.waiting == 1)
+    answers: list[str | None] = []
+    for number in (1, 2):
+        threading.Thread(target=lambda n=number: answers.append(group.run(insert(n)).failure), daemon=True).start()
+        wait_for(lambda expected=number + 1: group.waiting == expected)  # type: ignore[misc]  # its default
+    blocked.release()
+    assert interrupted.wait(PATIENCE)
+    wait_for(lambda: len(answers) == 2)
+    assert answers == ["the thread that was committing was interrupted"] * 2
+    assert connection.numbers() == set()
+    assert group.run(insert(3)).get_result() == 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it sends itself a signal")

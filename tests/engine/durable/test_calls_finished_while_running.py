@@ -50,9 +50,9 @@ def app() -> App:
     return made
 
 
-def finish_one_call(app: App) -> bool:
-    """Let a worker run one call; return False if no call is waiting."""
-    for claim in app.container.work_queue.claim(WorkerFilter("w")):
+def finish_one_call(app: App, queue: str = "w") -> bool:
+    """Let a worker of a queue run one call; return False if no call is waiting."""
+    for claim in app.container.work_queue.claim(WorkerFilter(queue)):
         started = app.container.worker_claims.start(claim)
         assert started
         app.container.worker_claims.finish(started, app.container.attempt_runner.invoke(started))
@@ -87,6 +87,33 @@ def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, cre
         while finish_one_call(app):
             sim.advance(timedelta(milliseconds=1))
         assert (app.get("job").status, len(replays)) == ("COMPLETED", 5)
+
+
+@pytest.mark.parametrize("others", [["other"], ["other", "later", "later", "later"]])
+def test_a_call_that_ended_does_not_resume_a_parent_that_waits_for_another(
+    app: App, sim: Simulation, create: Callable[..., Task], others: list[str]
+) -> None:
+    """It ended while the parent ran, which then waits for one other call: that one resumes it, and nothing before.
+
+    Not even if later calls are in progress as well.
+    """
+    replays = list[object]()
+
+    def call(ctx: Context) -> int:
+        replays.append(None)
+        _, other, *_ = [ctx.call("part", pull=queue) for queue in ["w", *others]]
+        assert ctx.step("one ends", offer_and_finish_one, sim)
+        result: int = other.result()
+        return result
+
+    register_work_handler(app, call)
+    create(id="job")
+    sim.advance(timedelta(milliseconds=1))
+    assert (len(replays), app.get("job").runs[0].due_at > sim.now) == (1, True)
+    assert finish_one_call(app, "other")
+    sim.advance(timedelta(milliseconds=1))
+    (execution,) = sim.executions("job")
+    assert (execution.content, len(replays)) == (1, 2)
 
 
 @pytest.mark.parametrize("count", [2, 30])

@@ -53,7 +53,7 @@ def make_summation(sim: Simulation) -> UsageSummation:
 
 def sum_month(sim: Simulation, owner: str = "ada", month: str = MONTH) -> UsageCounts:
     """Return what the sheets say of a month."""
-    sheets = sim.app.container.engine.usage.list_sheets(owner, month)
+    sheets = sim.app.container.engine.usage().list_sheets(owner, month)
     return sum(sum_sheets(sheets).values(), start=UsageCounts())
 
 
@@ -100,7 +100,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
     monkeypatch.setattr(summation_module, "_PAGE", 2)
     monkeypatch.setattr(summation_module, "MAX_TASKS", 4)
     chance, expected = random.Random(seed), 0  # noqa: S311 - which process dies
-    records = type(sim.app.container.engine.usage._records)  # noqa: SLF001 - the adapter that all parts write through
+    records = type(sim.app.container.engine.usage()._records)  # noqa: SLF001 - the adapter that all parts write through
     write = records.write
     is_dangerous = False
 
@@ -152,7 +152,7 @@ def test_sums_outlive_the_tasks_and_their_records(sim: Simulation) -> None:
     sim.advance(timedelta(days=3))
     sim.app.delete(create_hourly(sim))  # writes the sheet, which adds up what was gone for a day
     sim.advance(timedelta(days=365))
-    (sheet,) = sim.app.container.engine.usage.list_sheets("ada", MONTH)
+    (sheet,) = sim.app.container.engine.usage().list_sheets("ada", MONTH)
     assert len(sheet.marks) == 1
     assert sum_month(sim).queries == 48 * 3 + 3
 
@@ -174,7 +174,7 @@ def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> N
     old = sim.app.get(task_id)
     sim.advance(HOUR)
     make_summation(sim).sum_up("ada")
-    sim.app.container.engine.usage.note([old])
+    sim.app.container.engine.usage().note([old])
     assert sum_month(sim).queries == 6
 
 

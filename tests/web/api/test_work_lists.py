@@ -100,6 +100,9 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     call("POST", "/v1/queues/gpu/claim", {"worker": "box"})
     (worker,) = call("GET", "/v1/workers").get_json()["workers"]
     assert worker["isListening"]
+    sim.advance(timedelta(days=1, minutes=2))
+    sim.app.container.store.expire(sim.now)  # what the sweep does, and Firestore itself
+    assert call("GET", "/v1/workers").get_json()["workers"] == []
 
 
 def test_two_processes_note_a_worker_once(sim: Simulation) -> None:

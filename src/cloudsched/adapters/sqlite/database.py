@@ -15,13 +15,14 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.sqlite.group_commit import GroupCommit
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 T = TypeVar("T")
@@ -38,16 +39,23 @@ _CHECKPOINT_PAGES = 4_000
 class Database:
     """A SQLite database with a fixed set of tables."""
 
-    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        layout: Sequence[str],
+        layout_version: int,
+        upgrades: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         """Open the database, and create its tables if it is new.
 
         Args:
             path: The file, created if it is missing; None for a database in memory that ends with this object.
             layout: The statements that create its tables and indexes.
             layout_version: The layout's number, 1 or more, stored as SQLite's ``user_version``.
+            upgrades: The statements that make a file of an earlier version one of the next version, by the earlier one.
 
         Raises:
-            UnsupportedDocument: The file has another version of the layout.
+            UnsupportedDocument: The file has another version of the layout, and there is no upgrade from it.
             Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: It cannot be opened.
         """
@@ -60,7 +68,7 @@ class Database:
             self._writer = self._connect()
             self._commits = GroupCommit(self._writer, self._write_lock)
             try:
-                self._prepare(layout, layout_version)
+                self._prepare(layout, layout_version, upgrades)
             except BaseException:
                 self._writer.close()
                 raise
@@ -129,28 +137,33 @@ class Database:
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
         )
 
-    def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
+    def _prepare(self, layout: Sequence[str], layout_version: int, upgrades: Mapping[int, Sequence[str]]) -> None:
+        readable = {0, layout_version, *upgrades}
         self._writer.execute("BEGIN")
-        self._read_layout_version(layout_version)  # before anything is written: it may be another program's file
+        self._read_layout_version(
+            layout_version, readable
+        )  # before anything is written: it may be another program's file
         self._writer.execute("COMMIT")
         if self._path is not None:
             self._enable_wal()
             self._writer.execute("PRAGMA synchronous = FULL")
             self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         self._writer.execute("BEGIN IMMEDIATE")
-        if self._read_layout_version(layout_version) == 0:
-            for statement in layout:
-                self._writer.execute(statement)
+        version = self._read_layout_version(layout_version, readable)
+        if version != layout_version:
+            for step in [layout] if version == 0 else [upgrades[each] for each in range(version, layout_version)]:
+                for statement in step:
+                    self._writer.execute(statement)
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
-    def _read_layout_version(self, layout_version: int) -> int:
+    def _read_layout_version(self, layout_version: int, readable: Collection[int]) -> int:
         """Return the file's layout version, 0 if it is new. Call it in a transaction: others may be creating tables."""
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and tables:
             raise Misconfigured(f"{self._name} belongs to another program; name another file.")
-        if version not in {0, layout_version}:
+        if version not in readable:
             raise UnsupportedDocument(self._name, version, layout_version)
         return int(version)
 

@@ -41,5 +41,5 @@ class EventSender(WireModel):
 
 DEFAULT_SENDERS: Final = (SenderRole.OWNER, SenderRole.ADMIN)
 """Whose events a handler takes if it does not say."""
-TRUSTED_CODE: Final = EventSender(role=SenderRole.ADMIN)
+TRUSTED_CODE: Final = EventSender.model_construct(role=SenderRole.ADMIN)
 """The sender of events that the app's own code sends."""

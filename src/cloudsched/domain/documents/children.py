@@ -9,12 +9,11 @@ child that cannot start, because its payload with the inserted results is not va
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from cloudsched.domain.documents.document import Duration, WireModel
+from cloudsched.domain.documents.document import Duration, StoredEnum, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
@@ -33,7 +32,7 @@ MAX_ERROR = 500
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class OnChildFailure(StrEnum):
+class OnChildFailure(StoredEnum):
     """What a failed child means for the children after it, and for the task."""
 
     FAIL = "fail"

@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import StringConstraints
 
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 
 DELIVERY_HANDLER = "cloudsched.delivery"
 """The built-in handler of deliveries."""
@@ -21,7 +20,7 @@ COMPLETION = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
 
 
-class DeliveryStatus(StrEnum):
+class DeliveryStatus(StoredEnum):
     """How far a delivery has come."""
 
     PENDING = "PENDING"

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from functools import cache
+from enum import StrEnum
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import (
@@ -48,6 +50,7 @@ def _reject_non_number(value: object) -> object:
     return value
 
 
+@lru_cache(maxsize=1000)  # a task has ten durations, mostly those of its policies, and each commit writes them
 def _to_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
@@ -63,6 +66,13 @@ Integer = Annotated[int, BeforeValidator(_reject_non_number)]
 """A whole number as JSON has it: 3 or 3.0, and neither ``"3"`` nor ``true``."""
 
 
+class StoredEnum(StrEnum):
+    """The values of a field. Writing one as JSON reads its `value`, which the standard library does slowly."""
+
+    if not TYPE_CHECKING:
+        value = property(attrgetter("_value_"))
+
+
 class WireModel(BaseModel):
     """An immutable part of a document, camelCase on the wire; an unknown field is an error."""
 
@@ -72,6 +82,7 @@ class WireModel(BaseModel):
         frozen=True,
         extra="forbid",
         ser_json_bytes="base64",
+        defer_build=True,  # a process validates few of them, and building one takes a millisecond and more
     )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -82,10 +93,13 @@ class WireModel(BaseModel):
         if deep or self.__pydantic_private__ is not None or self.__pydantic_extra__ is not None:
             return super().model_copy(update=update, deep=deep)
         changes = update or {}
+        fields_set = self.__pydantic_fields_set__
+        if not fields_set.issuperset(changes):
+            fields_set = {*fields_set, *changes}  # else both share it: nothing changes the one of a frozen model
         copied = type(self).__new__(type(self))
         set_attribute = object.__setattr__  # the model's own refuses: it is frozen
         set_attribute(copied, "__dict__", {**self.__dict__, **changes})
-        set_attribute(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *changes})
+        set_attribute(copied, "__pydantic_fields_set__", fields_set)
         set_attribute(copied, "__pydantic_extra__", None)
         set_attribute(copied, "__pydantic_private__", None)
         return copied

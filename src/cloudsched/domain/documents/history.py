@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from cloudsched.domain.documents.authority import EventSender
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 
 
-class Action(StrEnum):
+class Action(StoredEnum):
     """What was done."""
 
     CREATED = "CREATED"

@@ -9,11 +9,10 @@ the same commit as the task that holds the lease. When it ends they become the `
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 from typing import Any
 
 from cloudsched.domain.documents.authority import EventSender
-from cloudsched.domain.documents.document import Document, Instant, WireModel
+from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
 from cloudsched.errors import JournalMismatch
 
 MAX_STEPS = 5_000
@@ -38,7 +37,7 @@ MAX_RECORD_BYTES = 900 * 1024
 """How many bytes an execution's record may have with its steps. Firestore takes 1 MiB."""
 
 
-class StepKind(StrEnum):
+class StepKind(StoredEnum):
     """What a durable handler requested."""
 
     STEP = "STEP"
@@ -50,7 +49,7 @@ class StepKind(StrEnum):
     RACE = "RACE"
 
 
-class StepStatus(StrEnum):
+class StepStatus(StoredEnum):
     """The state of a journal entry."""
 
     WAITING = "WAITING"

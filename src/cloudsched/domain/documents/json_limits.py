@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from typing import Any
+from typing import Any, Final
 
-from pydantic import Secret, SecretBytes, SecretStr, TypeAdapter
+from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from cloudsched.errors import InvalidInput
@@ -29,7 +29,7 @@ MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
 _MASK = "**********"
 """What pydantic writes in place of a secret."""
-_ANY_ADAPTER = TypeAdapter[Any](Any)
+_ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
 def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
@@ -112,6 +112,11 @@ def require_content(field: str, value: object) -> None:
     if size > MAX_STORED:
         hint = f"At most {MAX_STORED} are allowed, and a number has 8; store large data elsewhere and pass a reference."
         raise InvalidInput(field, f"has {size} bytes as Firestore counts them", hint)
+
+
+MAX_EXPANSION: Final = 4
+"""How many times larger than its JSON's characters a document can be as Firestore counts it: a digit and a comma are a
+number of 8 bytes, a character may have 4."""
 
 
 def max_size(value: object) -> int:

@@ -16,12 +16,11 @@ skips the others, ``allow`` runs them concurrently.
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from cloudsched.domain.documents.document import Duration, Integer, WireModel
+from cloudsched.domain.documents.document import Duration, Integer, StoredEnum, WireModel
 
 if TYPE_CHECKING:
     from random import Random
@@ -65,7 +64,7 @@ def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FB
     return RetryPolicy(max_retries=retry)
 
 
-class Priority(StrEnum):
+class Priority(StoredEnum):
     """The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs."""
 
     CRITICAL = "CRITICAL"
@@ -79,7 +78,7 @@ class Priority(StrEnum):
         return tuple(Priority).index(self)
 
 
-class CatchUpMode(StrEnum):
+class CatchUpMode(StoredEnum):
     """Which of several missed occurrences are run."""
 
     LATEST = "latest"
@@ -106,7 +105,7 @@ class CatchUp(WireModel):
         return timedelta(minutes=1) if self.mode is CatchUpMode.NONE else timedelta.max
 
 
-class Overlap(StrEnum):
+class Overlap(StoredEnum):
     """The policy for an occurrence that comes due while a run is open."""
 
     SKIP = "skip"

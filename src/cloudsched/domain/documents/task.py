@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.budget_pause import BudgetPause
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
-from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
+from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.history import HistoryEntry
 from cloudsched.domain.documents.labels import Labels
@@ -66,7 +66,7 @@ def owner_id_prefix(owner: str) -> str:
     return f"u{hashlib.sha256(json.dumps(owner).encode()).hexdigest()[:16]}-"
 
 
-class TaskStatus(StrEnum):
+class TaskStatus(StoredEnum):
     """The status of a task as a whole."""
 
     ACTIVE = "ACTIVE"
@@ -77,16 +77,7 @@ class TaskStatus(StrEnum):
     EXPIRED = "EXPIRED"
 
 
-class Category(StrEnum):
-    """What kind of work a task does for its owner."""
-
-    REMINDER = "REMINDER"
-    REPORT = "REPORT"
-    ANALYSIS = "ANALYSIS"
-    OTHERS = "OTHERS"
-
-
-class DeliveryChannel(StrEnum):
+class DeliveryChannel(StoredEnum):
     """A way to deliver a result."""
 
     EMAIL = "EMAIL"
@@ -250,8 +241,6 @@ class Event(WireModel):
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec, and how it is getting on."""
 
-    model_config = ConfigDict(defer_build=True)  # nothing that runs a task needs a validator of it
-
     id: TaskId
     owner: Owner
     schedule: Schedule
@@ -280,8 +269,6 @@ class PublicTask(Document, TaskSpec):
 
 class Task(PublicTask):
     """One task as it is stored: what is public, and the state that only the scheduler uses."""
-
-    model_config = ConfigDict(defer_build=False)
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""

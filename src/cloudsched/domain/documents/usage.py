@@ -48,8 +48,11 @@ class UsageCounts(WireModel):
     """Messages in Cloud Tasks: each is created, delivered, and a request to the executor."""
 
     def __add__(self, other: UsageCounts) -> UsageCounts:
-        theirs = other.__dict__
-        return UsageCounts.build(**{name: mine + theirs[name] for name, mine in self.__dict__.items()})
+        sums = {**self.__dict__}
+        for name, more in other.__dict__.items():
+            if more:
+                sums[name] += more
+        return UsageCounts.build(**sums)
 
     def latest(self, other: UsageCounts) -> UsageCounts:
         """Return the later of two counts of one thing: counts only grow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
@@ -133,7 +134,12 @@ def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields with Python names as JSON with camelCase names; `retry` may be a number, True or False."""
     if isinstance(retry := fields.get("retry"), int):
         fields = {**fields, "retry": _parse_retry(retry)}
-    return {to_camel(name): _to_wire_value(name, value) for name, value in fields.items()}
+    return {_to_wire_name(name): _to_wire_value(name, value) for name, value in fields.items()}
+
+
+@lru_cache(maxsize=200)
+def _to_wire_name(name: str) -> str:
+    return to_camel(name)
 
 
 def _parse_retry(retry: int) -> RetryPolicy:
@@ -153,9 +159,9 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         return value.total_seconds()
     if isinstance(value, BaseModel):
         encoded = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
-        reject_masked_secrets(to_camel(name), value, encoded)
+        reject_masked_secrets(_to_wire_name(name), value, encoded)
         return encoded
-    return to_json_value(to_camel(name), value)
+    return to_json_value(_to_wire_name(name), value)
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives

@@ -55,7 +55,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         left_out_from=now if schedule.calendars else None,
         **spec,
     )
-    task = with_usage(task, now, UsageCounts(writes=1))
+    task = with_usage(task, now, UsageCounts.build(writes=1))
     return Transition(
         with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
     )

@@ -15,7 +15,7 @@ dropped.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -131,7 +131,7 @@ def on_outcome(
     task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     changed = _note_foreign_end(task, step.task, run, report, now)
-    return replace(step, task=changed, entries=tuple(report.entries))
+    return Transition(changed, step.executions, step.messages, tuple(report.entries))
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:

@@ -58,13 +58,15 @@ def with_entry(
         return task
     fields = tuple(compare_fields(before, task)) if before is not None and action is Action.EDITED else ()
     entry = HistoryEntry(at=now, action=action, by=by, fields=fields, **more)
-    if _size(entry) > _MAX_ENTRY_BYTES:
+    size = _size(entry)
+    if size > _MAX_ENTRY_BYTES:
         named = tuple(FieldChange(field=each.field) for each in fields)
         entry = entry.model_copy(update={"fields": named})
+        size = _size(entry)
     earlier = () if before is None else before.history
     left_out = 0 if before is None else before.history_left_out
     history = (*earlier, entry)
-    while len(history) > MAX_ENTRIES or sum(map(_size, history)) > MAX_HISTORY_BYTES:
+    while len(history) > MAX_ENTRIES or (history and sum(map(_size, history[:-1]), size) > MAX_HISTORY_BYTES):
         history = history[1:]
     left_out += len(earlier) + 1 - len(history)
     return task.model_copy(update={"history": history, "history_left_out": left_out})

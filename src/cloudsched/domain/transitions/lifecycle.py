@@ -20,7 +20,6 @@ from cloudsched.domain.transitions.backlog import (
     stop_plan,
     take_records,
 )
-from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
@@ -271,6 +270,7 @@ def retry(
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
+        InvalidInput: There is no room for its payload.
     """
     if task.find_run(execution.id):
         return Transition(task)
@@ -302,7 +302,6 @@ def retry(
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
     )
-    require_payload_room(active)
     return Transition(active, (record,), entries=entries)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
@@ -39,7 +39,7 @@ MAX_EVENT_BYTES = 8 * 1024
 _MAX_REASON = 2_000
 """How many bytes are stored of why a run is suspended."""
 
-_EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName)
+_EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName, config=ConfigDict(defer_build=True))
 
 
 def next_poll(since: datetime, now: datetime) -> datetime:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 
@@ -48,11 +48,21 @@ def _find_months(first_day: date) -> tuple[str, str]:
     return f"{first_day.year:04}-{first_day.month:02}", f"{day_before.year:04}-{day_before.month:02}"
 
 
-def count_ended(task: Task, executions: Sequence[Execution]) -> UsageCounts:
+class EndedCounts(TypedDict, total=False):
+    """Those of `UsageCounts` that ended executions count for."""
+
+    executions: int
+    estimated_queries: float
+    estimated_tokens: float
+
+
+def count_ended(task: Task, executions: Sequence[Execution]) -> EndedCounts:
     """Return what the executions of a commit count for: those that have ended, and that had started."""
     ended = sum([each.status.is_final and each.started_at is not None for each in executions])
-    return UsageCounts.build(
-        executions=ended,
-        estimated_queries=ended * task.query_per_execution,
-        estimated_tokens=ended * task.tokens_per_execution,
-    )
+    if not ended:
+        return {}
+    return {
+        "executions": ended,
+        "estimated_queries": ended * task.query_per_execution,
+        "estimated_tokens": ended * task.tokens_per_execution,
+    }

@@ -207,7 +207,7 @@ class ChildTasks:
         It stays while one of its handlers is running that holds a lock or may still make calls, and while a call below
         it cannot be read; the sweep removes it later. Before all that, what it has used is noted.
         """
-        self._engine.usage.note([task])
+        self._engine.usage().note([task])
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
         now = self._engine.now()

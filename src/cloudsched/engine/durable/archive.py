@@ -10,7 +10,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.journal import (
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 
-_STEPS = TypeAdapter(tuple[StepRecord, ...])
-_ENTRIES = TypeAdapter(tuple[JournalEntry, ...])
+_STEPS = TypeAdapter(tuple[StepRecord, ...], config=ConfigDict(defer_build=True))
+_ENTRIES = TypeAdapter(tuple[JournalEntry, ...], config=ConfigDict(defer_build=True))
 
 
 class JournalArchive:

@@ -43,6 +43,11 @@ class NoJournal:
     calls_made = 0
     pending_entries = ()
     entries_or_none = None
+    why_not = (
+        " in the store, and this worker reaches its tasks through the API. Run a worker of this queue at the store: "
+        "`cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own settings."
+    )
+    """What the error says after naming what had to be recorded."""
 
     def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
         self._values = RepeatableValues(task_id, execution_id)
@@ -61,11 +66,7 @@ class NoJournal:
         Raises:
             WorkflowError: Always.
         """
-        raise WorkflowError(
-            f"{what} has to be recorded in the store, and this worker reaches its tasks through the API. Run a worker "
-            "of this queue at the store: `cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own "
-            "settings."
-        )
+        raise WorkflowError(f"{what} has to be recorded{self.why_not}")
 
     def perform_procedure(
         self,

@@ -93,7 +93,9 @@ class Replay:
     @property
     def usage_in_steps(self) -> Usage:
         """The total usage of the recorded steps."""
-        entries = tuple((self._cursor.entries or {}).values())
+        if not self._cursor.entries:
+            return Usage()
+        entries = tuple(self._cursor.entries.values())
         return Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
 
     @property

@@ -12,8 +12,12 @@ class RepeatableValues:
     """The values of one attempt, in the order in which its handler asks for them."""
 
     def __init__(self, task_id: str, execution_id: str) -> None:
-        self._seed = hashlib.sha256(f"{task_id} {execution_id}".encode()).digest()
+        self._name = f"{task_id} {execution_id}"
         self._uuids = 0
+
+    @cached_property
+    def _seed(self) -> bytes:
+        return hashlib.sha256(self._name.encode()).digest()
 
     @cached_property
     def random(self) -> Random:

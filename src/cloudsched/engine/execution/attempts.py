@@ -20,7 +20,7 @@ from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.state.attempt_log import collect_lines
+from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
@@ -113,7 +113,7 @@ class AttemptRunner:
         report = self.invoke(attempt)
         end = self.decide(attempt, report)
         committed = self.commit(attempt, end)
-        self.dispatch(attempt.claimed_run, committed, attempt.sent_wakeups)
+        self.dispatch(attempt.claimed_run, committed, (*attempt.sent_wakeups, *attempt.claimed_run.sent_wakeups))
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
@@ -123,8 +123,7 @@ class AttemptRunner:
     def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
         """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
         try:
-            self.dispatch_wakeups(claimed.task)
-            sent = executor_wakeups(claimed.task)
+            sent = self.dispatch_wakeups(claimed.task)
         except QueueUnavailable:
             sent = ()  # the handler need not wait for the queue: `dispatch` sends these as well
         now = self._engine.now()
@@ -136,9 +135,9 @@ class AttemptRunner:
 
     def _prepare(self, claimed_run: ClaimedRun, sent: tuple[WakeUp, ...]) -> StartedAttempt:
         durable_run = self._durable.create_durable_run(claimed_run)
-        claimed_run.log = self._engine.logs.begin(claimed_run.run, self._engine.clock)
-        if claimed_run.log is not None:
-            claimed_run.log.is_muted = lambda: durable_run.is_replaying
+        claimed_run.log = found = self._engine.logs.begin(claimed_run.run, self._engine.clock)
+        if found is not None:
+            found.is_muted = lambda: durable_run.is_replaying
         context = Context(claimed_run.task, claimed_run.run, self._engine.clock, claimed_run.renew, durable_run)
         return StartedAttempt(claimed_run, context, sent)
 
@@ -151,7 +150,8 @@ class AttemptRunner:
         task, run = attempt.claimed_run.task, attempt.claimed_run.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        with span, collect_lines(attempt.claimed_run.log):
+        found = attempt.claimed_run.log
+        with span, LineCollector(found if isinstance(found, AttemptLog) else None):
             return (yield from call_handler(self._engine.registry, attempt.context))
 
     def decide(self, attempt: StartedAttempt, report: AttemptReport) -> AttemptEnd:
@@ -233,12 +233,15 @@ class AttemptRunner:
         if task.status is TaskStatus.CANCELLED and task.deferred:
             self._child_tasks.cancel_descendants(task)
 
-    def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> None:
+    def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> tuple[WakeUp, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
 
         Those that were sent and are due are sent again: they may have been delivered, and dropped, while the task
-        already ran as many executions as it allows.
+        already ran as many executions as it allows. Returns all wake-ups of the task.
         """
-        now = self._engine.now()
-        future = [wake for wake in already_sent if wake.due_at > now]
-        self._engine.sender.send(task, [wake for wake in executor_wakeups(task) if wake not in future], now)
+        wakeups = executor_wakeups(task)
+        if wakeups:
+            now = self._engine.now()
+            future = [wake for wake in already_sent if wake.due_at > now]
+            self._engine.sender.send(task, [wake for wake in wakeups if wake not in future], now)
+        return wakeups

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.task import TaskId
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -15,7 +15,7 @@ from cloudsched.errors import Misconfigured
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId)
+_TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId, config=ConfigDict(defer_build=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
@@ -19,7 +19,7 @@ from cloudsched.errors import InvalidInput, Misconfigured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId)
+_TASK_ID: TypeAdapter[str] = TypeAdapter(TaskId, config=ConfigDict(defer_build=True))
 _EXAMPLE = 'task_id=lambda payload: f"remind-{payload.order}"'
 
 

@@ -8,7 +8,6 @@ outlives its execution. If their task has a callback, executions that end withou
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.usage import UsageCounts
@@ -97,9 +96,8 @@ class TransitionCommitter:
             writes=writes,
             deletes=deletes + sum(each.size for each in archived),
             dispatches=dispatches,
+            **(count_ended(stored.task, executions) if executions else {}),
         )
-        if executions:
-            used += count_ended(stored.task, executions)
         task = with_usage(fitted, fitted.updated_at, used)
         version = self._store.commit(
             task,
@@ -112,7 +110,7 @@ class TransitionCommitter:
             others=others,
             delivered=delivered,
         )
-        log_changes(stored.task, replace(transition, task=task))
+        log_changes(stored.task, Transition(task, transition.executions, transition.messages, transition.entries))
         for other in others:
             before = None if other.stored is None else other.stored.task
             log_changes(before, Transition(other.task, tuple(other.executions)))

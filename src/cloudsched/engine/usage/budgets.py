@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
-from cloudsched.domain.documents.person_job import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget

@@ -14,7 +14,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.person_job import ERASE_HANDLER
+from cloudsched.domain.documents.person_handlers import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.documents.usage_sheet import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.engine.state.compare_and_set import compare_and_set

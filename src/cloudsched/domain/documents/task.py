@@ -131,7 +131,7 @@ class TaskSpec(WireModel):
     """Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does."""
     lock_limit: Integer = Field(default=1, ge=1, le=100)
     """How many runs with that key may run at once."""
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = RetryPolicy.build()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
     """How long one attempt may take. It is the length of the lease: after it, another executor may take over."""
     until: Instant | None = None
@@ -141,7 +141,7 @@ class TaskSpec(WireModel):
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
     """Each run starts up to this much later, by an amount that is fixed for the occurrence."""
     overlap: Overlap = Overlap.SKIP
-    catch_up: CatchUp = CatchUp()
+    catch_up: CatchUp = CatchUp.build()
     expiration: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """An occurrence that did not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)

@@ -65,7 +65,7 @@ class TaskUsage(WireModel):
 
     month: Month
     handler: str
-    counts: UsageCounts = UsageCounts()
+    counts: UsageCounts = UsageCounts.build()
 
 
 class RunUsage(WireModel):

@@ -48,7 +48,7 @@ class AttemptLog:
         self._clock = clock
         self._level = level
         self._lock = threading.Lock()
-        self._found = RunLog()
+        self._found = RunLog.build()
         self.is_muted: Callable[[], bool] = lambda: False
         """Whether what is logged now was logged before, and is only repeated."""
 

@@ -60,7 +60,7 @@ def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FB
     if isinstance(retry, RetryPolicy):
         return retry
     if isinstance(retry, bool):
-        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
+        return RetryPolicy.build() if retry else RetryPolicy.build(max_retries=0)
     return RetryPolicy(max_retries=retry)
 
 

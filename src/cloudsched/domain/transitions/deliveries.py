@@ -41,8 +41,8 @@ MAX_BODY: Final = 100_000
 """How many bytes of text one delivery has. The whole result is in its execution."""
 MAX_DATA: Final = 100_000
 """The largest result, in bytes of JSON, that is part of what programs receive."""
-_RETRY: Final = RetryPolicy(
-    max_retries=9, first_delay=timedelta(seconds=5), base=timedelta(minutes=5), factor=4, cap=timedelta(hours=16)
+_RETRY: Final = RetryPolicy.build(
+    max_retries=9, first_delay=timedelta(seconds=5), base=timedelta(minutes=5), factor=4.0, cap=timedelta(hours=16)
 )
 """Ten attempts over three days, as the Standard Webhooks specification recommends."""
 _RETRY_MOBILE: Final = _RETRY.model_copy(update={"first_delay": timedelta(seconds=10)})

@@ -143,8 +143,7 @@ class World:
         enter(patch("cloudsched.adapters.firestore.rpc.open_channel", lambda *_: self.firestore))
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
         deployment = self.deployment
-        part = max(1, round(SHARD_THREADS * deployment.shard_share))  # of a part of a shard, a part of its threads
-        threads = 1 if deployment.shards == 1 else part
+        threads = max(1, round(SHARD_THREADS * deployment.shard_share))  # of a part of a shard, a part of its threads
         enter(patch("cloudsched.engine.tasks.sweeper.map_in_lanes", self._make_lanes(threads)))
         enter(patch("cloudsched.engine.tasks.shard_sweeps.map_in_lanes", self._make_lanes(FAN_OUT_THREADS)))
         self.store = FirestoreStore(project="scale", shards=self.deployment.shards)

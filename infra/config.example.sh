@@ -52,7 +52,7 @@ EXECUTE_MIN_INSTANCES=0
 EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response
 SWEEP_SCHEDULE="* * * * *"
-SWEEP_TIMEOUT=540                # seconds; 10,000 overdue tasks take about five minutes. With CLOUDSCHED_FALLBACK
+SWEEP_TIMEOUT=540                # seconds; 40,000 overdue tasks take about two minutes. With CLOUDSCHED_FALLBACK
                                  # (docs/reference/configuration.md) the sweep runs handlers: allow for them, up to 1800
 
 # Additional environment variables; see docs/reference/configuration.md ---------------------------------------------------------

@@ -387,7 +387,7 @@ class Container(WorkerParts, AssistantParts):
         from cloudsched.adapters.fallback_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
         from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
 
-        threads = 1 if shard is None or not isinstance(self.clock, SystemClock) else SHARD_THREADS
+        threads = SHARD_THREADS if isinstance(self.clock, SystemClock) else 1
         if not self.settings.fallback:
             return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads)
         sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)

@@ -19,7 +19,7 @@ def map_in_lanes(work: Callable[[S], T], items: Sequence[S], lanes: int) -> Iter
     if lanes == 1 or len(items) < 2:  # noqa: PLR2004 - nothing to do at the same time
         yield from map(work, items)
         return
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - with shards only
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where much is overdue
 
     with ThreadPoolExecutor(lanes) as pool:
         yield from pool.map(work, items)

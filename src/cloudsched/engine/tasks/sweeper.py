@@ -40,7 +40,7 @@ GRACE = timedelta(seconds=20)
 """How long something may be overdue before the sweep considers it lost: a normal delivery takes less."""
 PAGE_SIZE = 200
 """How many tasks are read at a time."""
-MAX_EXAMINED = 10_000
+MAX_EXAMINED = 40_000
 """How many tasks one sweep examines; the next sweep of the same process continues after them."""
 MAX_RECORD_BATCHES = 10
 """How many batches of decided records a sweep writes for one task; the next sweep continues."""

@@ -10,10 +10,11 @@ import pytest
 from cloudsched.dashboard import home_view
 from cloudsched.dashboard.attention import SOON, build_needs
 from cloudsched.dashboard.health import LATE, build_health
+from cloudsched.dashboard.run_question import make_retry_question
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
-NOTHING: dict[str, Any] = {"failed": [], "tasks": {}, "paused": [], "waits": []}
+NOTHING: dict[str, Any] = {"failed": [], "tasks": {}, "startable": [], "paused": [], "waits": []}
 
 
 def visit(*, may_change: bool = True, owner: str | None = None) -> Visit:
@@ -30,20 +31,43 @@ def execution(task: str, **fields: object) -> dict[str, Any]:
 
 
 def task(name: str, **fields: object) -> dict[str, Any]:
-    made = {"id": name, "title": f"Title of {name}", "status": "ACTIVE", "allowedVerbs": ["edit", "resume"]}
-    return {**made, **fields}
+    made = {"id": name, "title": f"Title of {name}", "status": "ACTIVE", "handler": "h"}
+    return {**made, "allowedVerbs": ["edit", "resume"], **fields}
 
 
 def test_who_has_recovered_needs_nobody() -> None:
     """A task whose latest execution succeeded is not listed, nor one that is gone; one that still fails is, once."""
     failed = [execution("bad"), execution("bad", id="e-older"), execution("well"), execution("gone")]
     tasks = {"bad": task("bad", consecutiveFailures=3), "well": task("well", consecutiveFailures=0), "gone": None}
-    [need] = build_needs({**NOTHING, "failed": failed, "tasks": tasks}, [], visit())
+    [need] = build_needs({**NOTHING, "failed": failed, "tasks": tasks, "startable": ["bad", "well"]}, [], visit())
     assert (need.title, need.what) == ("Title of bad", "failed, 3 in a row")
     assert need.href == "tasks/bad/executions/e-bad"
-    assert need.verb is not None
-    assert need.verb.path == "tasks/bad/verbs/retry"
-    assert need.verb.fields == (("executionId", "e-bad"),)
+    assert (need.task_id, need.execution_id) == ("bad", "e-bad")
+    assert need.retry_question is not None
+
+
+def test_retrying_is_asked_with_what_the_handler_gets() -> None:
+    """The task's own payload; of a run by hand, whose payload lists leave out, where that is shown."""
+    tasks = {name: task(name, consecutiveFailures=1, payload={"of": name}) for name in ("plain", "by-hand")}
+    failed = [execution("plain"), execution("by-hand", trigger="MANUAL")]
+    answer = {**NOTHING, "failed": failed, "tasks": tasks, "startable": [*tasks]}
+    plain, by_hand = [need.retry_question for need in build_needs(answer, [], visit())]
+    assert plain is not None
+    assert by_hand is not None
+    assert '"of": "plain"' in plain.payload
+    assert not by_hand.payload
+    assert "the payload of that run, which its page shows" in by_hand.handler_gets
+    both = [make_retry_question(tasks["by-hand"], {**failed[1], **own}) for own in ({}, {"payload": {"of": "run"}})]
+    assert ['"of": "by-hand"' in both[0].payload, '"of": "run"' in both[1].payload] == [True, True]
+
+
+@pytest.mark.parametrize("change", [{"status": "CANCELLED"}, {"id": "of-servers"}])
+def test_a_retry_that_would_be_refused_is_not_offered(change: dict[str, str]) -> None:
+    """For a cancelled task, and for one that the caller may not start; what failed is listed all the same."""
+    bad = task("bad", consecutiveFailures=1, **change)
+    answer = {**NOTHING, "failed": [execution("bad")], "tasks": {"bad": bad}}
+    [need] = build_needs({**answer, "startable": ["bad"] if "status" in change else []}, [], visit())
+    assert need.retry_question is None
 
 
 def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
@@ -52,8 +76,8 @@ def test_what_failures_have_paused_is_resumed_and_not_retried() -> None:
     answer = {**NOTHING, "failed": [execution("stuck")], "tasks": {"stuck": paused[0]}, "paused": paused}
     [need] = build_needs(answer, [], visit())
     assert need.what == "is paused after 2 failures in a row"
-    assert need.verb is not None
-    assert need.verb.path == "tasks/stuck/verbs/resume"
+    assert need.retry_question is None
+    assert need.resume_question
 
 
 @pytest.mark.parametrize(("gives_up_in", "is_listed"), [(timedelta(hours=1), True), (SOON * 2, False)])
@@ -84,9 +108,11 @@ def test_a_queue_at_which_nobody_listens_needs_somebody() -> None:
 
 def test_who_may_only_look_is_offered_no_verb() -> None:
     """What needs somebody is shown to them all the same."""
-    failing = {"bad": task("bad", consecutiveFailures=1)}
-    [need] = build_needs({**NOTHING, "failed": [execution("bad")], "tasks": failing}, [], visit(may_change=False))
-    assert need.verb is None
+    bad = task("bad", consecutiveFailures=1, allowedVerbs=[])
+    paused = task("stuck", status="PAUSED", consecutiveFailures=1, allowedVerbs=[])
+    answer = {**NOTHING, "failed": [execution("bad")], "tasks": {"bad": bad}, "paused": [paused]}
+    needs = build_needs(answer, [], visit(may_change=False))
+    assert [(need.retry_question, need.resume_question) for need in needs] == [(None, "")] * 2
 
 
 SWEEP = {"finishedAt": ago(seconds=20), "lag": 20, "examined": 3, "dispatched": 0, "unsent": 0, "failed": 0}

@@ -35,6 +35,10 @@ def app() -> App:
     def closed() -> None:
         pass
 
+    @app.handler("breaks", retry=0)
+    def breaks() -> None:
+        raise ValueError("broken")
+
     @app.handler("told")
     def told(payload: dict[str, str]) -> None:
         pass
@@ -123,6 +127,20 @@ def test_an_execution_says_why_it_is_not_retried(pages: Pages) -> None:
     assert explain_retry({"status": "ACTIVE", "allowedVerbs": ["pause"]}, still, may_start=True) == (
         "It is still open and goes on by itself."
     )
+
+
+def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
+    """The owner of a task of servers sees that it failed, and not the retry, which is the admin's; a viewer sees it."""
+    task = create(pages, "breaks")
+    pages.sim.advance(timedelta(minutes=2))
+    shown = {who: pages.get(who, "/").text for who in ("ada", "admin", "viewer")}
+    assert all("ValueError: broken" in text for text in shown.values())
+    offers = {who for who, text in shown.items() if "/verbs/retry" in text}
+    assert offers == {"admin"}
+    question = html.unescape(shown["admin"].partition('<details class="ask">')[2].partition("</details>")[0])
+    assert "It gets one more attempt, at once." in question
+    assert "The handler breaks gets the task's own payload, which is empty." in question
+    assert f"tasks/{task.id}/verbs/retry" in question
 
 
 def test_running_a_task_is_asked_first(pages: Pages) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
+from cloudsched.dashboard.offered_verbs import RETRYABLE, fetch_startable
+from cloudsched.dashboard.run_question import RESUME_QUESTION, RetryQuestion, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.tasks_view import needs_attention
@@ -26,15 +28,6 @@ SOON: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
-    """What resolves it: a form with one button."""
-
-    path: str
-    label: str
-    fields: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Need:
     """Something that needs somebody."""
 
@@ -46,22 +39,30 @@ class Need:
     """What goes on after the title."""
     at: Moment | None
     detail: str
-    verb: Verb | None = None
+    task_id: str = ""
+    execution_id: str = ""
+    retry_question: RetryQuestion | None = None
+    """What is asked before the execution is retried, if that resolves it."""
+    resume_question: str = ""
+    """What is asked before the task is resumed, if that resolves it."""
 
 
-def fetch_needs(api: Api, waiting: Sequence[Json]) -> Json:
+def fetch_needs(api: Api, visit: Visit, waiting: Sequence[Json]) -> Json:
     """Ask the API for what failed last with its tasks, for what is paused, and for the steps of what waits.
 
     Args:
         api: The API.
+        visit: Who looks.
         waiting: Suspended executions, as lists have them: without their steps.
     """
     failed = [each for status in sorted(BAD) for each in _list(api, "/v1/executions", "executions", status=status)]
     failed.sort(key=lambda each: str(each["scheduledFor"]), reverse=True)
     ids = list(dict.fromkeys(each["taskId"] for each in failed))[:_LISTED]
+    tasks = {task_id: api.find(task_path(task_id)) for task_id in ids}
     return {
         "failed": failed,
-        "tasks": {task_id: api.find(task_path(task_id)) for task_id in ids},
+        "tasks": tasks,
+        "startable": [task_id for task_id, task in tasks.items() if task and fetch_startable(api, visit, task)],
         "paused": _list(api, "/v1/tasks", "tasks", status="PAUSED"),
         "waits": [
             record
@@ -98,7 +99,7 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
         record = next(each for each in answer["failed"] if each["taskId"] == task_id)
         row = build_execution(record, visit)
         count = task.get("consecutiveFailures", 0)
-        fields = (("executionId", row.id),)
+        may_retry = task["status"] in RETRYABLE and task_id in answer["startable"]
         yield Need(
             key=f"{task_id} {row.id}",
             status=row.status,
@@ -107,14 +108,10 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
             what=f"{row.status.word.lower()}" + (f", {count:,} in a row" if count > 1 else ""),
             at=row.at,
             detail=row.outcome,
-            verb=_make_verb(task_id, "retry", "Retry", fields) if _may_retry(task, record, visit) else None,
+            task_id=task_id,
+            execution_id=row.id,
+            retry_question=make_retry_question(task, record, is_payload_listed=False) if may_retry else None,
         )
-
-
-def _may_retry(task: Json, record: Json, visit: Visit) -> bool:
-    """Return whether a retry is offered: the API says so, or only that the caller may change the task."""
-    known = record.get("allowedVerbs")
-    return "retry" in known if known is not None else visit.may_change and bool(task.get("allowedVerbs"))
 
 
 def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
@@ -168,11 +165,6 @@ def _build_paused(tasks: Sequence[Json]) -> Iterator[Need]:
                 else f"is paused after {failures:,} failures in a row",
                 at=None,
                 detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
-                verb=_make_verb(task["id"], "resume", "Resume", ())
-                if "resume" in task.get("allowedVerbs", ())
-                else None,
+                task_id=task["id"],
+                resume_question=RESUME_QUESTION if "resume" in task.get("allowedVerbs", ()) else "",
             )
-
-
-def _make_verb(task_id: str, verb: str, label: str, fields: tuple[tuple[str, str], ...]) -> Verb:
-    return Verb(f"tasks/{quote(task_id, safe='')}/verbs/{verb}", label, fields)

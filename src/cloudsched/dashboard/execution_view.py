@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable
+from cloudsched.dashboard.run_question import RetryQuestion, make_retry_question
 from cloudsched.dashboard.status import OPEN, Status, show_status
 from cloudsched.dashboard.step_lines import StepLine, build_lines, list_step, make_step_moves, write_shown
 from cloudsched.dashboard.texts import shorten
@@ -108,7 +109,8 @@ class ExecutionPage:
     deliveries: str
     channels: list[ChannelLine]
     awaited: str | None
-    can_retry: bool
+    retry_question: RetryQuestion | None
+    """What is asked before it is retried; nothing if it cannot be."""
     why_no_retry: str
     """Why it cannot be retried now, if that is said."""
     zones: list[ZoneChoice]
@@ -197,7 +199,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
             for each in answer["deliveries"]
         ],
         awaited=awaited[-1] if awaited and record["status"] == "SUSPENDED" and may_send else None,
-        can_retry="retry" in record.get("allowedVerbs", ()),
+        retry_question=make_retry_question(task, record) if "retry" in record.get("allowedVerbs", ()) else None,
         why_no_retry=explain_retry(task, record, may_start=answer["mayStart"]),
         zones=zone_choices(visit, task.get("timezone", "UTC")),
         may_change=visit.may_change,

@@ -95,7 +95,7 @@ def fetch(api: Api, visit: Visit) -> Json:
         "due": due,
         "next": [] if due["occurrences"] else api.get("/v1/tasks", orderBy="nextExecutionTime", pageSize=1)["tasks"],
         "queues": api.get("/v1/queues")["queues"],
-        "needs": fetch_needs(api, [each for each in open_ones if each["status"] == "SUSPENDED"]),
+        "needs": fetch_needs(api, visit, [each for each in open_ones if each["status"] == "SUSPENDED"]),
         "counts": api.find("/v1/overview") or {},
         "health": api.find("/readyz") or {},
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.dashboard.api import Json, task_path
 from cloudsched.dashboard.history_rows import HistoryRow, build_history
 from cloudsched.dashboard.offered_verbs import Impossible, explain_retry, fetch_startable, list_impossible
-from cloudsched.dashboard.run_question import RunQuestion, make_question
+from cloudsched.dashboard.run_question import RetryQuestion, RunQuestion, make_question, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_life import Life, build_life
 from cloudsched.dashboard.texts import shorten
@@ -101,6 +101,8 @@ class TaskPage:
     as_json: str
     can_retry: str | None
     """The latest execution that failed and may be retried."""
+    retry_question: RetryQuestion | None
+    """What is asked before that."""
     why_no_retry: str
     """Why that is not possible now, if something failed."""
     impossible: list[Impossible]
@@ -140,6 +142,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
     explanation = answer["explanation"]
     first = explanation["findings"][0] if explanation["findings"] else {"reason": "SCHEDULED"}
     bad = [each for each in executions if each["status"] in BAD]
+    retryable = next((each for each in bad if "retry" in each.get("allowedVerbs", ())), None)
     return TaskPage(
         id=task["id"],
         title=task["title"],
@@ -169,7 +172,8 @@ def build(answer: Json, visit: Visit) -> TaskPage:
         history=build_history(answer.get("history"), visit),
         history_left_out=(answer.get("history") or {}).get("omittedEntries", 0),
         as_json=json.dumps(task, indent=2, ensure_ascii=False),
-        can_retry=next((each["id"] for each in bad if "retry" in each.get("allowedVerbs", ())), None),
+        can_retry=retryable["id"] if retryable else None,
+        retry_question=make_retry_question(task, retryable) if retryable else None,
         why_no_retry=explain_retry(task, bad[0], may_start=answer["mayStart"]) if bad else "",
         impossible=list_impossible(task, may_start=answer["mayStart"]),
         question=make_question(task, due, visit),

@@ -51,7 +51,7 @@ def test_who_may_act_does(visitor: Visitor, site: Site, action: Action, role: Ro
     subject = prepare(site, action, role.value, role)
     page = visitor.open(subject.fill(action.path), role, java_script_enabled=role is Role.ADMIN)
     if action.unfold:
-        page.get_by_text(action.unfold).click()
+        page.get_by_text(subject.fill(action.unfold)).click()
     for label, text in action.typed.items():
         page.get_by_label(label, exact=True).fill(subject.fill(text))
     place = page.get_by_role("row").filter(has_text=subject.fill(action.row)) if action.row else page
@@ -78,6 +78,7 @@ def test_who_may_only_look_is_offered_nothing_and_refused(site: Site, action: Ac
     text = re.sub(r"<[^>]*>", "", shown.text)
     assert re.search(rf"\b{re.escape(subject.fill(action.button))}(?![\w])", text) is None
     assert 'method="post"' not in shown.text
+    assert not action.unfold or subject.fill(action.unfold) not in text
     assert action.find(site, subject) == before
 
 
@@ -88,3 +89,20 @@ def test_what_is_forced_on_others_would_do_its_work(site: Site, action: Action) 
     answer = send(site, action, subject, Role.ADMIN)
     assert answer.status_code == 200, answer.text
     site.wait_until(lambda: action.find(site, subject) == action.after)
+
+
+def test_home_asks_before_it_retries(visitor: Visitor, site: Site) -> None:
+    """The button that asks stays under the pointer; until the question is answered nothing is done."""
+    action = next(each for each in ACTIONS if each.name == "home-retry")
+    subject = prepare(site, action, "asked", Role.ADMIN)
+    page = visitor.open("", clock=True)
+    row = page.get_by_role("listitem").filter(has_text=subject.task)
+    asks, button = row.locator("summary"), row.get_by_role("button", name=action.button)
+    place = asks.bounding_box()
+    asks.click()
+    button.wait_for()
+    assert asks.bounding_box() == place
+    assert row.get_by_text("It gets one more attempt, at once.").is_visible()
+    asks.press("Enter")
+    button.wait_for(state="hidden")
+    assert action.find(site, subject) == 1

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ROWS: Final = 200
 """How many rows of a waterfall are shown at once."""
 _TREE: Final = 100
+_WAITING: Final = frozenset({"SUSPENDED", "RETRYING"})
+"""The statuses in which a dispatch to come lets an execution go on, which may take hops to get there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class ExecutionPage:
     status: Status
     sentence: str
     tone: str
+    hops: list[str]
+    """What is said of the hops that its dispatch takes, if it goes on further ahead than the queue takes."""
     facts: list[tuple[str, str]]
     axis: Markup
     lines: list[StepLine]
@@ -128,6 +132,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "mayStart": fetch_startable(api, visit, task),
         "tree": api.find(f"{task_path(task_id)}/tree", executionId=execution_id),
         "logs": api.find(f"{path}/logs"),
+        "explanation": api.find(f"{task_path(task_id)}/explain") if record["status"] in _WAITING else None,
         "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", [])
         if _has_deliveries(task, record)
         else [],
@@ -162,6 +167,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         tone={"FAILED": "fail", "TIMED_OUT": "fail", "RETRYING": "retry", "SUSPENDED": "wait", "RUNNING": "run"}.get(
             record["status"], ""
         ),
+        hops=_list_hops(answer["explanation"], record),
         facts=_list_facts(record, waterfall, visit),
         axis=draw_axis(waterfall, visit.zone),
         lines=build_lines(rows, waterfall, visit, chosen),
@@ -217,6 +223,14 @@ def _write_sentence(record: Json, visit: Visit) -> str:
     if record.get("error"):
         return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
     return f"{status.word}."
+
+
+def _list_hops(explanation: Json | None, record: Json) -> list[str]:
+    return [
+        each["sentence"]
+        for each in (explanation or {"findings": []})["findings"]
+        if each["reason"] == "BEYOND_HORIZON" and each.get("executionId") == record["id"]
+    ]
 
 
 def _list_facts(record: Json, waterfall: Waterfall, visit: Visit) -> list[tuple[str, str]]:

@@ -3,239 +3,37 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import pytest
+from tests.engine.tasks.explained_scenes import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SCENARIOS,
+    WORDS,
+    Scene,
+    fail_once,
+    make_scene,
+    offer,
+    pause,
+    schedule,
+    sleep,
+    snooze,
+    wait_for_event,
+)
 
-from cloudsched import App, Context, Done, ExecutionStatus, Fail, RetryPolicy, Schedule, Settings, Snooze, TaskStatus
-from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import Authority
+from cloudsched import Done, ExecutionStatus, Fail, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import START, Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cloudsched import Task
-
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-HOURLY = Schedule.every(HOUR, start=START + 5 * MINUTE)
-
-
-@dataclass
-class Scene:
-    """A world in which one task gets where it is to be explained."""
-
-    sim: Simulation
-    app: App
-    does: dict[str, Callable[[Context], object]] = field(default_factory=dict)
-    """What the handler does; nothing if it is not said."""
-
-    def create(self, task_id: str = "t", **fields: Any) -> Task:
-        usual = {"id": task_id, "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY}
-        return self.app.create(**{**usual, **fields})
-
-    def explain(self, task_id: str = "t") -> Explanation:
-        task = self.app.get(task_id)
-        return explain_task(self.app.container.store, self.app.container.clock, task, shows_holders=True)
-
-    def find(self, reason: Reason) -> Finding:
-        """Return the finding with this reason; fail if there is none."""
-        found = self.explain()
-        return next(each for each in found.findings if each.reason is reason)
 
 
 @pytest.fixture
 def scene() -> Scene:
-    app = App(Settings())
-    access = Access(max_active_tasks=3)
-    does: dict[str, Callable[[Context], object]] = {}
-
-    @app.handler("work", retry=2, access="users")
-    def work(ctx: Context) -> object:
-        return does["work"](ctx) if "work" in does else None
-
-    @app.handler("child", access="users")
-    def child(ctx: Context) -> object:
-        return does["child"](ctx) if "child" in does else None
-
-    sim = Simulation(app, access=access)
-    return Scene(sim, app, does)
-
-
-def end(scene: Scene) -> None:
-    scene.create(schedule=Schedule.once(START + MINUTE))
-    scene.sim.advance(HOUR)
-
-
-def pause(scene: Scene) -> None:
-    scene.create()
-    scene.app.pause("t", authority=Authority.USERS)
-
-
-def claim(scene: Scene) -> None:
-    scene.create(pull="gpu")
-    scene.sim.advance(6 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu", worker="box"))
-
-
-def lose_lease(scene: Scene) -> None:
-    claim(scene)
-    scene.sim.clock.advance(2 * HOUR)
-
-
-def fail_once(scene: Scene) -> None:
-    scene.does["work"] = lambda _: 1 / 0
-    scene.create()
-    scene.sim.advance(5 * MINUTE + timedelta(seconds=3))
-
-
-def snooze(scene: Scene) -> None:
-    scene.does["work"] = lambda _: Snooze(HOUR / 2)
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def offer(scene: Scene) -> None:
-    scene.create(pull={"queue": "gpu", "skill": "cuda"})
-    scene.sim.advance(6 * MINUTE)
-
-
-def wait_for_lock(scene: Scene) -> None:
-    scene.create("holder", pull="gpu", lock_key="printer", schedule=Schedule.once(START + MINUTE))
-    scene.create(lock_key="printer")
-    scene.sim.advance(2 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu"))
-    scene.sim.advance(3 * MINUTE + timedelta(seconds=30))
-
-
-def wait_for_event(scene: Scene) -> None:
-    scene.does["work"] = lambda ctx: ctx.wait_for("approved", timeout=30 * DAY)
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def wait_for_call(scene: Scene) -> None:
-    scene.does["work"] = lambda ctx: ctx.call("child", pull="gpu").result()
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def wait_for_quota(scene: Scene) -> None:
-    scene.does["work"] = lambda ctx: ctx.gather(*(ctx.call("child", pull="gpu") for _ in range(2)))
-    scene.create("other")
-    draft = scene.app.to_draft({"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY})
-    scene.app.put(draft, authority=Authority.USERS)
-    scene.sim.advance(6 * MINUTE)
-
-
-def sleep(scene: Scene) -> None:
-    scene.does["work"] = lambda ctx: ctx.sleep(DAY)
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def lose_dispatch(scene: Scene) -> None:
-    scene.create()
-    scene.sim.queue.purge()
-    scene.sim.clock.advance(6 * MINUTE)
-
-
-def schedule(scene: Scene) -> None:
-    scene.create()
-
-
-def leave_backlog(scene: Scene) -> None:
-    scene.create(catch_up={"mode": "all"})
-    scene.sim.clock.advance(3 * HOUR)
-    scene.app.pause("t")
-    scene.sim.clock.advance(MINUTE)
-    scene.app.resume("t")
-
-
-def lose_queue(scene: Scene) -> None:
-    scene.sim.queue.is_down = True
-    scene.create()
-
-
-def retry_step(scene: Scene) -> None:
-    def fail() -> None:
-        raise ConnectionError("the shop is closed")
-
-    scene.does["work"] = lambda ctx: ctx.step("order", fail, retry=RetryPolicy(first_delay=HOUR / 2))
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def have_holiday(scene: Scene) -> None:
-    first = START.date()
-    scene.app.container.calendars.put("fr", days=[(first, first + 2 * DAY, "Bastille Day")])
-    daily = {"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]}
-    scene.create(schedule=Schedule.model_validate(daily))
-
-
-def open_many_runs(scene: Scene) -> None:
-    scene.create(pull="gpu", schedule=Schedule.every(MINUTE, start=START), overlap="allow", catch_up={"mode": "all"})
-    scene.sim.advance(HOUR)
-
-
-def leave_records(scene: Scene) -> None:
-    scene.create(schedule=Schedule.every(MINUTE, start=START))
-    scene.sim.clock.advance(10 * HOUR)
-    scene.app.cancel("t")
-
-
-SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
-    Reason.ENDED: end,
-    Reason.PAUSED: pause,
-    Reason.RUNNING: claim,
-    Reason.LEASE_ENDED: lose_lease,
-    Reason.RETRYING: fail_once,
-    Reason.PUT_OFF: snooze,
-    Reason.WAITING_FOR_WORKER: offer,
-    Reason.WAITING_FOR_LOCK: wait_for_lock,
-    Reason.WAITING_FOR_EVENT: wait_for_event,
-    Reason.WAITING_FOR_CALLS: wait_for_call,
-    Reason.WAITING_FOR_QUOTA: wait_for_quota,
-    Reason.NO_WORKER_LISTENS: offer,
-    Reason.SLEEPING: sleep,
-    Reason.SUSPENDED: retry_step,
-    Reason.CALENDAR: have_holiday,
-    Reason.TOO_MANY_RUNS: open_many_runs,
-    Reason.DUE: lose_dispatch,
-    Reason.SCHEDULED: schedule,
-    Reason.OVERLAP: fail_once,
-    Reason.BACKLOG: leave_backlog,
-    Reason.DEFERRED: lose_queue,
-    Reason.RECORDS_PENDING: leave_records,
-    Reason.SWEEP_IS_LATE: lose_lease,
-    Reason.LAST_OUTCOME: end,
-}
-"""What leads to each reason."""
-WORDS = {
-    Reason.ENDED: "COMPLETED",
-    Reason.PAUSED: "by a user",
-    Reason.RUNNING: "worker 'box'",
-    Reason.LEASE_ENDED: "TIMED_OUT",
-    Reason.RETRYING: "ZeroDivisionError",
-    Reason.WAITING_FOR_WORKER: "'cuda'",
-    Reason.NO_WORKER_LISTENS: "'cuda' on the queue 'gpu'",
-    Reason.WAITING_FOR_LOCK: "task holder",
-    Reason.WAITING_FOR_EVENT: "'approved'",
-    Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
-    Reason.SUSPENDED: "try step 'order' again",
-    Reason.CALENDAR: "Bastille Day (fr)",
-    Reason.TOO_MANY_RUNS: "20 of its runs",
-    Reason.OVERLAP: "is skipped",
-    Reason.RECORDS_PENDING: "are SKIPPED",
-    Reason.LAST_OUTCOME: "SUCCEEDED",
-}
-"""What its sentence says at least."""
+    return make_scene()
 
 
 @pytest.mark.parametrize("reason", Reason)

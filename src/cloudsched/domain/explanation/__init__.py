@@ -1,4 +1,5 @@
 """Why a task runs when it does, or does not run: sentences from what its documents say.
 
-`findings` holds the answer's form, `explain` finds the reasons, `open_runs` those of single runs.
+`findings` holds the answer's form, `explain` finds the reasons, `open_runs` those of single runs, `hops`
+those that lie far ahead.
 """

@@ -10,6 +10,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.domain.explanation.hops import explain_hops
 from cloudsched.domain.explanation.open_runs import explain_lock, explain_run, say_due, say_instant, say_worker
 from cloudsched.domain.transitions.planning import start_time
 
@@ -44,6 +45,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         yield from open_runs
         yield from _explain_listeners(evidence)
         yield from _explain_plan(evidence)
+        yield from explain_hops(evidence)
     elif task.status is TaskStatus.PAUSED:
         yield from open_runs
         yield from _explain_listeners(evidence)

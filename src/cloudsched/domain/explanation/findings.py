@@ -45,6 +45,8 @@ class Reason(StrEnum):
     """It is due, and its dispatch has not arrived."""
     SCHEDULED = "SCHEDULED"
     """It runs later."""
+    BEYOND_HORIZON = "BEYOND_HORIZON"
+    """It is due further ahead than the queue takes, so hops carry its dispatch there."""
     CALENDAR = "CALENDAR"
     """A calendar has moved the next occurrence, or leaves out one before it."""
     TOO_MANY_RUNS = "TOO_MANY_RUNS"

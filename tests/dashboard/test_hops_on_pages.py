@@ -1,0 +1,61 @@
+"""What waits longer than the queue's 30 days says on its pages that hops carry it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.dashboard.test_roles_at_forms import ROLES, Pages
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.testing import START
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.testing import Simulation
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("naps")
+    def naps(ctx: Context, payload: dict[str, int]) -> None:
+        ctx.sleep(timedelta(days=payload.get("days", 1)))
+
+    return app
+
+
+@pytest.fixture
+def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
+    made = {name: create_key(name, *role) for name, role in ROLES.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    with ExitStack() as parts:
+        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
+
+
+@pytest.mark.parametrize(("days", "words"), [(75, "2 or 3 hops carry the dispatch that is due on "), (3, "")])
+def test_a_long_sleep_shows_its_hops(pages: Pages, days: int, words: str) -> None:
+    """On the page of the task and of the execution, to everybody who may see them; a short one has none."""
+    at = START + timedelta(minutes=1)
+    task = pages.sim.app.create(owner="ada", title="T", handler="naps", schedule=at, payload={"days": days})
+    pages.sim.advance(timedelta(minutes=2))
+    (run,) = pages.sim.app.get(task.id).runs
+    for who in ("ada", "admin", "viewer", "reader"):
+        for path in (f"/tasks/{task.id}", f"/tasks/{task.id}/executions/{run.execution_id}"):
+            text = pages.get(who, path).text
+            assert ("hops carry" in text) == bool(words)
+            assert words in text
+
+
+def test_a_schedule_far_ahead_shows_its_hops(pages: Pages) -> None:
+    """On the page of the task."""
+    task = pages.sim.app.create(owner="ada", title="T", handler="naps", schedule=START + 100 * DAY)
+    assert "3 or 4 hops carry the dispatch that is due on 2027-04-11" in pages.get("ada", f"/tasks/{task.id}").text

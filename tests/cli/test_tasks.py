@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import broken, serve_api_of
 
+from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.config.access import Access
 from cloudsched.web.auth.api_keys import create_key
@@ -97,7 +98,7 @@ def test_piped_output_is_not_wrapped(
 
 def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """As its help says: without further output, and not as an error."""
-    tasks(*GREET)
+    tasks(*GREET, "--rrule", "FREQ=HOURLY;COUNT=20")
     sim.advance(timedelta(minutes=10))
 
     def interrupt(_: float) -> None:
@@ -108,6 +109,45 @@ def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch
     assert (said.code, said.err) == (0, "")
     assert len(said.out.splitlines()) == 1
     assert '"hello Ada from ada"' in said.out
+
+
+@pytest.mark.parametrize("end", ["cancel", "run"])
+def test_following_ends_when_the_task_has_ended(
+    tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Cancelled, or with its last run; while it is paused or a run is still open, it goes on."""
+    tasks(*GREET, *(("--rrule", "FREQ=HOURLY;COUNT=20") if end == "cancel" else ()))
+    steps: list[Callable[[], object]] = [
+        lambda: sim.app.pause("t"),
+        lambda: sim.app.resume("t"),
+        lambda: sim.app.cancel("t") if end == "cancel" else sim.advance(timedelta(minutes=10)),
+    ]
+
+    def wait(_: float) -> None:
+        assert steps, "it follows a task that has ended"
+        steps.pop(0)()
+
+    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=wait))
+    said = tasks("logs", "t", "--follow")
+    assert (said.code, said.err, steps) == (0, "", [])
+    assert ('"hello Ada from ada"' in said.out) == (end == "run")
+    again = tasks("logs", "t", "--follow")
+    assert (again.code, again.out) == (0, said.out), "of one that has ended it says what there is"
+
+
+def test_following_waits_for_a_run_that_outlasts_its_task(
+    tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status of the task says that it has ended; its result is still to come."""
+    tasks(*GREET)
+    sim.advance(timedelta(minutes=10))
+    [done] = sim.executions("t")
+    still = done.model_copy(update={"status": ExecutionStatus.RUNNING})
+    answers = [[still], [done]]
+    monkeypatch.setattr("cloudsched.client.client.Client.executions", lambda *_: iter(answers.pop(0)))
+    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=lambda _: None))
+    assert len(tasks("logs", "t", "--follow", "--json").out.splitlines()) == 2
+    assert not answers
 
 
 def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:

@@ -205,7 +205,7 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: 
 
 @tasks.command()
 @_task_id_argument
-@click.option("--follow", "-f", is_flag=True, help="Keep printing as executions start and end, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the task has ended, or Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
 @click.option("--execution", metavar="ID", help="Only what this execution has logged; with --follow until it ends.")
 @json_option
@@ -232,7 +232,7 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: s
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
-    """Yield a task's executions, earliest first, and each one again whenever it has changed.
+    """Yield a task's executions, earliest first, and each one again whenever it has changed, until the task has ended.
 
     Args:
         client: The client to poll with.
@@ -243,20 +243,25 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
     known: dict[str, tuple[ExecutionStatus, int, int]] = {}
     has_connected = False
     while True:
+        has_ended = False
         try:
+            status = None if once else client.get(task_id).status  # before the executions, so that none is missed
             latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
         except (Unavailable, QuotaExceeded) as error:
             if once or not has_connected:
                 raise
             print_error(f"will retry: {error}")
             latest = []
+        else:
+            is_open = any(not execution.status.is_final for execution in latest)
+            has_ended = status not in {None, TaskStatus.ACTIVE, TaskStatus.PAUSED} and not is_open
         has_connected = True
         for execution in reversed(latest):
             state = execution.status, execution.attempt_count, len(execution.progress)
             if known.get(execution.id) != state:
                 known[execution.id] = state
                 yield execution
-        if once:
+        if once or has_ended:
             return
         time.sleep(POLL_SECONDS)
 

@@ -335,7 +335,7 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
     task = create(retry={"maxRetries": 0})
     sim.run_until_idle()
     bench.app.container.blobs.delete(task.id)
-    with pytest.raises(NotAllowed, match="missing that execution's steps"):
+    with pytest.raises(NotAllowed, match="missing the steps of that execution"):
         bench.app.retry(task.id)
     sim.run_until_idle()
     assert bench.effects == ["pay"]

@@ -93,8 +93,11 @@ def open_run_error(run: Run) -> NotAllowed:
 
 def missing_steps_error(reference: str) -> NotAllowed:
     """Return the error for retrying an execution whose steps are gone: completed ones would run again."""
-    hint = f"They were stored as {reference!r}. Trigger the task to run it from the beginning."
-    return NotAllowed(RETRY_ACTION, "missing that execution's steps", hint)
+    hint = (
+        f"They were stored as {reference!r}, which is not there any more. Without them, what it has done would be done "
+        "again: if that is meant, trigger the task, which runs from the beginning."
+    )
+    return NotAllowed(RETRY_ACTION, "missing the steps of that execution", hint)
 
 
 def _require_free_run(task: Task, action: str) -> None:

@@ -88,17 +88,21 @@ def fetch(api: Api, visit: Visit) -> Json:
         for status in sorted(OPEN)
         for each in api.get("/v1/executions", status=status, pageSize=_LISTED)["executions"]
     ]
-    due = api.get("/v1/occurrences", until=until, pageSize=_DUE)
+    due = api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DUE)
     return {
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
         "open": open_ones,
         "due": due,
-        "next": [] if due["occurrences"] else api.get("/v1/tasks", orderBy="nextExecutionTime", pageSize=1)["tasks"],
+        "next": [] if due["occurrences"] else _find_next(api, visit),
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, [each for each in open_ones if each["status"] == "SUSPENDED"]),
         "counts": api.find("/v1/overview") or {},
         "health": api.find("/readyz") or {},
     }
+
+
+def _find_next(api: Api, visit: Visit) -> list[Json]:
+    return list(api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"])
 
 
 def build(answer: Json, visit: Visit) -> HomePage:

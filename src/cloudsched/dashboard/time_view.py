@@ -79,7 +79,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     until = (visit.now + _find_reach(visit)[1]).isoformat()
     since = (visit.now - timedelta(days=1)).isoformat()
     return {
-        "occurrences": api.get("/v1/occurrences", until=until, pageSize=_DRAWN),
+        "occurrences": api.get("/v1/occurrences", **{"from": visit.soonest}, until=until, pageSize=_DRAWN),
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=200)["executions"],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zoneinfo
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -39,6 +40,11 @@ class Visit:
     def may_move_clock(self) -> bool:
         """Whether the caller may move the local stack's clock, which is the same for everybody."""
         return self.is_local and self.may_change and self.role == "admin"
+
+    @property
+    def soonest(self) -> str:
+        """The first instant to come. What was due before and has not started is overdue, and not due next."""
+        return (self.now + timedelta(microseconds=1)).isoformat()
 
     def moment(self, at: str | datetime | None) -> Moment | None:
         """Return an instant as it is shown; None if there is none."""

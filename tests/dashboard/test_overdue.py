@@ -1,0 +1,29 @@
+"""What is overdue, since an open run blocks it, is not what is due next."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import requests
+from tests.dashboard.conftest import START, make_app
+
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
+
+
+def test_home_and_time_name_what_is_to_come() -> None:
+    """A run that waits for a worker leaves its task's next occurrences behind; the clock is not moved back to them."""
+    hourly = {"rrule": "FREQ=HOURLY", "dtstart": START.replace(tzinfo=None).isoformat(), "timezone": "UTC"}
+    task = {"id": "t", "owner": "ada", "title": "T", "handler": "report", "pull": {"queue": "gpu"}, "schedule": hourly}
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(START, frozen=True)) as stack:
+        assert requests.post(f"{stack.url}/v1/tasks", json=task, timeout=30).status_code == 201
+        stack.mover.move({"advanceTo": (START + timedelta(hours=5, minutes=30)).isoformat()})
+        found = requests.get(f"{stack.url}/v1/tasks/t", timeout=30).json()
+        assert found["nextExecutionTime"] < "2027-03-20T13:00:00Z", "it is overdue"
+        pages = [requests.get(f"{stack.url}/ui/{path}", timeout=30).text for path in ("", "time")]
+    home, time = (page.replace("\N{NO-BREAK SPACE}", " ") for page in pages)
+    assert "Next: T, in 30 min" in home
+    assert "To the next occurrence: T, Sat 20 Mar 2027 13:30 +0000" in time
+    due = home.partition("<caption>Due next")[2].partition("</table>")[0]
+    assert re.findall(r'data-abs="[^"]*">([^<]*)<', due) == ["in 30 min"]

@@ -40,7 +40,7 @@ def test_who_has_recovered_needs_nobody() -> None:
     failed = [execution("bad"), execution("bad", id="e-older"), execution("well"), execution("gone")]
     tasks = {"bad": task("bad", consecutiveFailures=3), "well": task("well", consecutiveFailures=0), "gone": None}
     [need] = build_needs({**NOTHING, "failed": failed, "tasks": tasks, "startable": ["bad", "well"]}, [], visit())
-    assert (need.title, need.what) == ("Title of bad", "failed, 3 in a row")
+    assert (need.title, need.what) == ("Title of bad", "failed, 3 in a row,")
     assert need.href == "tasks/bad/executions/e-bad"
     assert (need.task_id, need.execution_id) == ("bad", "e-bad")
     assert need.retry_question is not None

@@ -105,7 +105,7 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
             status=row.status,
             title=task["title"],
             href=f"tasks/{quote(task_id, safe='')}/executions/{row.id}",
-            what=f"{row.status.word.lower()}" + (f", {count:,} in a row" if count > 1 else ""),
+            what=f"{row.status.word.lower()}" + (f", {count:,} in a row," if count > 1 else ""),
             at=row.at,
             detail=row.outcome,
             task_id=task_id,

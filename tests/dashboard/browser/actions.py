@@ -240,7 +240,7 @@ ACTIONS = (
         {"executionId": "{execution}"},
         handler="fragile",
         prepare=run_first,
-        unfold="Retry {task}…",
+        unfold="Retry… {task}",
     ),
     Action(
         "home-resume",
@@ -251,7 +251,7 @@ ACTIONS = (
         "tasks/{task}/verbs/resume",
         handler="fragile",
         prepare=run_first,
-        unfold="Resume {task}…",
+        unfold="Resume… {task}",
         fields={"pauseAfterFailures": 1, "schedule": DAILY},
     ),
     Action(

@@ -26,6 +26,10 @@ BEYOND: Final = """() => document.documentElement.scrollWidth <= innerWidth ? []
     .filter(each => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre, .views'))
     .map(each => each.outerHTML.slice(0, 200))"""
 """What stands out of a page that scrolls sideways."""
+OVER: Final = """() => [...document.querySelectorAll('.panel')]
+    .filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)
+    .map(each => each.outerHTML.slice(0, 200))"""
+"""The panels whose content stands out of them, over what is beside them."""
 _RUN_AXE: Final = """async only => {
     const {violations} = await axe.run(document, {runOnly: only, resultTypes: ['violations']});
     return violations.flatMap(({id, nodes}) =>
@@ -62,6 +66,7 @@ def check(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         assert find_violations(page, *([] if is_whole else COLOURS)) == [], f"{scheme}, {width} px"
         assert page.evaluate(BEYOND) == [], f"it scrolls sideways at {width} px"
+        assert page.evaluate(OVER) == [], f"something stands out of its panel at {width} px"
     page.set_viewport_size({"width": 320, "height": 900})
     assert page.evaluate(BEYOND) == [], "it scrolls sideways at 320 px"
     page.set_viewport_size({"width": 1280, "height": 900})

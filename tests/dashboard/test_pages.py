@@ -250,3 +250,13 @@ def test_nothing_but_the_stylesheet_stands_before_the_first_paint(ui: str) -> No
     assert "@import" not in style
     assert "@font-face" not in style
     assert "url(" not in style
+
+
+def test_a_task_s_page_offers_the_zone_of_the_browser(ui: str) -> None:
+    """It begins in the task's own zone; the switch has both and UTC, whichever the address names."""
+    for query, chosen in (({}, "Europe/Paris"), ({"tz": "UTC"}, "UTC"), ({"tz": "Asia/Tokyo"}, "Asia/Tokyo")):
+        cookies = {"cloudsched-zone": "Asia/Tokyo"}
+        text = requests.get(f"{ui}/tasks/sync", params=query, cookies=cookies, timeout=30).text
+        switch = text.partition('aria-label="Show times in"')[2].partition("</div>")[0]
+        assert set(re.findall(r">([^<>]+)</a>", switch)) == {"Europe/Paris", "Asia/Tokyo", "UTC"}
+        assert f'aria-current="true">{chosen}<' in switch

@@ -177,6 +177,7 @@ def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Ta
     task = create(deliveryChannels=["WEB"])
     pages.sim.run_until_idle()
     text = pages.get("ada", "/outbox").text
+    assert "1 message for ada, 1 unread." in text
     [message] = re.findall(r'name="message" value="([^"]+)"', text)
     assert pages.post("ada", "/outbox", {"owner": "ada", "message": message}).status_code == 303
     assert "Mark as read" not in pages.get("ada", "/outbox").text

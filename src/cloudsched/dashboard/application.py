@@ -206,7 +206,8 @@ class Dashboard:
     def _look(self, request: Request) -> Visit:
         caller = self._api.get("/v1/caller")
         chosen = find_zone(request.args.get("tz"))
-        zone = chosen or find_zone(request.cookies.get(_ZONE_COOKIE)) or UTC_ZONE
+        own = find_zone(request.cookies.get(_ZONE_COOKIE))
+        zone = chosen or own or UTC_ZONE
         return Visit(
             now=parse_instant(caller["now"]),
             zone=zone,
@@ -219,6 +220,7 @@ class Dashboard:
             owner=caller.get("owner"),
             is_local=self._clock is not None,
             has_chosen_zone=chosen is not None,
+            own_zone="" if own is None else own.key,
         )
 
     def _find_place(self) -> Place:

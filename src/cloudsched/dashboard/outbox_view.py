@@ -106,7 +106,8 @@ def build(answer: Json, visit: Visit) -> OutboxPage:
     deliveries = [_build_delivery(each, visit) for each in answer["deliveries"]]
     open_ones = sum(row.status.word in {"Active", "Paused"} for row in deliveries)
     way = f"{open_ones:,} of the latest {len(deliveries):,} deliveries are on their way."
-    inbox = f"{len(rows):,} messages for {owner}, {unread:,} of them unread." if owner else "Choose whose inbox to see."
+    count = "1 message" if len(rows) == 1 else f"{len(rows):,} messages"
+    inbox = f"{count} for {owner}, {unread:,} unread." if owner else "Choose whose inbox to see."
     sentence = f"{way} {inbox}" if deliveries else inbox
     more = answer.get("nextPageToken")
     return OutboxPage(

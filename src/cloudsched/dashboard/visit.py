@@ -35,6 +35,8 @@ class Visit:
     """Whether this is the local stack, whose clock can be moved."""
     has_chosen_zone: bool = False
     """Whether the address names the zone."""
+    own_zone: str = ""
+    """The zone of whoever looks, as their browser has said; nothing if it has not."""
 
     @property
     def may_move_clock(self) -> bool:
@@ -78,6 +80,7 @@ class ZoneChoice:
 
 
 def zone_choices(visit: Visit, *more: str) -> list[ZoneChoice]:
-    """Return the zones to choose from: the present one, others that matter here, and UTC."""
-    names = list(dict.fromkeys([visit.zone.key, *more, "UTC"]))
+    """Return the zones to choose from: the present one, others that matter here, the viewer's own, and UTC."""
+    own = [visit.own_zone] if visit.own_zone else []
+    names = list(dict.fromkeys([visit.zone.key, *more, *own, "UTC"]))
     return [ZoneChoice(name, visit.with_query(tz=name), name == visit.zone.key) for name in names]

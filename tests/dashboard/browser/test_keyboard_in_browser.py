@@ -54,6 +54,17 @@ def test_keys_lead_to_views_and_rows(visitor: Visitor) -> None:
     page.wait_for_url(first)
 
 
+def test_u_shows_utc_and_goes_back(visitor: Visitor) -> None:
+    """In every view: the switch always has the zone of the browser, too."""
+    page = visitor.open("")
+    switch = page.get_by_role("group", name="Show times in")
+    expect(switch.locator("[aria-current]")).to_have_text("Europe/Paris")
+    for zone in ("UTC", "Europe/Paris", "UTC"):
+        page.keyboard.press("u")
+        expect(switch.locator("[aria-current]")).to_have_text(zone)
+        assert switch.get_by_role("link").count() == 2
+
+
 def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visitor) -> None:
     """In a field, `g t` is text; switched off, keys do nothing, and it is remembered."""
     page = visitor.open("tasks")
@@ -187,11 +198,11 @@ def test_keys_zoom_the_calendar(visitor: Visitor) -> None:
     page.wait_for_url("**day=*")
     page.keyboard.press("+")
     page.wait_for_url("**at=*")
+    hours = page.url
     page.keyboard.press("ArrowRight")
-    page.wait_for_load_state()
-    assert "at=" in page.url
+    page.wait_for_url(lambda url: "at=" in url and url != hours)  # which waits for the scripts of that page, too
     page.keyboard.press("-")
-    page.wait_for_function("!location.search.includes('at=')")
+    page.wait_for_url(lambda url: "at=" not in url)
     page.keyboard.press("-")
     page.wait_for_url("**week=*")
     page.keyboard.press("t")

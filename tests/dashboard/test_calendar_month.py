@@ -56,7 +56,8 @@ def test_days_with_clock_changes_say_how_much_longer_they_are() -> None:
         page = calendar_view.build(answer(), visit(month=month))
         said = {cell.number: cell.hours for week in page.month for cell in week if cell and cell.hours}
         assert said == {number: text}
-        assert "Clocks go" in page.sentence
+        named = "forward on Sunday 28 March: " if month == "2027-03" else "back on Sunday 31 October: "
+        assert f"Clocks go {named}" in page.sentence, "a month has several Sundays"
         words = next(cell.words for week in page.month for cell in week if cell and cell.number == number)
         assert ("23 hours" if month == "2027-03" else "25 hours") in words
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.calendar_entries import count_entries
 from cloudsched.dashboard.status import show_status
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.calendar_entries import Entry
     from cloudsched.dashboard.visit import Visit
     from cloudsched.dashboard.wall_clock import WallDay
+
+WEEK: Final = 7
+"""A span of so many days has each weekday once."""
 
 
 def write_sentence(days: Sequence[WallDay], entries: Sequence[Entry], zone: str, visit: Visit) -> str:
@@ -33,9 +36,9 @@ def write_sentence(days: Sequence[WallDay], entries: Sequence[Entry], zone: str,
         after = change.at.astimezone(visit.zone)
         before = (change.at - timedelta(seconds=1)).astimezone(visit.zone) + timedelta(seconds=1)
         direction = "forward" if change.shift > timedelta(0) else "back"
+        on = f"{after:%A}" if len(days) <= WEEK else f"{after:%A} {after.day} {after:%B}"
         sentences.append(
-            f"Clocks go {direction} on {after:%A}: {before:%H:%M}{BLANK}{before:%z} becomes "
-            f"{after:%H:%M}{BLANK}{after:%z}."
+            f"Clocks go {direction} on {on}: {before:%H:%M}{BLANK}{before:%z} becomes {after:%H:%M}{BLANK}{after:%z}."
         )
     return " ".join(sentences)
 

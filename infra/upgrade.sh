@@ -144,7 +144,8 @@ done
 for function in "${FUNCTIONS[@]}"; do
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
-  record "digest.$function=$(compute_digest "$function")" "previous.$function=${old[$function]}" \
+  set_digest "$function"
+  record "digest.$function=$DIGEST" "previous.$function=${old[$function]}" \
     "image.$function=$(get_image "${candidate[$function]}" | tail -n 1)"
 done
 set_trust_after_upgrade

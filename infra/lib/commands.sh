@@ -27,6 +27,9 @@ quote_command() {
   printf '%s\n' "${line# }"
 }
 
+# has_line LINE TEXT: test whether a text has this line.
+has_line() { [[ $'\n'"$2"$'\n' == *$'\n'"$1"$'\n'* ]]; }
+
 # change WHAT COMMAND: run a command that changes something. A dry run prints the command; a check prints WHAT.
 change() {
   local what="$1"

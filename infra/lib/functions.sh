@@ -82,16 +82,23 @@ set_deploy_flags() {
   fi
 }
 
-# Print a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation changes.
-compute_digest() {
-  set_deploy_flags "$1"
-  {
+SOURCE_HASHES="" # a line for each file that is deployed, its own files and cloudsched's
+
+# Set DIGEST to a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation
+# changes. The files are read once: they are the same for all functions.
+set_digest() {
+  [[ -n "$SOURCE_HASHES" ]] || SOURCE_HASHES="$(
     (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
     list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
+  )"
+  set_deploy_flags "$1"
+  DIGEST="$({
+    printf '%s\n' "$SOURCE_HASHES"
     printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
     list_secrets "$1"
-  } | sha256sum | cut -c1-16
+  } | sha256sum)"
+  DIGEST="${DIGEST:0:16}"
 }
 
 get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../src/cloudsched/domain/documents/document.py"; }
@@ -148,7 +155,9 @@ has_outdated_functions() {
   local function deployed
   for function in "${FUNCTIONS[@]}"; do
     deployed="$(get_ledger_entry "digest.$function")"
-    [[ -z "$deployed" || "$deployed" == "$(compute_digest "$function")" ]] || return 0
+    [[ -n "$deployed" ]] || continue
+    set_digest "$function"
+    [[ "$deployed" == "$DIGEST" ]] || return 0
   done
   return 1
 }
@@ -158,13 +167,13 @@ OUTDATED=() # the deployed functions whose code or settings differ from the conf
 # Deploy the functions that have never been deployed. upgrade.sh changes those that run, because it can roll back.
 deploy_functions() {
   log_step "Functions"
-  local function revision digest exists is_built=""
+  local function revision exists is_built=""
   for function in "${FUNCTIONS[@]}"; do
     exists=yes
     revision="$(get_ready_revision "$function")" || exists=""
-    digest="$(compute_digest "$function")"
+    set_digest "$function"
     if [[ -n "$revision" && -n "$exists" && -n "$(get_ledger_entry "digest.$function")" ]]; then
-      [[ "$(get_ledger_entry "digest.$function")" == "$digest" ]] || OUTDATED+=("$function")
+      [[ "$(get_ledger_entry "digest.$function")" == "$DIGEST" ]] || OUTDATED+=("$function")
       continue
     fi
     if [[ -n "$exists" ]] && ! is_managed "function.$function"; then
@@ -182,7 +191,7 @@ deploy_functions() {
     fi
     deploy_function "$function"
     revision="$(get_latest_revision "$function" | tail -n 1)"
-    record "digest.$function=$digest" "image.$function=$(get_image "$revision" | tail -n 1)" "schema=$(get_schema_version)"
+    record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision" | tail -n 1)" "schema=$(get_schema_version)"
     verify_address "$function"
   done
   ((${#OUTDATED[@]})) || return 0

@@ -1,8 +1,11 @@
 # ruff: noqa: INP001 - a script among shell scripts, not a package
 """Print what monitoring.sh applies: the files in infra/monitoring/ with their placeholders filled in.
 
-Usage: monitoring.py render metric|policy|dashboard NAME [CHANNEL…]   one line each: key, digest, JSON; tabs between
+Usage: monitoring.py render metric NAME                        one line each: key, digest, filter, description
+       monitoring.py render policy|dashboard NAME [CHANNEL…]   one line each: key, digest, JSON
        monitoring.py find policy|dashboard NAME < a page of the API's list   one line each: key, digest, name, etag
+
+There are tabs between the columns.
 
 A policy and a dashboard carry their key and the digest of their file as labels; a metric, which has no labels, carries
 the digest at the end of its description.
@@ -39,7 +42,10 @@ def render(kind: str, name: str, channels: list[str]) -> None:
         digest = hashlib.sha256(json.dumps(filled, sort_keys=True).encode()).hexdigest()[:12]
         if kind in LABELS:
             filled[LABELS[kind]] = {"cloudsched": name, "key": key, "digest": digest}
-        sys.stdout.write("\t".join((key, digest, json.dumps(filled))) + "\n")
+            columns = [json.dumps(filled)]
+        else:
+            columns = [filled["filter"], filled["description"]]
+        sys.stdout.write("\t".join((key, digest, *columns)) + "\n")
 
 
 def find(kind: str, name: str) -> None:

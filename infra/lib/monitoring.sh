@@ -21,10 +21,9 @@ get_collection() {
 }
 
 create_metrics() {
-  local key digest json found flags
-  while IFS=$'\t' read -r key digest json; do
-    flags=(--log-filter="$(get_json_field filter <<<"$json")"
-      --description="$(get_json_field description <<<"$json") [$digest]" --project="$PROJECT" --quiet)
+  local key digest filter description found flags
+  while IFS=$'\t' read -r key digest filter description; do
+    flags=(--log-filter="$filter" --description="$description [$digest]" --project="$PROJECT" --quiet)
     if ! found="$(query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet)"; then
       mark_managed monitoring
       change "create metric $NAME-$key" gcloud logging metrics create "$NAME-$key" "${flags[@]}"

@@ -22,7 +22,7 @@ enable_services() {
   local enabled service missing=()
   enabled="$(query gcloud services list --enabled --format="value(config.name)" --project="$PROJECT" --quiet)" || enabled=""
   for service in "${SERVICES[@]}"; do
-    grep -qxF "$service" <<<"$enabled" || missing+=("$service")
+    has_line "$service" "$enabled" || missing+=("$service")
   done
   ((${#missing[@]})) || return 0
   change "enable ${missing[*]}" gcloud services enable "${missing[@]}" --project="$PROJECT" --quiet
@@ -80,7 +80,7 @@ has_binding() {
   local member="$1" role="$2" found
   shift 2
   found="$(query "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
-  grep -qxF "$role"$'\t'"$member" <<<"$found"
+  has_line "$role"$'\t'"$member" "$found"
 }
 
 # Grant a role unless it is already granted: grant_role WHAT MEMBER ROLE [--condition=…] -- COMMAND-GROUP --
@@ -112,7 +112,7 @@ grant_project_roles() {
   found="$(query gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" --quiet \
     --format="value(bindings.role,bindings.members,bindings.condition.expression)")" || found=""
   for account in "${STORE_ACCOUNTS[@]}"; do
-    ! grep -qxF "roles/datastore.user"$'\t'"serviceAccount:$(get_account_email "$account")"$'\t'"$expression" <<<"$found" || continue
+    ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(get_account_email "$account")"$'\t'"$expression" "$found" || continue
     change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(get_account_email "$account")" retry \
       gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(get_account_email "$account")" \
       --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet

@@ -49,11 +49,12 @@ for word in "$@"; do
   [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
 done
 printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
-read -r status <&9
+read -r -u 9 status size
 ((status != 137)) || kill -KILL 0
 ((status != 130)) || kill -INT 0
 ((status != 143)) || kill -TERM 0
-IFS= read -r -d '' output <&9
+((status || size < 2000)) || exec cat <&9 # bash reads byte by byte
+IFS= read -r -d '' -u 9 output
 if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
 exit "$status"
 """
@@ -85,15 +86,19 @@ class FakeCloud(ThreadingTCPServer):
         self.unknown_metrics = 0
         """How often a policy is refused because its metric was created a moment ago."""
         self._polls = 0
-        self.history: list[State] = []
-        """The state after each change of the run."""
+        self._history: list[str] = []
         self._lock = threading.Lock()
         self._output: list[str] = []
         threading.Thread(target=self.serve_forever, args=(_NEVER,), daemon=True).start()
 
     def forget(self) -> None:
         """Clear the recorded calls, changes and states."""
-        self.calls, self.changes, self.history = [], 0, []
+        self.calls, self.changes, self._history = [], 0, []
+
+    @property
+    def history(self) -> list[State]:
+        """The state after each change of the run."""
+        return [json.loads(state) for state in self._history]
 
     def execute(self, name: str, arguments: list[str], extra: str) -> tuple[int, str]:
         """Execute a command; return its exit status and its output."""
@@ -122,7 +127,7 @@ class FakeCloud(ThreadingTCPServer):
         dies = self.changes == self.die_at
         if not (dies and self.changes % 2):
             change()
-            self.history.append(json.loads(json.dumps(self.state)))
+            self._history.append(json.dumps(self.state))
         if dies:
             raise _Kill
 
@@ -392,4 +397,4 @@ class _CommandHandler(StreamRequestHandler):
             content += more
         _, name, extra, *arguments = content.decode().split("\0")[:-1]
         status, output = self.server.execute(name, arguments, extra)
-        self.wfile.write(f"{status}\n{output}".encode())
+        self.wfile.write(f"{status} {len(output)}\n{output}".encode())

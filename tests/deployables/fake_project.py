@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.deployables.fake_gcloud import CLIENT, FakeCloud
 from tests.deployables.fake_resources import NUMBER, State
+from tests.deployables.python_server import CLIENT as PYTHON3
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "demo-project"
@@ -29,6 +30,7 @@ _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
 if [ "$2" = pip ] && [ "$3" = wheel ]; then touch "$8/cloudsched-0-py3-none-any.whl"; exit; fi
 if [ "$2" = pip ]; then cp requirements.txt ../requested.txt; echo '{{"install": []}}' > pins.json; exit; fi
+case "$1" in *.py) exec "${{0%/*}}/python3" "$@" ;; esac
 exec {python} "$@"
 """
 
@@ -56,8 +58,7 @@ class Cloud:
         for name in ("gcloud", "curl"):
             self._command(name, CLIENT.format(name=name, port=self.fake.server_address[1]))
         self._command("python", _PYTHON.format(python=sys.executable))
-        # On many machines python3 is a script of a version manager, which costs more than all that it starts.
-        self._command("python3", f'#!/bin/sh\nexec {Path(sys.executable).resolve()} -S "$@"\n')
+        self.use_python(is_copied=Path("/proc/self/fd").exists())
         self.now = int(time.time())
         """The time that `date` tells the scripts. It stands still, so that a slow machine makes no difference."""
         self._command("date", f'#!/bin/sh\nexec {shutil.which("date")} --date=@{self.now} "$@"\n')
@@ -66,6 +67,13 @@ class Cloud:
         """Rewrite the configuration; the values are bash."""
         settings = {"PROJECT": PROJECT} | config
         self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+
+    def use_python(self, *, is_copied: bool) -> None:
+        """Let the scripts have a new interpreter each time, or a copy of one that waits."""
+        # On many machines python3 is a script of a version manager, which costs more than all that it starts.
+        python = Path(sys.executable).resolve()
+        new = f'#!/bin/sh\nexec {python} -S "$@"\n'
+        self._command("python3", PYTHON3.format(python=python, port=_serve_python()) if is_copied else new)
 
     @property
     def state(self) -> State:
@@ -129,6 +137,20 @@ class Cloud:
         file = self.folder / "bin" / name
         file.write_text(content, encoding="utf-8")
         file.chmod(0o755)
+
+
+@cache
+def _serve_python() -> int:
+    """Start the interpreter that waits, once; return its port. It ends when this process does."""
+    command = [str(Path(sys.executable).resolve()), "-S", str(Path(__file__).with_name("python_server.py"))]
+    server = subprocess.Popen(  # noqa: S603 - our own interpreter
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+    )
+    assert server.stdin
+    assert server.stdout
+    atexit.register(server.wait)
+    atexit.register(server.stdin.close)  # the last one registered runs first
+    return int(server.stdout.readline())
 
 
 @cache

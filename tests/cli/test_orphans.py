@@ -6,15 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.harness import wait_until
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no parents to die here")
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="it looks for processes in /proc")
 
 HANDLERS = """
 import os
@@ -42,6 +39,14 @@ def hang() -> None:
     tell()
     time.sleep(600)
 """
+COMMAND = """
+# As `python -m cloudsched`, but it looks for its caller more often and gives itself less time to clean up.
+from cloudsched.__main__ import main
+from cloudsched.cli import orphans
+
+orphans.CHECK_SECONDS, orphans.CLEANUP_SECONDS = 0.1, 1.0
+main()
+"""
 PARENT = """
 import subprocess, sys
 subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL)
@@ -50,8 +55,11 @@ subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL)
 
 def is_alive(process: int) -> bool:
     """Whether the process runs; one whose end nobody has asked for yet does not."""
-    listed = subprocess.run(("ps", "-o", "stat=", "-p", str(process)), capture_output=True, text=True, check=False)  # noqa: S603, S607 - our own
-    return bool(listed.stdout.strip()) and not listed.stdout.startswith("Z")
+    try:
+        state = Path("/proc", str(process), "stat").read_text("utf-8").rpartition(")")[2].split()[0]
+    except OSError:  # it is gone
+        return False
+    return state != "Z"
 
 
 @pytest.mark.parametrize("options", [["wait", "--durable"], ["hang", "--durable", "--skip-waits"], ["hang"]], ids=str)
@@ -59,7 +67,7 @@ def is_alive(process: int) -> bool:
 def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path: Path) -> None:
     """Whatever it is doing: waiting for an event, or running a handler that hangs, in the stack or without one."""
     (tmp_path / "handlers.py").write_text(HANDLERS)
-    command = [sys.executable, "-m", "cloudsched", "run", *options]
+    command = [sys.executable, "-c", COMMAND, "run", *options]
     output = subprocess.DEVNULL if what_dies == "parent" else subprocess.PIPE
     launcher = [sys.executable, "-c", PARENT] if what_dies == "parent" else []
     parent = subprocess.Popen(  # noqa: S603 - our own

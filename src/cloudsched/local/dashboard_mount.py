@@ -1,19 +1,19 @@
-"""The dashboard inside the local stack: at ``/ui``, and the clock at ``/dev/clock`` on the same port."""
+"""The dashboard inside the local stack: at ``/ui``, and the clock at ``/dev/clock`` on the same port.
+
+A third of what the stack imports is for the dashboard, so it is imported when somebody first opens it.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.client.client import Client
-from cloudsched.dashboard.api import Api
-from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal
-from cloudsched.dashboard.sign_in import SignIn
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from cloudsched.client.client import Client
+    from cloudsched.dashboard.application import Dashboard
     from cloudsched.emulator.runtime.clock import MovableClock
 
 MOUNT, CLOCK_PATH = "/ui", "/dev/clock"
@@ -85,10 +87,11 @@ class DashboardMount:
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
-        self._dashboard: WSGIApplication | None = None
         self._clock: StackClock | None = None
-        self._keyed_url = ""
-        """Where the API checks keys; empty if it needs none."""
+        self._url = ""
+        self._is_open = True
+        self._dashboard: WSGIApplication | None = None
+        self._opening = threading.Lock()
         self._parts = ExitStack()
 
     def connect(self, url: str, clock: StackClock, *, is_open: bool) -> None:
@@ -99,19 +102,7 @@ class DashboardMount:
             clock: The stack's clock.
             is_open: Whether the API needs no credentials. If it does, the page asks for them.
         """
-        self._clock = clock
-
-        def make_page(client: Client) -> Dashboard:
-            place = f"local stack at {url.partition('://')[2]}"
-            return Dashboard(client, place=place, clock=clock, has_sign_in=not is_open)
-
-        if is_open:
-            self._dashboard = make_page(self._parts.enter_context(Client(url)))
-            return
-        self._keyed_url = url
-        sign_in = SignIn(lambda key: _open_client(url, key), make_page, LOCAL_HOSTS)
-        self._parts.callback(sign_in.close)
-        self._dashboard = sign_in
+        self._url, self._clock, self._is_open = url, clock, is_open
 
     def close(self) -> None:
         """Close the connections."""
@@ -120,12 +111,33 @@ class DashboardMount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         path = environ.get("PATH_INFO", "")
-        if self._dashboard is not None and (path == MOUNT or path.startswith(f"{MOUNT}/")):
+        if self._clock is not None and (path == MOUNT or path.startswith(f"{MOUNT}/")):
             inner = {**environ, "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + MOUNT, "PATH_INFO": path[len(MOUNT) :]}
-            return self._dashboard(inner, start_response)
+            return self._open_dashboard(self._clock)(inner, start_response)
         if self._clock is not None and path == CLOCK_PATH:
             return self._serve_clock(self._clock, Request(environ))(environ, start_response)
         return self._application(environ, start_response)
+
+    def _open_dashboard(self, clock: StackClock) -> WSGIApplication:
+        """Return the dashboard, made by the first request."""
+        with self._opening:
+            if self._dashboard is None:
+                self._dashboard = self._make_dashboard(clock)
+            return self._dashboard
+
+    def _make_dashboard(self, clock: StackClock) -> WSGIApplication:
+        from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - see the module's docstring
+        from cloudsched.dashboard.sign_in import SignIn  # noqa: PLC0415 - likewise
+
+        def make_page(client: Client) -> Dashboard:
+            place = f"local stack at {self._url.partition('://')[2]}"
+            return Dashboard(client, place=place, clock=clock, has_sign_in=not self._is_open)
+
+        if self._is_open:
+            return make_page(self._parts.enter_context(_open_client(self._url)))
+        sign_in = SignIn(lambda key: _open_client(self._url, key), make_page, LOCAL_HOSTS)
+        self._parts.callback(sign_in.close)
+        return sign_in
 
     def _serve_clock(self, clock: StackClock, request: Request) -> Response:
         """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does; in browsers, only pages of here may.
@@ -139,8 +151,8 @@ class DashboardMount:
         if request.method not in {"GET", "POST"}:
             return Response(status=405, headers={"Allow": "GET, POST"})
         try:
-            if self._keyed_url:
-                _check_caller(self._keyed_url, request)
+            if not self._is_open:
+                _check_caller(self._url, request)
             status, content = clock.exchange(request.method, _read_body(request))
         except Unauthenticated as error:
             return Response(str(error), status=401, mimetype="text/plain", headers={"WWW-Authenticate": "Bearer"})
@@ -157,6 +169,8 @@ def _check_caller(url: str, request: Request) -> None:
     key = request.headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
     if not key or not key.isascii() or not key.isprintable():
         raise Unauthenticated("This stack has keys: send an admin's as X-Api-Key, or a token as Authorization: Bearer.")
+    from cloudsched.dashboard.api import Api  # noqa: PLC0415 - see the module's docstring
+
     with _open_client(url, key) as client:
         role = Api(client).get("/v1/caller")["role"]
     if request.method == "POST" and role != "admin":
@@ -167,5 +181,9 @@ def _read_body(request: Request) -> str | None:
     return request.get_data(as_text=True) if request.method == "POST" else None
 
 
-def _open_client(url: str, key: str) -> Client:
+def _open_client(url: str, key: str = "") -> Client:
+    from cloudsched.client.client import Client  # noqa: PLC0415 - see the module's docstring
+
+    if not key:
+        return Client(url)
     return Client(url, key=key) if key.startswith("csk_") else Client(url, token=key)

@@ -29,6 +29,9 @@ MakeTask = Callable[..., Task]
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+# Hundreds of processes are started that would otherwise compile all of cloudsched anew, each for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # How long an example takes says more of the machine, which may be busy, than of the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")

@@ -35,6 +35,7 @@ change() {
   local what="$1"
   shift
   CHANGES=$((CHANGES + 1))
+  POLICY_COMMAND="" # what was read before may have changed
   case "$MODE" in
     dry-run) quote_command "$@" ;;
     check) printf 'differs: %s\n' "$what" ;;

@@ -74,13 +74,20 @@ create_accounts() {
   done
 }
 
+POLICY=""         # the policy that was read last, unless something was changed since then
+POLICY_COMMAND="" # the command that read it
+
 # Test whether a member has a role: has_binding MEMBER ROLE COMMAND…, where COMMAND prints the policy. (Not every
 # `get-iam-policy` has a --filter.)
 has_binding() {
-  local member="$1" role="$2" found
+  local member="$1" role="$2"
   shift 2
-  found="$(query "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
-  has_line "$role"$'\t'"$member" "$found"
+  if [[ "$*" != "$POLICY_COMMAND" ]]; then
+    POLICY_COMMAND=""
+    POLICY="$(query "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
+    POLICY_COMMAND="$*"
+  fi
+  has_line "$role"$'\t'"$member" "$POLICY"
 }
 
 # Grant a role unless it is already granted: grant_role WHAT MEMBER ROLE [--condition=…] -- COMMAND-GROUP --
@@ -139,12 +146,17 @@ revoke_old_builder_role() {
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
   local account priority entry kept
+  # Both accounts of one resource follow each other, so that its policy is read once.
   for account in api executor; do
     grant_role "secret $SECRET" "serviceAccount:$(get_account_email "$account")" roles/secretmanager.secretAccessor -- \
       gcloud secrets -- "$SECRET"
+  done
+  for account in api executor; do
     grant_role "account $NAME-invoker" "serviceAccount:$(get_account_email "$account")" roles/iam.serviceAccountUser -- \
       gcloud iam service-accounts -- "$(get_account_email invoker)"
-    for priority in "${QUEUES[@]}"; do
+  done
+  for priority in "${QUEUES[@]}"; do
+    for account in api executor; do
       grant_role "queue $(get_queue_name "$priority")" "serviceAccount:$(get_account_email "$account")" roles/cloudtasks.enqueuer -- \
         gcloud tasks queues -- "$(get_queue_name "$priority")" --location="$REGION"
     done
@@ -187,9 +199,15 @@ create_database() {
 
 create_queues() {
   log_step "Queues"
-  local priority queue rate concurrent found expected flags
+  local priority queue rate concurrent listed found expected flags
+  local -A existing=()
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
+  listed="$(query gcloud tasks queues list --location="$REGION" --project="$PROJECT" --quiet \
+    --format="value(name.basename(),$limits,$retry,retryConfig.maxRetryDuration)")" || listed=""
+  while IFS=$'\t' read -r queue found; do
+    [[ -z "$queue" ]] || existing["$queue"]="$found"
+  done <<<"$listed"
   for priority in "${QUEUES[@]}"; do
     queue="$(get_queue_name "$priority")"
     IFS=/ read -r rate concurrent <<<"$(get_queue_limits "$priority")"
@@ -202,8 +220,8 @@ create_queues() {
       --log-sampling-ratio=0.01
     )
     expected="$(printf '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s)"
-    if ! found="$(query gcloud tasks queues describe "$queue" --location="$REGION" --project="$PROJECT" --quiet \
-      --format="value($limits,$retry,retryConfig.maxRetryDuration)")"; then
+    found="${existing[$queue]-}"
+    if [[ -z "$found" ]]; then
       mark_managed "queue.$queue"
       change "create queue $queue" gcloud tasks queues create "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet

@@ -58,6 +58,7 @@ revoke() {
   local what="$1" errors
   shift
   CHANGES=$((CHANGES + 1))
+  POLICY_COMMAND="" # what was read before may have changed
   if [[ "$MODE" == dry-run ]]; then
     quote_command "$@"
     return

@@ -31,6 +31,7 @@ from tests.deployables.fake_resources import (
     detach_function,
     fail,
     format_resource,
+    list_queues,
     update_resource,
 )
 
@@ -40,25 +41,6 @@ if TYPE_CHECKING:
 KILLED = 137
 _NEVER = 3600.0
 """Seconds between the server's checks for shutdown. Nobody shuts it down, so the checks need not cost anything."""
-
-CLIENT = """#!/bin/bash
-exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
-extra=""
-for word in "$@"; do
-  [[ "$word" != --data-file=- ]] || extra="$(cat)"
-  [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
-done
-printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
-read -r -u 9 status size
-((status != 137)) || kill -KILL 0
-((status != 130)) || kill -INT 0
-((status != 143)) || kill -TERM 0
-((status || size < 2000)) || exec cat <&9 # bash reads byte by byte
-IFS= read -r -d '' -u 9 output
-if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
-exit "$status"
-"""
-"""The program on the PATH as gcloud and curl. It is bash, because starting Python a hundred times takes ten seconds."""
 
 
 class FakeCloud(ThreadingTCPServer):
@@ -163,6 +145,7 @@ class FakeCloud(ThreadingTCPServer):
             "services": self._services,
             "firestore": self._firestore,
             "secrets versions": self._versions,
+            "tasks queues list": lambda call: self.say(list_queues(self.state, call)),
             "logging metrics": partial(run_metrics, self),
             "run revisions": lambda call: self.say(describe_revision(self.state, call)),
         }

@@ -66,6 +66,11 @@ def describe_resource(key: str, resource: State, call: Call) -> list[str]:
     return [format_resource(to_knative(resource) if key.startswith("service/") and form == "json" else resource, form)]
 
 
+def list_queues(state: State, call: Call) -> str:
+    """Return a line for each queue."""
+    return "\n".join(format_resource(state[key], call.flags["format"]) for key in state if key.startswith("queue/"))
+
+
 KINDS = {
     "tasks queues": "queue",
     "iam service-accounts": "account",

@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HERE: Final = Path(__file__).parent
+_TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(_HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+"""Compiled once for all who are signed in: each has a `Dashboard` of their own."""
 _ZONE_COOKIE: Final = "cloudsched-zone"
 _LOOK_ONLY: Final = Forbidden("Your key may not change tasks.")
 _FINAL: Final = frozenset({400, 403, 404, 409, 412})
@@ -67,13 +75,6 @@ class Dashboard:
         self._clock = clock
         self._hosts = hosts
         self._has_sign_in = has_sign_in
-        self._templates = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -240,7 +241,7 @@ class Dashboard:
         return self._render(request, "problem.html", shell, titles.get(status, "Not possible"), page, status)
 
     def _render(self, request: Request, template: str, shell: Shell, title: str, page: object, status: int) -> Response:
-        text = self._templates.get_template(template).render(
+        text = _TEMPLATES.get_template(template).render(
             page=page, shell=shell, title=title, root=_root(request), address=_address(request)
         )
         return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})

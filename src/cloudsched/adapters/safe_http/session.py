@@ -64,16 +64,8 @@ class _Adapter(HTTPAdapter):
                 super().close()
                 _end(self.lifetime)
 
-        class Secure(HTTPSConnection):
-            lifetime: _Lifetime | None = None
-
-            def _new_conn(self) -> socket.socket:
-                opened, self.lifetime = _connect(self, is_allowed, max_seconds)
-                return opened
-
-            def close(self) -> None:
-                super().close()
-                _end(self.lifetime)
+        class Secure(Plain, HTTPSConnection):
+            """The same, with TLS."""
 
         class PlainPool(HTTPConnectionPool):
             ConnectionCls = Plain

@@ -7,20 +7,25 @@ import logging
 import re
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
+from tests.dashboard.role_pages import ROLES, Pages
 
 from cloudsched import App, Context
+from cloudsched.config.access import Access
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
+from cloudsched.web.auth.api_keys import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cloudsched.local.stack import Stack
+    from cloudsched.testing import Simulation
 
 log = logging.getLogger("tests.talks")
 log.setLevel(logging.INFO)
@@ -176,3 +181,12 @@ def read_hidden(page: str) -> dict[str, str]:
     return {
         name: html.unescape(text) for name, text in re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form)
     }
+
+
+@pytest.fixture
+def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
+    """Return the pages of a simulation's API, one for each role."""
+    made = {name: create_key(name, *role) for name, role in ROLES.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    with ExitStack() as parts:
+        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dashboard.test_roles_at_forms import ROLES, Pages
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.testing import START
-from cloudsched.web.auth.api_keys import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cloudsched.testing import Simulation
+    from tests.dashboard.role_pages import Pages
 
 DAY = timedelta(days=1)
 
@@ -31,14 +25,6 @@ def app() -> App:
         ctx.sleep(timedelta(days=payload.get("days", 1)))
 
     return app
-
-
-@pytest.fixture
-def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
-    made = {name: create_key(name, *role) for name, role in ROLES.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    with ExitStack() as parts:
-        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
 
 
 @pytest.mark.parametrize(("days", "words"), [(75, "2 or 3 hops carry the dispatch that is due on "), (3, "")])

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import html
-from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dashboard.test_roles_at_forms import ROLES, Pages
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.dashboard.offered_verbs import explain_retry, list_bulk_verbs
 from cloudsched.testing import START
-from cloudsched.web.auth.api_keys import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from tests.dashboard.role_pages import Pages
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.testing import Simulation
 
 DONE: list[str] = []
 
@@ -54,14 +49,6 @@ def app() -> App:
         DONE.append("second")
 
     return app
-
-
-@pytest.fixture
-def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
-    made = {name: create_key(name, *role) for name, role in ROLES.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    with ExitStack() as parts:
-        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
 
 
 def create(pages: Pages, handler: str) -> Task:

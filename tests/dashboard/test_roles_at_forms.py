@@ -3,62 +3,23 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from werkzeug.test import Client as Browser
-from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.client import Client
-from cloudsched.config.access import Access
-from cloudsched.dashboard.application import Dashboard
-from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from werkzeug.test import TestResponse
+    from tests.dashboard.role_pages import Pages
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.testing import Simulation
 
-ROLES: dict[str, tuple[Any, ...]] = {
-    "ada": (Role.USER, "ada"),
-    "bob": (Role.USER, "bob"),
-    "reader": (Role.READER, "ada"),
-    "viewer": (Role.VIEWER,),
-    "admin": (Role.ADMIN,),
-    "worker": (Role.WORKER,),
-}
 LOOKERS = ("reader", "viewer")
-ORIGIN = {"base_url": "http://localhost", "headers": {"Origin": "http://localhost"}}
 VERBS = ("pause", "resume", "cancel", "trigger", "retry", "send", "delete")
 NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "timezone": "UTC", "verb": "create"}
-
-
-class Pages:
-    """The dashboard with one key for each role, and a task of Ada's."""
-
-    def __init__(self, sim: Simulation, keys: dict[str, str], parts: ExitStack) -> None:
-        self.sim = sim
-        server = parts.enter_context(WebServer(Request.application(lambda request: serve_api(sim.app, request))))
-        server.serve()
-        self._browsers = {
-            who: Browser(Dashboard(parts.enter_context(Client(f"http://{server.address}", key=key)), place="a test"))
-            for who, key in keys.items()
-        }
-
-    def get(self, who: str, path: str) -> TestResponse:
-        return self._browsers[who].get(path, base_url="http://localhost")
-
-    def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
-        return self._browsers[who].post(path, data=form, **ORIGIN)
 
 
 @pytest.fixture
@@ -70,14 +31,6 @@ def app() -> App:
         return f"done {payload}"
 
     return app
-
-
-@pytest.fixture
-def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
-    made = {name: create_key(name, *role) for name, role in ROLES.items()}
-    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
-    with ExitStack() as parts:
-        yield Pages(sim, {name: key for name, (key, _) in made.items()}, parts)
 
 
 def forms(task: Task) -> list[tuple[str, dict[str, str]]]:

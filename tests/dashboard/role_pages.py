@@ -1,0 +1,50 @@
+"""The dashboard over a simulation's API, as it is for each role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.test import Client as Browser
+from werkzeug.wrappers import Request
+
+from cloudsched.client import Client
+from cloudsched.dashboard.application import Dashboard
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from werkzeug.test import TestResponse
+
+    from cloudsched.testing import Simulation
+
+ROLES: dict[str, tuple[Any, ...]] = {
+    "ada": (Role.USER, "ada"),
+    "bob": (Role.USER, "bob"),
+    "reader": (Role.READER, "ada"),
+    "viewer": (Role.VIEWER,),
+    "admin": (Role.ADMIN,),
+    "worker": (Role.WORKER,),
+}
+ORIGIN = {"base_url": "http://localhost", "headers": {"Origin": "http://localhost"}}
+
+
+class Pages:
+    """The dashboard with one key for each role, and a task of Ada's."""
+
+    def __init__(self, sim: Simulation, keys: dict[str, str], parts: ExitStack) -> None:
+        self.sim = sim
+        server = parts.enter_context(WebServer(Request.application(lambda request: serve_api(sim.app, request))))
+        server.serve()
+        self._browsers = {
+            who: Browser(Dashboard(parts.enter_context(Client(f"http://{server.address}", key=key)), place="a test"))
+            for who, key in keys.items()
+        }
+
+    def get(self, who: str, path: str) -> TestResponse:
+        return self._browsers[who].get(path, base_url="http://localhost")
+
+    def post(self, who: str, path: str, form: dict[str, str]) -> TestResponse:
+        return self._browsers[who].post(path, data=form, **ORIGIN)

@@ -348,11 +348,18 @@ def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:
     second.close()
 
 
-def test_a_commit_on_a_version_written_here_reads_nothing(file_store: SqliteStore, make_task: MakeTask) -> None:
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["written here", "loaded"])
+def test_a_commit_on_a_known_version_reads_nothing(
+    file_store: SqliteStore, make_task: MakeTask, *, is_loaded: bool
+) -> None:
     """The columns of that version are known; what changes is written all the same, and no stale version wins."""
     statements: list[str] = []
     task = make_task()
     first = file_store.commit(task, None)
+    if is_loaded:
+        loaded = file_store.load(task.id)
+        assert loaded is not None
+        first = loaded.version
     file_store.database.write(lambda writer: writer.set_trace_callback(statements.append))
     paused = task.model_copy(update={"status": TaskStatus.PAUSED, "wake_at": None})
     second = file_store.commit(paused, first)

@@ -27,7 +27,7 @@ from cloudsched.adapters.sqlite.queries import (
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
-from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_columns, to_json, write_task
+from cloudsched.adapters.sqlite.task_rows import COLUMNS, DELETE_OFFER, TaskVersion, to_columns, to_json, write_task
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
+_LOAD_TASK = f"SELECT version, {BODY}, {', '.join(COLUMNS)} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
 _LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
 _LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
@@ -109,8 +109,8 @@ class SqliteStore:
         rows = self._database.read(_LOAD_TASK, (task_id,))
         if not rows:
             return None
-        version, body = rows[0]
-        return _to_versioned_task(task_id, version, body)
+        version, body, *columns = rows[0]
+        return _to_versioned_task(task_id, version, body, tuple(columns))
 
     def commit(  # noqa: PLR0913 - the parts of one commit
         self,
@@ -316,9 +316,9 @@ class SqliteStore:
         return Page(items, make_token(query, from_microseconds(at), key), unreadable)
 
 
-def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask:
+def _to_versioned_task(task_id: str, version: int, body: bytes, columns: Row | None = None) -> VersionedTask:
     task = _to_document(Task, task_id, body)
-    return VersionedTask(task, TaskVersion(version, offer_entry(task)))
+    return VersionedTask(task, TaskVersion(version, offer_entry(task), columns))
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

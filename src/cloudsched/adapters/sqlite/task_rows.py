@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
 
-_COLUMNS = (
+COLUMNS = (
     *(
         "owner",
         "handler",
@@ -39,9 +39,9 @@ _COLUMNS = (
     *("labels", "open_status", "open_since"),
 )
 """The columns that lists search."""
-_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
-    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-_FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
+_INSERT = f"""INSERT INTO tasks ({", ".join(COLUMNS)}, body, id, version)
+    VALUES ({", ".join("?" * len(COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_FIND = f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 
@@ -51,7 +51,7 @@ class TaskVersion(Version):
     """The version of a task, with what a commit on it need not read again."""
 
     columns: Row | None = field(default=None, compare=False, repr=False)
-    """The row's columns at this version, if this process has written it."""
+    """The row's columns at this version, if they were read or written with it."""
 
 
 def _new_version() -> int:
@@ -85,7 +85,7 @@ def _update(
     found = known or connection.execute(_FIND, (task_id, version)).fetchone()
     if found is None:
         return False
-    changes = [(name, new) for name, old, new in zip(_COLUMNS, found, columns, strict=True) if old != new]
+    changes = [(name, new) for name, old, new in zip(COLUMNS, found, columns, strict=True) if old != new]
     names = "".join(f", {name} = ?" for name, _ in changes)
     statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
     values = (body, *(value for _, value in changes), task_id, version)

@@ -134,6 +134,38 @@ def test_what_fails_undoes_only_itself() -> None:
     assert connection.numbers() == {1, 4}
 
 
+def test_parts_that_succeed_are_done_once() -> None:
+    """And without savepoints, which would double the statements of a small part."""
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, insert(1), insert(2))
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    own = [each for each in connection.statements if each not in {"BEGIN IMMEDIATE", "COMMIT"}]
+    assert own == ["INSERT INTO numbers VALUES (?)"] * 2
+
+
+def test_what_is_done_again_is_answered_for_the_last_time() -> None:
+    """After a failure all parts are done again; one that succeeds then counts as if it had never failed."""
+    tries = itertools.count(1)
+
+    def fail_first(connection: sqlite3.Connection) -> int:
+        insert(5)(connection)
+        if next(tries) == 1:
+            raise sqlite3.OperationalError("try again")
+        return 5
+
+    connection = Connection()
+    group = open_group(connection)
+    blocked = Blocked(group)
+    answers = start_writers(group, insert(1), fail_first)
+    blocked.release()
+    wait_for(lambda: None not in answers)
+    assert answers == [1, 5]
+    assert connection.numbers() == {1, 5}
+
+
 def test_what_fails_alone_leaves_nothing() -> None:
     """A part that fails in a transaction of its own is rolled back with it, and the next one is not concerned."""
     connection = Connection()

@@ -3,6 +3,9 @@
 The first writer commits what waits at that moment, its own part included. Whoever comes meanwhile waits, and the first
 of those is the next to commit. So each writer is woken once: when its part is on disk, or when it is its turn to commit
 for the others.
+
+If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has savepoints only once
+a part has failed: then all parts are done again, each after a savepoint to return to.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ MAX_GROUP_SIZE = 64
 
 
 class WriteUnit(Generic[T]):
-    """One writer's part of a transaction, and its result."""
+    """One writer's part of a transaction, and its result. Its work may be done twice; only the last time counts."""
 
     def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self._work = work
@@ -40,12 +43,13 @@ class WriteUnit(Generic[T]):
     def run(self, connection: sqlite3.Connection) -> None:
         """Do the work. If it fails, its writes are rolled back and the rest of the transaction continues."""
         connection.execute("SAVEPOINT unit")
-        if not self.run_alone(connection):
+        if not self.try_to_run(connection):
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
 
-    def run_alone(self, connection: sqlite3.Connection) -> bool:
-        """Do the work, as the only one of its transaction; return whether that is to be committed."""
+    def try_to_run(self, connection: sqlite3.Connection) -> bool:
+        """Do the work; return whether it may be committed."""
+        self._error = None
         try:
             self._result = self._work(connection)
         except Exception as error:  # noqa: BLE001 - raised again in the thread that asked for this work
@@ -132,13 +136,12 @@ class GroupCommit:
         is_over = False
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            end = "COMMIT"
-            if len(group) > 1:
-                for unit in group:
-                    unit.run(self._connection)
-            elif not group[0].run_alone(self._connection):
-                end = "ROLLBACK"
-            self._connection.execute(end)
+            if all(unit.try_to_run(self._connection) for unit in group):
+                self._connection.execute("COMMIT")
+            else:
+                self._connection.execute("ROLLBACK")
+                if len(group) > 1:
+                    self._run_with_savepoints(group)
             is_over = True
         except sqlite3.Error as error:
             return str(error)
@@ -147,3 +150,9 @@ class GroupCommit:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
         return None
+
+    def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        for unit in group:
+            unit.run(self._connection)
+        self._connection.execute("COMMIT")

@@ -1,10 +1,10 @@
-"""A file of the layout before the present one is upgraded when it is opened, whole or not at all."""
+"""A file of one of the layouts before the present one is upgraded when it is opened, whole or not at all."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +14,9 @@ from cloudsched.adapters.sqlite.schema import LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
+from cloudsched.domain.documents.task import Parent
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -32,11 +34,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "tasks.db"
 
 
-def write_file_of_layout_11(path: Path, task: Task, execution: Execution) -> None:
-    """Write a file as the code before categories were searched did."""
+def write_file_of_layout_12(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code did whose indexes of parents had every task."""
     store = SqliteStore(path)
     store.commit(task, None, executions=[execution])
     store.close()
+    with closing(sqlite3.connect(path)) as database:
+        for name, column in ("tasks_newest_of_parent", "created_at"), ("tasks_next_of_parent", "next_at"):
+            database.execute(f"DROP INDEX {name}")
+            database.execute(f"CREATE INDEX {name} ON tasks (parent, {column}, id) WHERE NOT is_unlisted")
+        database.execute("PRAGMA user_version = 12")
+        database.commit()
+
+
+def write_file_of_layout_11(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code before categories were searched did."""
+    write_file_of_layout_12(path, task, execution)
     with closing(sqlite3.connect(path)) as database:
         database.execute("DROP INDEX executions_of_category")
         database.execute("ALTER TABLE executions DROP COLUMN category")
@@ -54,7 +67,7 @@ def describe(path: Path) -> tuple[object, ...]:
             for (table,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
             for column in database.execute(f"PRAGMA table_info({table})")
         }
-        indexes = set(database.execute("SELECT type, name FROM sqlite_schema WHERE type != 'table'"))
+        indexes = set(database.execute("SELECT type, name, sql FROM sqlite_schema WHERE type != 'table'"))
         return database.execute("PRAGMA user_version").fetchone(), columns, indexes
 
 
@@ -88,6 +101,18 @@ def test_an_upgraded_file_is_like_a_new_one(path: Path, tmp_path: Path, make_tas
     assert describe(path)[0] == (LAYOUT_VERSION,)
 
 
+def test_a_file_of_the_layout_before_becomes_like_a_new_one(path: Path, tmp_path: Path, make_task: MakeTask) -> None:
+    """The children of a task are still found, newest first and by when they run next."""
+    parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
+    child = make_task(parent=parent)
+    write_file_of_layout_12(path, child, make_documents(make_task)[1])
+    with closing(SqliteStore(path)) as store:
+        for query in TaskQuery(parent="above"), TaskQuery(parent="above", due_from=NOW - timedelta(days=3650)):
+            assert [each.id for each in store.list_tasks(query, limit=9).items] == [child.id]
+    SqliteStore(tmp_path / "new.db").close()
+    assert describe(path) == describe(tmp_path / "new.db")
+
+
 def test_open_runs_are_found_by_category_and_old_records_are_not(path: Path, make_task: MakeTask) -> None:
     """What runs is found by what its task has; a record says nothing about categories that it was written without."""
     task, ended = make_documents(make_task)
@@ -106,7 +131,7 @@ def test_an_upgrade_that_fails_changes_nothing(
     """So that the next attempt, or the code before, finds the file as it was."""
     write_file_of_layout_11(path, *make_documents(make_task))
     before = describe(path)
-    monkeypatch.setattr(sqlite_store, "UPGRADES", {11: [*UPGRADES[11], "CREATE TABLE tasks (a TEXT)"]})
+    monkeypatch.setattr(sqlite_store, "UPGRADES", {**UPGRADES, 11: [*UPGRADES[11], "CREATE TABLE tasks (a TEXT)"]})
     with pytest.raises(CloudschedError):
         SqliteStore(path)
     assert describe(path) == before

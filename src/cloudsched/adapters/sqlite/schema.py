@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAYOUT_VERSION: Final = 12
+LAYOUT_VERSION: Final = 13
 
 _LATEST = "scheduled_for, task_id, id"
 _EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
     WHERE is_failure IS NOT NULL"""
+
+_OF_PARENT = (
+    """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
+        WHERE NOT is_unlisted AND parent IS NOT NULL""",
+    """CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id)
+        WHERE NOT is_unlisted AND parent IS NOT NULL AND next_at IS NOT NULL""",
+)
+"""Most tasks have no parent, and take no place in these."""
 
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {
     11: (
@@ -19,7 +27,8 @@ UPGRADES: Final[Mapping[int, Sequence[str]]] = {
         "UPDATE tasks SET category = coalesce(json_extract(body, '$.category'), 'OTHERS')",
         "ALTER TABLE executions ADD COLUMN category TEXT",
         _EXECUTIONS_OF_CATEGORY,
-    )
+    ),
+    12: ("DROP INDEX tasks_newest_of_parent", "DROP INDEX tasks_next_of_parent", *_OF_PARENT),
 }
 """What makes a file of an earlier layout one of the next."""
 
@@ -50,8 +59,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_unlisted",
-    "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
+    *_OF_PARENT,
     "CREATE INDEX deliveries_newest ON tasks (created_at, id) WHERE is_delivery",
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
     "CREATE INDEX deliveries_newest_of_parent ON tasks (parent, created_at, id) WHERE is_delivery",

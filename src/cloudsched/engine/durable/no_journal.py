@@ -1,5 +1,6 @@
-"""The `DurableRun` of a worker that reaches its tasks only through the API.
+"""The `DurableRun` of a handler that records nothing.
 
+That is every handler in a worker that reaches its tasks only through the API, and one that does not get the context.
 A journal is written in the store, under the lease. Without one a handler still has the time, UUIDs and random numbers;
 whatever would have to be recorded is refused.
 """

@@ -12,6 +12,7 @@ from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.durable.call_results import call_end, call_outcome
+from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
 from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
@@ -51,11 +52,13 @@ class DurableServices:
     def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
         """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed.
 
-        A quick handler has no journal, unless it had begun one before it became quick.
+        A quick handler, and one that does not get the context, has no journal, unless the run has begun one before.
         """
         task, run = claimed_run.task, claimed_run.run
-        if self._engine.registry.is_quick(task.handler) and not run.steps:
-            return QuickJournal(task.id, run.execution_id, self._engine.clock)
+        handler = None if run.steps else self._engine.registry.find(task.handler)
+        if handler is not None and not handler.may_be_durable:
+            journal = QuickJournal if handler.is_quick else NoJournal
+            return journal(task.id, run.execution_id, self._engine.clock)
         surroundings = Surroundings(
             claimed_run=claimed_run,
             clock=self._engine.clock,
@@ -76,7 +79,7 @@ class DurableServices:
         return Replay(surroundings, claimed_run.run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
-        return self._engine.registry.get(handler).function if handler in self._engine.registry else None
+        return None if (found := self._engine.registry.find(handler)) is None else found.function
 
     def _suspend_deadline(self) -> datetime:
         return self._engine.now() + self._engine.settings.time_limit * TIME_BUDGET_FRACTION

@@ -85,6 +85,11 @@ class Handler:
     """Returns the fields of a task that say what one execution will cost, for a task that does not say it."""
 
     @property
+    def may_be_durable(self) -> bool:
+        """Whether its code, or a dependency's, can get the context, which alone records anything in a journal."""
+        return not self.is_quick and (self.takes_context or bool(self.dependencies))
+
+    @property
     def is_for_users(self) -> bool:
         """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
         return self.is_built_in or self.access is Authority.USERS

@@ -196,8 +196,9 @@ class Registry:
         Raises:
             UnknownHandler: There is none; the error lists the registered handlers.
         """
-        if name in self:
-            return self._built_in.get(name) or self.registrations.handlers[name]
+        found = self.find(name)
+        if found is not None:
+            return found
         if name == ASSISTANT_HANDLER:
             hint = "The built-in assistant is off: its operator turns it on by CLOUDSCHED_ASSISTANT=on."
             raise UnknownHandler("handler", f"there is no handler named {name!r} here", hint)
@@ -206,6 +207,16 @@ class Registry:
             hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
         raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
+
+    def find(self, name: object) -> Handler | None:
+        """Return the handler of that name, or None."""
+        if not isinstance(name, str):
+            return None
+        built_in = self._built_in.get(name)
+        if built_in is not None:
+            return built_in
+        handler = self.registrations.handlers.get(name)
+        return None if handler is None or (self.is_for_users and not handler.is_for_users) else handler
 
     def name_of(self, handler: object) -> str:
         """Return the name of a handler that is given by its name or as its function.
@@ -241,10 +252,11 @@ class Registry:
 
     def derives_id(self, name: object) -> bool:
         """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""
-        return isinstance(name, str) and name in self and self.get(name).task_id is not None
+        handler = self.find(name)
+        return handler is not None and handler.task_id is not None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._built_in or any(handler.name == name for handler in self)
+        return self.find(name) is not None
 
     def __iter__(self) -> Iterator[Handler]:
         return (each for each in [*self.registrations.handlers.values()] if each.is_for_users or not self.is_for_users)

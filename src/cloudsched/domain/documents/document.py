@@ -115,14 +115,14 @@ class WireModel(BaseModel):
             TypeError: A field is missing, or there is no such field.
         """
         required, template = _build_template(cls)
-        content = {**template, **values}
-        if len(content) != len(template) or not required <= values.keys():
+        content, fields_set = {**template, **values}, set(values)
+        if len(content) != len(template) or not required <= fields_set:
             wrong = sorted((values.keys() - template.keys()) | (required - values.keys()))
             raise TypeError(f"{cls.__name__}: {', '.join(wrong)} are missing or unknown")
         built = cls.__new__(cls)
         set_attribute = object.__setattr__
         set_attribute(built, "__dict__", content)
-        set_attribute(built, "__pydantic_fields_set__", set(values))
+        set_attribute(built, "__pydantic_fields_set__", fields_set)
         set_attribute(built, "__pydantic_extra__", None)
         set_attribute(built, "__pydantic_private__", None)
         return built

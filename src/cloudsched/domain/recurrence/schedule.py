@@ -328,9 +328,11 @@ class Schedule(BaseModel):
 
     def calendar_note(self, occurrence: datetime) -> str | None:
         """Return why a calendar left an occurrence out, or from where it moved it; None if it did neither."""
+        if not self.calendars:
+            return None
         from cloudsched.domain.calendars.notes import describe_effect  # noqa: PLC0415 -- only with calendars
 
-        recurrence = self._recurrence if self.calendars else None
+        recurrence = self._recurrence
         seconds = utc_seconds(occurrence)
         return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
 

@@ -5,7 +5,7 @@ Only this month and the one before are kept, since the sweep sums up what has ch
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -13,7 +13,7 @@ from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date, datetime
+    from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
@@ -25,27 +25,21 @@ OTHER_HANDLERS: Final = "(others)"
 
 def with_usage(task: Task, now: datetime, used: UsageCounts) -> Task:
     """Return the task with this counted for its handler and the month."""
-    month, before = _find_months(now.astimezone(UTC).date().replace(day=1))
-    kept = [each for each in task.usage if each.month >= before]
+    utc = now.astimezone(UTC)
+    month, before = _find_months(utc.year, utc.month)
+    kept = {(each.month, each.handler): each for each in task.usage if each.month >= before}
     handler = task.handler
-    is_known = any(each.month == month and each.handler == handler for each in kept)
-    if not is_known and len(kept) >= MAX_HANDLERS:
+    if (month, handler) not in kept and len(kept) >= MAX_HANDLERS:
         handler = OTHER_HANDLERS
-    rest = []
-    for each in kept:
-        if each.month == month and each.handler == handler:
-            used = each.counts + used
-        else:
-            rest.append(each)
-    entry = TaskUsage.build(month=month, handler=handler, counts=used)
-    return task.model_copy(update={"usage": (*rest, entry)})
+    known = kept.pop((month, handler), None)
+    entry = TaskUsage.build(month=month, handler=handler, counts=used if known is None else known.counts + used)
+    return task.model_copy(update={"usage": (*kept.values(), entry)})
 
 
 @lru_cache(maxsize=4)
-def _find_months(first_day: date) -> tuple[str, str]:
-    """Return the month of a day and the one before."""
-    day_before = first_day - timedelta(days=1)
-    return f"{first_day.year:04}-{first_day.month:02}", f"{day_before.year:04}-{day_before.month:02}"
+def _find_months(year: int, month: int) -> tuple[str, str]:
+    """Return a month and the one before."""
+    return f"{year:04}-{month:02}", f"{year - (month == 1):04}-{month - 1 or 12:02}"
 
 
 class EndedCounts(TypedDict, total=False):

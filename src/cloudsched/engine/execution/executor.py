@@ -8,13 +8,14 @@ claimed and finished by one commit.
 
 from __future__ import annotations
 
-import json
 import logging
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
+
+from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
@@ -232,6 +233,6 @@ def _to_quick_claim(task: Task, claim: Claim, now: datetime) -> QuickClaim:
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
     try:
-        return Dispatch.from_wire(json.loads(body), clock.now())
-    except (ValueError, RecursionError) as error:
+        return Dispatch.from_wire(from_json(body), clock.now())
+    except ValueError as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched creates dispatches.") from error

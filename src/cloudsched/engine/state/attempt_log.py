@@ -86,7 +86,7 @@ class LineCollector:
         self._found = found
 
     def __enter__(self) -> None:
-        if self._found is not None:
+        if self._found is not None and not _has_installed:
             _install()
         self._token = _current.set(self._found)
 

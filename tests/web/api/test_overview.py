@@ -13,6 +13,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.tasks.overview import Overview
 from cloudsched.engine.tasks.sweep_notes import SweepNotes
 from cloudsched.engine.tasks.sweeper import Sweep
@@ -173,6 +174,28 @@ def test_how_late_things_start(ask: Any) -> None:  # noqa: ANN401 - the fixture 
         found = ask(who, "/v1/overview").get_json()
         assert "overdueSince" not in found
         assert [one["lateness"] for one in found["starts"]] == [7.0] * count
+
+
+def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: ANN401 - the fixture above
+    """It waits for that run's end; what is due behind it is overdue, and found for a read of each that is held back."""
+    sim, overview = ask.sim, ask.sim.app.container.many_tasks.overview
+    hourly = {"owner": "ada", "title": "T", "handler": "wait", "schedule": "every hour"}
+    held = [
+        ask("admin", "/v1/tasks", {**hourly, "overlap": overlap}).get_json()["id"]
+        for overlap in ("skip", "buffer", "allow")
+    ]
+    sim.advance(timedelta(hours=MAX_OPEN_RUNS + 2))
+    assert all(sim.app.get(task_id).next_execution_time < sim.now for task_id in held)
+    assert "overdueSince" not in ask("ada", "/v1/overview").get_json()
+    due = sim.now + timedelta(minutes=1)
+    once = {"owner": "ada", "title": "T", "handler": "fail", "schedule": {"at": due.isoformat()}}
+    assert ask("admin", "/v1/tasks", once).status_code == 201
+    sim.clock.move_to(due + timedelta(minutes=5))
+    overview.forget()
+    before = sim.counts.reads
+    late = ask("ada", "/v1/overview").get_json()
+    assert datetime.fromisoformat(late["overdueSince"]) == due
+    assert sim.counts.reads - before <= 38 + len(held) + len(late["starts"])
 
 
 def test_the_sweep_says_when_it_ran(ask: Any) -> None:  # noqa: ANN401 - the fixture above

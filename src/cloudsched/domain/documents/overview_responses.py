@@ -180,7 +180,7 @@ class OverviewCounts(ApiResponse):
     due_soon: int = Field(ge=0, le=10000)
     """How many tasks are due within an hour, or overdue."""
     overdue_since: AwareDatetime | None = None
-    """The earliest next occurrence that is in the past and has not been claimed."""
+    """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back."""
     starts: tuple[RecentStart, ...]
     """How late the latest executions of schedules that have ended started, at most 20, the earliest first."""
     sweep: SweepState | None = None

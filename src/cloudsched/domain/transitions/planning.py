@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
 
@@ -142,9 +142,18 @@ def _waiting_wakeups(task: Task) -> tuple[WakeUp, ...]:
     return tuple(wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run))
 
 
+def is_held_back(task: Task) -> bool:
+    """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
+    return _is_blocked(task) or len(task.runs) >= MAX_OPEN_RUNS
+
+
+def _is_blocked(task: Task) -> bool:
+    return bool(task.runs) and task.overlap is not Overlap.ALLOW
+
+
 def _next_start(task: Task) -> datetime | None:
     """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
-    if task.next_execution_time is None or (task.runs and task.overlap is not Overlap.ALLOW):
+    if task.next_execution_time is None or _is_blocked(task):
         return None
     return start_time(task, task.next_execution_time)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.open_runs import OPEN_STATUSES
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -31,6 +32,8 @@ KEPT_SECONDS = 10.0
 """How long counts are kept, in seconds of real time."""
 RECENT = 20
 """Of how many failures, and of how many other executions, the start is looked at: a read for each."""
+_LOOKED_AT = (1, 10, 100)
+"""How many tasks that are due are read, at first and then as long as open runs hold back all that were read."""
 _MAX_KEPT = 1000
 """For how many owners counts are kept."""
 
@@ -66,7 +69,10 @@ class OverviewCounts:
     due_soon: int
     """Tasks whose next occurrence is within the next hour, or overdue."""
     overdue_since: datetime | None
-    """The earliest next occurrence that is in the past and not claimed; None if there is none."""
+    """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back.
+
+    None if there is none, or if the first 111 that are due are all held back.
+    """
     starts: Sequence[Start]
     """Of the latest executions that ended, the earliest first."""
     sweep: SweepNote | None
@@ -77,7 +83,8 @@ class Overview:
     """Counts, and keeps the counts for some seconds: however many people look, they cost the same.
 
     One count is a billed read for each 1,000 counted, or part of it: 34 counts, so 34 reads where there is little. The
-    lateness costs a read for each of the latest executions, at most 40; what is overdue and the sweep one each.
+    lateness costs a read for each of the latest executions, at most 40; what is overdue and the sweep one each,
+    and what is held back by an open run of its task one each, too, at most 110 more.
     """
 
     def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float], sweeps: SweepNotes) -> None:
@@ -126,8 +133,14 @@ class Overview:
         )
 
     def _find_overdue(self, owner: str | None, now: datetime) -> datetime | None:
-        first = self._store.list_tasks(TaskQuery(owner, due_until=now), limit=1).items
-        return first[0].next_execution_time if first else None
+        query, token = TaskQuery(owner, due_until=now), None
+        for limit in _LOOKED_AT:
+            page = self._store.list_tasks(query, limit=limit, page_token=token)
+            found = next((task.next_execution_time for task in page.items if not is_held_back(task)), None)
+            if found is not None or page.next_page_token is None:
+                return found
+            token = page.next_page_token
+        return None
 
     def _list_starts(self, query: ExecutionQuery) -> Sequence[Start]:
         found = [

@@ -13,7 +13,7 @@ from cloudsched.dashboard.offered_verbs import explain_retry, fetch_startable
 from cloudsched.dashboard.run_question import RetryQuestion, make_retry_question
 from cloudsched.dashboard.status import OPEN, Status, show_status
 from cloudsched.dashboard.step_lines import StepLine, build_lines, list_step, make_step_moves, write_shown
-from cloudsched.dashboard.texts import shorten
+from cloudsched.dashboard.texts import shorten, write_message
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.waterfall import draw_axis, make_waterfall
@@ -215,8 +215,8 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
 
 def _write_sentence(record: Json, visit: Visit) -> str:
     status = show_status(record["status"])
-    if record.get("message"):
-        return f"{status.word}. {record['message']}"
+    if message := write_message(record, visit):
+        return f"{status.word}. {message}"
     if record["status"] == "RETRYING" and record.get("nextAttemptAt"):
         moment = visit.sure(record["nextAttemptAt"])
         return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."

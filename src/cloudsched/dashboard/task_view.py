@@ -13,7 +13,7 @@ from cloudsched.dashboard.offered_verbs import Impossible, explain_retry, fetch_
 from cloudsched.dashboard.run_question import RetryQuestion, RunQuestion, make_question, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_life import Life, build_life
-from cloudsched.dashboard.texts import shorten
+from cloudsched.dashboard.texts import shorten, write_message
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
 
@@ -187,7 +187,7 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
     """Return an execution as a row."""
     due, started, finished = (_instant(record, name) for name in ("scheduledFor", "startedAt", "finishedAt"))
     error = record.get("error")
-    outcome = record.get("message") or ""
+    outcome = write_message(record, visit)
     if error:
         outcome = f"{error['type']}: {error['message']}"
     elif record["status"] == "SUCCEEDED" and record.get("content") is not None:

@@ -1,0 +1,76 @@
+"""Until when a handler sleeps is shown like every other instant, whatever the API's text has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.dashboard.test_home import visit
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.dashboard.texts import write_message
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from tests.dashboard.role_pages import Pages
+
+WAKES = START + timedelta(days=3)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("naps")
+    def naps(ctx: Context) -> None:
+        ctx.sleep(WAKES)
+
+    return app
+
+
+def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
+    """On an execution's page and on its task's in the task's zone, on Home in that of the page; the API keeps UTC."""
+    at, sim = START + timedelta(minutes=1), pages.sim
+    task = sim.app.create(
+        owner="ada", title="T", handler="naps", schedule=Schedule.once(at, timezone="America/New_York")
+    )
+    sim.advance(timedelta(minutes=2))
+    (run,) = sim.app.get(task.id).runs
+    assert run.suspension is not None
+    assert run.suspension.reason == f"sleeps until {WAKES.isoformat()}"
+    zones = {
+        "": "UTC",
+        f"tasks/{task.id}": "America/New_York",
+        f"tasks/{task.id}/executions/{run.execution_id}": "America/New_York",
+        f"tasks/{task.id}/executions/{run.execution_id}?tz=Asia/Tokyo": "Asia/Tokyo",
+    }
+    for path, zone in zones.items():
+        text = pages.get("ada", f"/{path}").text.replace("\N{NO-BREAK SPACE}", " ")
+        shown = f"{WAKES.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}"
+        assert f"It sleeps until {shown}." in text, path
+        assert f"sleeps until {WAKES.isoformat()}" not in text, path
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("SUSPENDED", "It waits for its task to be resumed."),
+        ("SUSPENDED", "It sleeps until 2027-99-01T09:00:00+00:00."),
+        ("SUSPENDED", "It sleeps until 9999-12-31T23:59:59-12:00."),
+        ("SUSPENDED", "It waits for the call It sleeps until 2027-01-01T09:00:00+00:00."),
+        ("FAILED", "It sleeps until 2027-01-01T09:00:00+00:00."),
+        ("SUCCEEDED", None),
+    ],
+)
+def test_other_messages_are_shown_as_they_are(status: str, message: str | None) -> None:
+    """What is no end of a sleep, and what no calendar has."""
+    assert write_message({"status": status, "message": message}, visit()) == (message or "")
+
+
+def test_what_follows_a_sleep_stays() -> None:
+    """An instant with microseconds is read, and what waits beside it is said, too."""
+    at = datetime(2027, 1, 1, 9, 0, 0, 5, tzinfo=UTC)
+    record = {"status": "SUSPENDED", "message": f"It sleeps until {at.isoformat()}; a call waits for room."}
+    assert write_message(record, visit()) == f"It sleeps until {visit().sure(at).text}; a call waits for room."

@@ -12,9 +12,11 @@ from cloudsched.dashboard.times import find_clock_changes
 
 if TYPE_CHECKING:
     import zoneinfo
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from markupsafe import Markup
+
+    from cloudsched.dashboard.times import ClockChange
 
 _TOP, _LANE, _BAR = 20, 22, 10
 LANES: Final = 8
@@ -25,7 +27,11 @@ _STEPS: Final = tuple(
     timedelta(seconds=seconds)
     for seconds in (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400)
 )
+_LONGEST_WITH_CHANGES: Final = timedelta(days=800)
 _LAST_TICK: Final = 0.86
+_NARROWEST, _LETTER, _AXIS_SHIFT, _SPACE, _ROW = 270, 7.2, 3, 4, 14
+"""In pixels: a chart on a screen 320 wide; of an axis a letter, a label's distance from its line, what lies between two
+labels at least, and a row of them."""
 _CHARACTER: Final = 0.009
 """How wide a letter is at most, as a part of the chart: a label never crosses the now line."""
 _LABEL_SIDE: Final = 0.8
@@ -59,8 +65,10 @@ def draw_life(
     def at(instant: datetime) -> float:
         return (instant - start) / (end - start)
 
-    height = _TOP + _LANE * (max(len(lived), 1) + bool(due)) + 6
-    marks = [*_draw_ticks(start, end, zone, height), *_draw_changes(start, end, zone, height)]
+    bottom = _TOP + _LANE * (max(len(lived), 1) + bool(due)) + 10
+    changes = [] if end - start > _LONGEST_WITH_CHANGES else find_clock_changes(start, end, zone)
+    height = bottom + _ROW * bool(changes)  # now may be near a change: their labels stand in a row each
+    marks = [*draw_ticks(start, end, zone, height), *draw_changes(changes, start, end, height, y=height - 2)]
     for lane, each in enumerate(lived):
         marks.append(_draw_lane(each, _TOP + 6 + lane * _LANE, at(each.start), at(each.end or now), at(now)))
     y = _TOP + 6 + len(lived) * _LANE
@@ -75,7 +83,7 @@ def draw_life(
         shift = -5 if side == "end" else 5
         marks += [
             line,
-            element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=height - 2, text_anchor=side),
+            element("text", "now", cls="nowt", x=percent(at(now)), dx=shift, y=bottom - 2, text_anchor=side),
         ]
     inside = element("g", *marks, **{"aria-hidden": "true"})
     return element("svg", inside, cls="c", height=height, **{"aria-hidden": "true"})
@@ -106,16 +114,40 @@ def _draw_lane(each: Lived, y: int, left: float, right: float, now: float) -> Ma
     return group(bar, element("text", each.word, x=percent(x), dx=shift, y=y + 9, text_anchor=anchor))
 
 
-def _draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
+def draw_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
+    """Yield a line at each round time, with its label; the last label stands before its line, so that it stays inside.
+
+    A label that would touch the one before it on the narrowest screen is left out there.
+    """
+    free = 0.0
     for tick, label in find_ticks(start, end, zone):
-        yield draw_tick((tick - start) / (end - start), label, height)
+        place = (tick - start) / (end - start)
+        width = len(label) * _LETTER + _AXIS_SHIFT
+        is_last = place > _LAST_TICK
+        left = place * _NARROWEST - (width if is_last else 0)
+        css = "wide" if left < free else ""
+        free = free if css else left + width + _SPACE
+        yield _draw_line("ax", place, height) + _draw_label(label, place, css, y=10)
 
 
-def draw_tick(place: float, label: str, height: int) -> Markup:
-    """Return a line at a round time, with its label; at the right end before the line, so that it stays inside."""
-    x, is_last = percent(place), place > _LAST_TICK
-    text = element("text", label, x=x, dx=-3 if is_last else 3, y=10, text_anchor="end" if is_last else "start")
-    return group(element("line", cls="ax", x1=x, x2=x, y1=14, y2=height), text)
+def draw_changes(
+    changes: Iterable[ClockChange], start: datetime, end: datetime, height: int, *, y: int
+) -> Iterator[Markup]:
+    """Yield a line at each clock change, with the hours by which clocks go forward."""
+    for change in changes:
+        place = (change.at - start) / (end - start)
+        hours = change.shift.total_seconds() / 3600
+        yield _draw_line("chg", place, height) + _draw_label(f"{hours:+g} h", place, "chgt", y=y)
+
+
+def _draw_line(css: str, place: float, height: int) -> Markup:
+    return element("line", cls=css, x1=percent(place), x2=percent(place), y1=14, y2=height)
+
+
+def _draw_label(text: str, place: float, css: str, *, y: int) -> Markup:
+    side, shift = ("end", -_AXIS_SHIFT) if place > _LAST_TICK else ("start", _AXIS_SHIFT)
+    classes = {"cls": css} if css else {}
+    return element("text", text, **classes, x=percent(place), dx=shift, y=y, text_anchor=side)
 
 
 def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Iterator[tuple[datetime, str]]:
@@ -151,13 +183,3 @@ def _find_month_ticks(
             yield at, f"{tick:%b %Y}" if tick.month <= months or (end - start).days > 900 else f"{tick:%b}"  # noqa: PLR2004
         month = tick.month - 1 + months
         tick = tick.replace(year=tick.year + month // 12, month=month % 12 + 1)
-
-
-def _draw_changes(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo, height: int) -> Iterator[Markup]:
-    if end - start > timedelta(days=800):
-        return
-    for change in find_clock_changes(start, end, zone):
-        x = percent((change.at - start) / (end - start))
-        yield element("line", cls="chg", x1=x, x2=x, y1=14, y2=height)
-        hours = change.shift.total_seconds() / 3600
-        yield element("text", f"{hours:+g} h", cls="chgt", x=x, dx=3, y=height - 2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.life_chart import draw_tick, find_ticks
+from cloudsched.dashboard.life_chart import draw_ticks
 from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.times import write_duration
 
@@ -76,9 +76,7 @@ def draw_strip(bars: Sequence[Bar], now: datetime, reach: timedelta, zone: zonei
     start, end = now - reach, now + reach
     most = max([1, *(max(each.good, each.bad, each.due) for each in bars)])
     base, height = _TOP + _ABOVE, _TOP + _ABOVE + _BELOW
-    marks = []
-    for tick, label in find_ticks(start, end, zone):
-        marks.append(draw_tick((tick - start) / (end - start), label, height))
+    marks = list(draw_ticks(start, end, zone, height))
     marks.append(element("line", cls="base", x1=0, x2="100%", y1=base, y2=base))
     for each in bars:
         gap = (each.end - each.start) * _GAP

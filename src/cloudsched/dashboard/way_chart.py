@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.dashboard.life_chart import draw_tick, find_ticks
+from cloudsched.dashboard.life_chart import draw_changes, draw_ticks
 from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.times import find_clock_changes
 
@@ -20,15 +20,11 @@ _HEIGHT, _BASE = 72, 46
 
 def draw_way(due: Sequence[datetime], now: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Markup:
     """Return the chart of the time from now until where the slider ends."""
-    marks = []
-    for tick, label in find_ticks(now, end, zone):
-        marks.append(draw_tick((tick - now) / (end - now), label, _HEIGHT))
-    marks.append(element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE))
-    for change in find_clock_changes(now, end, zone):
-        x = percent((change.at - now) / (end - now))
-        hours = change.shift.total_seconds() / 3600
-        marks.append(element("line", cls="chg", x1=x, x2=x, y1=14, y2=_HEIGHT))
-        marks.append(element("text", f"{hours:+g} h", cls="chgt", x=x, dx=3, y=26))
+    marks = [
+        *draw_ticks(now, end, zone, _HEIGHT),
+        element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE),
+        *draw_changes(find_clock_changes(now, end, zone), now, end, _HEIGHT, y=26),
+    ]
     marks += [
         element("circle", cls="o", cx=percent((at - now) / (end - now)), cy=_BASE, r=4.5)
         for at in due

@@ -30,6 +30,18 @@ OVER: Final = """() => [...document.querySelectorAll('.panel')]
     .filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)
     .map(each => each.outerHTML.slice(0, 200))"""
 """The panels whose content stands out of them, over what is beside them."""
+COLLIDING: Final = """() => [...document.querySelectorAll('svg.c')].flatMap(svg => {
+    const labels = [...svg.querySelectorAll('text')].filter(each => each.checkVisibility())
+        .map(each => [each.textContent, each.getBoundingClientRect()]);
+    return labels.flatMap(([text, one], index) => labels.slice(index + 1)
+        .filter(([, other]) => one.left < other.right && other.left < one.right
+            && one.top < other.bottom && other.top < one.bottom)
+        .map(([other]) => `${text} and ${other}`));
+})"""
+"""The labels of charts that overlap."""
+CUT: Final = """() => [...document.querySelectorAll('svg.c text')].filter(each => each.checkVisibility())
+    .filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.textContent)"""
+"""The labels of charts that stand out of the screen."""
 _RUN_AXE: Final = """async only => {
     const {violations} = await axe.run(document, {runOnly: only, resultTypes: ['violations']});
     return violations.flatMap(({id, nodes}) =>

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dashboard.browser.fitness import check, check_keyboard, find_violations
+from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard, find_violations
 
 from cloudsched.web.auth.roles import Role
 
@@ -73,6 +73,24 @@ def test_each_view_is_fit_for_everybody(tour: Visitor, path: str) -> None:
     assert page.locator("h1").inner_text().startswith(VIEWS[path])
     check(page)
     check_keyboard(page)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        *(f"time?reach={reach}&tz={zone}" for reach in ("day", "month", "year") for zone in ("Europe/Paris", "UTC")),
+        *(f"tasks/{task}" for task in ("weekday-report", "monthly-close", "sync")),
+    ],
+)
+def test_the_labels_of_a_time_axis_can_be_told_apart(tour: Visitor, path: str) -> None:
+    """No two of them overlap and none is cut off, on narrow screens and wide ones; on each there are some."""
+    page = tour.go(path)
+    for width in (360, 320, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator("svg.c text:visible").count() > 2, f"{width} px"
+        assert page.evaluate(COLLIDING) == [], f"{width} px"
+        assert page.evaluate(CUT) == [], f"{width} px"
 
 
 @pytest.mark.parametrize("task", EXECUTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,22 @@ def test_random_schedules_read_back(phrases: int) -> None:
         check(make_schedule(random, now), now)
 
 
+def test_each_rule_keeps_the_day_on_which_its_weeks_begin() -> None:
+    """Of several rules, one may have it and another not, or another one."""
+    now, times = datetime(2027, 1, 1, tzinfo=UTC), ("BYHOUR=9;BYMINUTE=0", "BYHOUR=17;BYMINUTE=30")
+    starts = ("", ";WKST=SU", ";WKST=SA")
+    for first, second in product(starts, repeat=2):
+        rules = [
+            f"FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;{time}{start}"
+            for time, start in zip(times, (first, second), strict=True)
+        ]
+        check(Schedule(rrule=rules, dtstart="2027-01-05T09:00:00"), now)
+    check(
+        Schedule(rrule="FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO;BYHOUR=9;BYMINUTE=0;WKST=SU", dtstart="2027-01-04T09:00:00"),
+        now,
+    )
+
+
 def make_schedule(random: Random, now: datetime) -> Schedule:
     """Return a schedule of one of the forms that `read` makes."""
     zone = random.choice(ZONES)
@@ -130,7 +147,8 @@ def _list_days_of(kind: str, random: Random, interval: int) -> str:
     if kind == "daily":
         return f"FREQ=DAILY{step}{maybe}"
     if kind == "weekly":
-        return f"FREQ=WEEKLY{step}{maybe};BYDAY={_choose_days(random)}"
+        week_start = random.choice(("", "", ";WKST=SU", ";WKST=SA", ";WKST=TH"))
+        return f"FREQ=WEEKLY{step}{maybe};BYDAY={_choose_days(random)}{week_start}"
     if kind == "monthly":
         days = sorted(random.sample([*range(1, 32), -1, -2], random.choice((1, 1, 2, 4))))
         skip = ";SKIP=BACKWARD" if random.random() < 0.3 else ""

@@ -123,6 +123,8 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
         ("today at 8am", "past", None),
         ("every day except holidays", "holidays", None),
         ("every Monday at 9am at 10am", "contradiction", None),
+        ("every other week on Monday (weeks begin on Sunday) (weeks begin on Monday)", "contradiction", None),
+        ("weeks begin on Sunday", "no-time", None),
         ("every 3 weekdays", "inexpressible", None),
         ("except Mondays", "no-recurrence", None),
         ("x" * 501, "too-long", None),

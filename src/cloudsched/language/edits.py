@@ -131,6 +131,7 @@ def _build_draft(rule: Rule, dtstart: datetime) -> Draft:
         list(rule.months),
         list(rule.positions),
         skip="" if rule.skip == "OMIT" else rule.skip,
+        week_start=rule.week_start,
     )
     if not fine:
         hours, minutes = rule.hours or (dtstart.hour,), rule.minutes or (dtstart.minute,)

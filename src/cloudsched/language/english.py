@@ -207,6 +207,7 @@ ENGLISH = Language(
             "|if there is such a day"
         },
         "skip-forward": {1: "or the first day after, where there is no such day"},
+        "week-start": {1: "weeks begin on|week begins on"},
         "week-number": {1: "week|weeks|week number"},
         "day-number": {1: "day|days"},
         "minute-number": {1: "minute|minutes|at minute|at minutes|minute past the hour"},

@@ -156,6 +156,7 @@ GERMAN = Language(
         },
         "only": {1: "nur|ausschließlich"},
         "polite": {1: "bitte|danke"},
+        "week-start": {1: "wochen beginnen am|woche beginnt am"},
         "week-number": {1: "woche|kalenderwoche|kw"},
         "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
         "outro": {1: "daran|erinnere mich daran|erinnere mich"},

@@ -18,7 +18,7 @@ from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
 from cloudsched.language.cursor import Cursor
 from cloudsched.language.grammar_days import parse_days
-from cloudsched.language.grammar_periods import parse_months
+from cloudsched.language.grammar_periods import parse_months, parse_week_start
 from cloudsched.language.lexicon import Language, Matches, classify, may_be_title
 from cloudsched.language.nodes import Clause, Days, Mark, Months, Phrase, Span
 from cloudsched.language.refusals import Refused
@@ -78,6 +78,7 @@ _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
     _as_list_rule(clocks.parse_grid),
     _as_list_rule(points.parse_year_limit),
     _as_list_rule(_parse_months),
+    _as_list_rule(parse_week_start),
     clauses.parse_place,
     clauses.parse_mark,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal, parse_ordinals
-from cloudsched.language.nodes import Period, Unit
+from cloudsched.language.nodes import Period, Unit, WeekStart
 
 if TYPE_CHECKING:
     from cloudsched.language.cursor import Cursor
@@ -103,3 +103,14 @@ def parse_year(c: Cursor) -> int | None:
         c.at = start
         return None
     return value
+
+
+def parse_week_start(c: Cursor) -> WeekStart | None:
+    """Parse ``(weeks begin on Sunday)``."""
+    start = c.at
+    c.take("open")
+    day = c.take("weekday") if c.take("week-start") is not None else None
+    if day is None:
+        return None
+    c.take("close")
+    return WeekStart(day.value, c.span(start))

@@ -24,6 +24,7 @@ from cloudsched.language.nodes import (
     Start,
     Times,
     Unit,
+    WeekStart,
     Window,
     Year,
 )
@@ -45,6 +46,7 @@ class Group:
     grid: Grid | None = None
     part: Part | None = None
     months: Months | None = None
+    week_start: WeekStart | None = None
 
     @property
     def has_days(self) -> bool:
@@ -172,6 +174,9 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         case Months():
             _require_unset(group.months, clause.span)
             group.months = clause
+        case WeekStart():
+            _require_unset(group.week_start, clause.span)
+            group.week_start = clause
         case _:
             raise Refused("not-understood")
 

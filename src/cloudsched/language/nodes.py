@@ -235,6 +235,14 @@ class Months:
 
 
 @dataclass(frozen=True, slots=True)
+class WeekStart:
+    """The day on which weeks begin, which decides what "every 2 weeks" counts as one week: 0 is Monday."""
+
+    weekday: int
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Year:
     """A limit to one year: its number, or the number of years from now."""
 
@@ -321,6 +329,7 @@ Clause = (
     | Window
     | Grid
     | Months
+    | WeekStart
     | Year
     | Start
     | End

@@ -115,6 +115,7 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
     times = _find_times(group, plan, context, drafts)
     for draft in drafts:
         draft.times = times
+        draft.week_start = group.week_start.weekday if group.week_start is not None else 0
     return drafts
 
 

@@ -37,6 +37,7 @@ class Draft:
     positions: list[int] = field(default_factory=list)
     times: list[TimeOfDay] = field(default_factory=list)
     skip: str = ""
+    week_start: int = 0
 
     def to_rrules(self) -> list[str]:
         """Return the rule as RRULE values; several if its times of day are not a product of hours and minutes."""
@@ -53,6 +54,7 @@ class Draft:
         blocks = [block for part in parts for block in _group_times(part)]
         times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in blocks] or [""]
         after = _format_part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
+        after += f";WKST={CODES[self.week_start]}" if self.week_start else ""
         return [base + time + after for time in times]
 
 

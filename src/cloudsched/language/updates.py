@@ -281,6 +281,9 @@ def _change_once(current: Schedule, plan: Plan, context: Context, *, adds: bool)
 
 
 def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
+    if group.week_start is not None:
+        for draft in edit.drafts:
+            draft.week_start = group.week_start.weekday
     if group.repeat is not None and group.repeat.unit <= Unit.HOUR:
         if adds:
             raise Refused("no-update", group.repeat.span)
@@ -325,6 +328,8 @@ def _build_new_days(
         for draft in drafts:
             draft.times = list(times)
     old = edit.drafts[0]
+    for draft in drafts:
+        draft.week_start = old.week_start
     if repeat is None and all(
         (one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts
     ):

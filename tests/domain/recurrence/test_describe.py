@@ -10,6 +10,7 @@ import pytest
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
 
 
@@ -154,6 +155,54 @@ def test_other_schedules() -> None:
     )
     assert both.describe() == text
     assert Schedule(**START).describe() == "on 2027-01-04 at 09:00, Europe/Paris"
+
+
+def test_on_which_day_weeks_begin_is_said_where_it_changes_the_days() -> None:
+    """With an interval of several weeks, for each start, up to two days, and each WKST; by default it is Monday."""
+    codes = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+    days = [*itertools.combinations(codes, 1), *itertools.combinations(codes, 2)]
+    said = 0
+    for number, chosen, week_start, interval in itertools.product(range(7), days, codes, (1, 2)):
+        rule = f"FREQ=WEEKLY;INTERVAL={interval};BYDAY={','.join(chosen)}"
+        plain, other = (
+            Schedule(rrule=each, dtstart=f"2027-01-{4 + number:02}T09:00:00")
+            for each in (rule, f"{rule};WKST={week_start}")
+        )
+        now = datetime(2027, 1, 1, tzinfo=UTC)
+        changes = plain.upcoming(now, 6) != other.upcoming(now, 6)
+        words = f" (weeks begin on {WEEKDAYS[codes.index(week_start)]})" if changes else ""
+        assert other.describe() == plain.describe().replace(" at 09:00", f" at 09:00{words}")
+        said += changes
+    assert said > 200
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (
+            "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU",
+            "every 2 weeks on Tuesday and Sunday at 09:00 (weeks begin on Sunday)",
+        ),
+        (
+            "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO;WKST=SU",
+            "every year on Monday in week 20 at 09:00 (weeks begin on Sunday)",
+        ),
+        (
+            "FREQ=MONTHLY;BYDAY=2MO;WKST=SU",
+            "every month on the 2nd Monday at 09:00",
+        ),
+    ],
+)
+def test_on_which_day_weeks_begin_stands_before_start_and_end(rule: str, text: str) -> None:
+    """Beside the days that it is about."""
+    schedule = Schedule(rrule=f"{rule};UNTIL=20280101T235959", dtstart="2027-01-05T09:00:00")
+    assert schedule.describe() == f"{text}, starting 2027-01-05, until 2028-01-01, UTC"
+
+
+def test_without_a_start_the_day_on_which_weeks_begin_may_matter() -> None:
+    """The start is not known yet, so that is said."""
+    schedule = Schedule(rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU")
+    assert schedule.describe() == "every 2 weeks on Tuesday and Sunday (weeks begin on Sunday), UTC"
 
 
 def test_different_positions_have_different_texts() -> None:

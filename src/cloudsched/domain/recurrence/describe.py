@@ -141,6 +141,30 @@ def _describe_window(rules: Sequence[Rule], start: datetime | None) -> str | Non
 
 
 def _describe_rule(rule: Rule, start: datetime | None) -> str:
+    return _describe_occurrences(rule, start) + _describe_week_start(rule, start)
+
+
+def _describe_week_start(rule: Rule, start: datetime | None) -> str:
+    """Return on which day weeks begin, if the rule runs on other days than if they began on Monday."""
+    text = f" (weeks begin on {_WEEKDAYS[rule.week_start]})" if rule.week_start else ""
+    if rule.week_numbers:
+        return text
+    if rule.frequency != Frequency.WEEKLY or rule.interval == 1 or not rule.weekdays:
+        return ""
+    if start is not None and _list_days_of_first_week(rule, start, rule.week_start) == (
+        _list_days_of_first_week(rule, start, 0)
+    ):
+        return ""
+    return text
+
+
+def _list_days_of_first_week(rule: Rule, start: datetime, week_start: int) -> set[int]:
+    """Return the weekdays of a rule that its first week still has: those of all weeks that count are as far apart."""
+    first = (start.weekday() - week_start) % len(_WEEKDAYS)
+    return {day.weekday for day in rule.weekdays if (day.weekday - week_start) % len(_WEEKDAYS) >= first}
+
+
+def _describe_occurrences(rule: Rule, start: datetime | None) -> str:
     if rule.positions and rule.frequency in {Frequency.WEEKLY, Frequency.DAILY}:
         return _describe_positions(rule, start)
     counted = _describe_counted_days(rule, start)

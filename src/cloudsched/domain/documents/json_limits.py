@@ -150,7 +150,10 @@ def _item_size(item: object) -> int:
 
 def json_size(value: object) -> int:
     """Return the size of a value as JSON, in bytes."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    try:
+        return len(to_json(value))
+    except ValueError:  # a lone surrogate
+        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
 def escape_surrogates(text: str) -> str:

@@ -86,7 +86,8 @@ class SqliteStore:
         Args:
             path: The file; None keeps everything in memory for the life of this object.
             on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, to remove its large
-                results as well. It runs in the same transaction, so that the id cannot be created again in between.
+                results as well. It runs in the same transaction, so that the id cannot be created again in between;
+                and again if that transaction has to be repeated.
 
         Raises:
             UnsupportedDocument: The file has the layout of another version of cloudsched.

@@ -76,8 +76,8 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside a transaction, and return its result once that is on disk.
 
-        If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work, and
-        is repeated with that if any of the others raises: so nothing but its writes may depend on how often it runs.
+        If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work,
+        and is repeated with that if any of it raises: so nothing but its writes may depend on how often it runs.
 
         Raises:
             StoreUnavailable: Another process kept the file locked for too long, or the disk failed.

@@ -5,7 +5,8 @@ of those is the next to commit. So each writer is woken once: when its part is o
 for the others.
 
 If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has savepoints only once
-a part has failed: then all parts are done again, each after a savepoint to return to.
+a part has failed: then all parts are done again, each after a savepoint to return to. Failures come together, where
+many compete for one document: the next transactions have savepoints at once, until none of their parts fails.
 """
 
 from __future__ import annotations
@@ -40,12 +41,14 @@ class WriteUnit(Generic[T]):
         self.leads = False
         """Whether its writer commits for all that wait."""
 
-    def run(self, connection: sqlite3.Connection) -> None:
-        """Do the work. If it fails, its writes are rolled back and the rest of the transaction continues."""
+    def run(self, connection: sqlite3.Connection) -> bool:
+        """Do the work, and return whether it succeeded; if not, only its own writes are rolled back."""
         connection.execute("SAVEPOINT unit")
-        if not self.try_to_run(connection):
+        has_succeeded = self.try_to_run(connection)
+        if not has_succeeded:
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
+        return has_succeeded
 
     def try_to_run(self, connection: sqlite3.Connection) -> bool:
         """Do the work; return whether it may be committed."""
@@ -84,6 +87,8 @@ class GroupCommit:
         self._queue_lock = threading.Lock()
         self._waiting: deque[WriteUnit[Any]] = deque()
         self._has_leader = False
+        self._expects_failures = False
+        """Whether a part of the latest transaction with savepoints failed."""
 
     @property
     def waiting(self) -> int:
@@ -135,13 +140,10 @@ class GroupCommit:
         """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
         is_over = False
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            if all(unit.try_to_run(self._connection) for unit in group):
-                self._connection.execute("COMMIT")
-            else:
-                self._connection.execute("ROLLBACK")
-                if len(group) > 1:
-                    self._run_with_savepoints(group)
+            is_alone = len(group) == 1
+            has_ended = (is_alone or not self._expects_failures) and self._run_together(group)
+            if not has_ended and not is_alone:
+                self._run_with_savepoints(group)
             is_over = True
         except sqlite3.Error as error:
             return str(error)
@@ -151,8 +153,16 @@ class GroupCommit:
                     self._connection.execute("ROLLBACK")
         return None
 
-    def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
+    def _run_together(self, group: list[WriteUnit[Any]]) -> bool:
+        """Commit all parts, or none of them if one fails; return whether they are committed."""
         self._connection.execute("BEGIN IMMEDIATE")
-        for unit in group:
-            unit.run(self._connection)
+        have_succeeded = all(unit.try_to_run(self._connection) for unit in group)
+        self._connection.execute("COMMIT" if have_succeeded else "ROLLBACK")
+        return have_succeeded
+
+    def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
+        """Commit those parts that succeed."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        outcomes = [unit.run(self._connection) for unit in group]
+        self._expects_failures = not all(outcomes)
         self._connection.execute("COMMIT")

@@ -145,6 +145,24 @@ def test_while_a_form_is_sent_the_view_is_busy(visitor: Visitor, site: Site) -> 
     page.locator("main:not([aria-busy])").wait_for()
 
 
+def test_a_form_waits_for_what_the_first_visit_asks(visitor: Visitor, site: Site) -> None:
+    """It may ask for the very task that the form deletes, and the browser would complain that this is gone."""
+    task = site.create("gone-while-asked")
+    page = visitor.open(f"tasks/{task}", clock=True)
+    page.context.clear_cookies()  # as in a browser that has never been here: its zone is noted, and all asked again
+    held: list[Any] = []
+    page.route("**/changes*", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/changes*"):
+        page.reload()
+    page.get_by_text("Cancel or delete…").click()
+    with page.expect_request("**/verbs/delete") as sent:
+        page.get_by_role("button", name="Delete the task and its executions").click()
+        assert site.call("GET", f"/v1/tasks/{task}")["id"] == task, "nothing is sent yet"
+        held[0].continue_()
+    assert sent.value.method == "POST"
+    page.wait_for_url("**/tasks?done=delete")
+
+
 def test_an_execution_is_asked_for_itself(visitor: Visitor, site: Site) -> None:
     """Its progress does not change its task, so while it is open the page asks for the execution itself."""
     execution = site.call("GET", "/v1/tasks/monthly-close/executions")["executions"][0]["id"]

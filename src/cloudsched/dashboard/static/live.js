@@ -36,7 +36,8 @@ function schedule(delay) {
 }
 
 function lookNow() {
-  looking = look();
+  looking = Promise.all([looking, look()]).then(() => null); // another one may still be under way
+  return looking;
 }
 
 async function look() {
@@ -69,7 +70,7 @@ async function look() {
 
 export async function refresh() {
   cursor = null;
-  await look();
+  await lookNow();
 }
 
 // Shows another part of the same page, whose address is already here.

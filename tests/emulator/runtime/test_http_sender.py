@@ -175,7 +175,9 @@ def test_an_app_engine_retry_has_headers_about_the_previous_attempts(
     answers = [503, 404, 429, 500, 302, 200]
     target.answer = lambda _hit: answers[len(target.hits) - 1]
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=target.url) as emulator:
-        connect(emulator.address).create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/"}})
+        at = START + DAY  # so that nothing is sent before all is counted
+        task = {"app_engine_http_request": {"relative_uri": "/"}, "schedule_time": at}
+        connect(emulator.address).create_task(parent=QUEUE, task=task)
         assert emulator.run_until_idle() == 6
 
     def seen(header: str) -> list[str | None]:

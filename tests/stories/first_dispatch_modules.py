@@ -46,7 +46,7 @@ OWN: Final = {
     "config": (
         "access assistant_settings draft_settings metric_settings model_settings prices sandbox settings variables"
     ),
-    "domain.calendars": "calendar_recurrence calendar_rule days free_days notes",
+    "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "assistant authority batch_change budget_pause category children delivery document document_size execution "
         "history journal json_limits labels lock_scope log_lines manual_request open_runs outcome person_handlers "

@@ -140,9 +140,9 @@ class GroupCommit:
         """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
         is_over = False
         try:
-            is_alone = len(group) == 1
-            has_ended = (is_alone or not self._expects_failures) and self._run_together(group)
-            if not has_ended and not is_alone:
+            is_shared = len(group) > 1
+            is_committed = not (is_shared and self._expects_failures) and self._run_together(group)
+            if is_shared and not is_committed:
                 self._run_with_savepoints(group)
             is_over = True
         except sqlite3.Error as error:

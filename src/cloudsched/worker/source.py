@@ -141,7 +141,8 @@ class LeaseKeeper:
 
 def is_async_handler(registry: Registry, task: Task) -> bool:
     """Whether the task's handler, if there is one, runs on the event loop."""
-    return task.handler in registry and registry.get(task.handler).is_async
+    handler = registry.find(task.handler)
+    return handler is not None and handler.is_async
 
 
 def has_blocking_hook(registry: Registry, task: Task) -> bool:

@@ -60,7 +60,7 @@ class HandlerChoice:
 
     def _payload_for(self, job: Job, name: str, *, is_own: bool) -> tuple[dict[str, Any], list[str]]:
         payload = job.body if is_own else job.payload
-        handler = self.registry.get(name) if name in self.registry else None
+        handler = self.registry.find(name)
         left_out = [*job.left_out]
         if handler is not None and handler.payload is None:
             return {}, left_out if not payload else [*left_out, f"its payload, as {name} takes none"]

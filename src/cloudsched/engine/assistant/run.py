@@ -169,4 +169,5 @@ class AssistantRun:
 
     def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
         """Return the priority of a call: no more urgent than users may ask for."""
-        return {"priority": limit_priority(self._registry.get(tool), task.priority)} if tool in self._registry else {}
+        handler = self._registry.find(tool)
+        return {} if handler is None else {"priority": limit_priority(handler, task.priority)}

@@ -79,7 +79,8 @@ class DurableServices:
         return Replay(surroundings, claimed_run.run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
-        return None if (found := self._engine.registry.find(handler)) is None else found.function
+        found = self._engine.registry.find(handler)
+        return None if found is None else found.function
 
     def _suspend_deadline(self) -> datetime:
         return self._engine.now() + self._engine.settings.time_limit * TIME_BUDGET_FRACTION

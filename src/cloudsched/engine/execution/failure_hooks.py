@@ -128,7 +128,8 @@ def _ids(task: Task, execution: Execution) -> dict[str, str]:
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
     """Return the hook that this process calls when an execution of the task has failed permanently, if it has one."""
-    return registry.get(task.handler).on_failure if task.handler in registry else None
+    handler = registry.find(task.handler)
+    return None if handler is None else handler.on_failure
 
 
 def _was_reported_by_worker(execution: Execution) -> bool:

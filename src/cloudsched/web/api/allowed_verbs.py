@@ -82,8 +82,8 @@ class AllowedVerbs:
         try:
             if self._caller.authority is Authority.USERS:
                 require_user_edit(task, registry)
-            if task.handler in registry:
-                handler = registry.get(task.handler)
+            handler = registry.find(task.handler)
+            if handler is not None:
                 if handler.check is not None and task.handler != SCRIPT_HANDLER:
                     handler.check(TaskDraft.from_wire(to_editable_fields(task)), self._caller.authority)
             elif task.pull is None:

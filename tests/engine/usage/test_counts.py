@@ -165,6 +165,16 @@ def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
 
 
+def test_the_month_before_january_is_december(sim: Simulation) -> None:
+    """Which two months are kept does not depend on the year that they are in."""
+    task = sim.app.create(owner="ada", title="T", handler="idle").model_copy(update={"usage": ()})
+    kept = []
+    for month in ("2026-11", "2026-12", "2027-01", "2027-02"):
+        task = with_usage(task, datetime.fromisoformat(f"{month}-15T12:00:00+00:00"), UsageCounts(queries=1))
+        kept.append([each.month for each in task.usage])
+    assert kept == [["2026-11"], ["2026-11", "2026-12"], ["2026-12", "2027-01"], ["2027-01", "2027-02"]]
+
+
 def test_a_task_counts_for_a_bounded_number_of_handlers(sim: Simulation) -> None:
     """However often a user changes the handler, the document stays small, and nothing goes uncounted."""
     task = sim.app.create(owner="ada", title="T", handler="idle")

@@ -71,7 +71,12 @@ def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path
     output = subprocess.DEVNULL if what_dies == "parent" else subprocess.PIPE
     launcher = [sys.executable, "-c", PARENT] if what_dies == "parent" else []
     parent = subprocess.Popen(  # noqa: S603 - our own
-        [*launcher, *command], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
+        [*launcher, *command],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # where its stack is left behind if the handler hangs
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.DEVNULL,
     )
     started = tmp_path / "started"
     try:

@@ -79,7 +79,7 @@ class FaultySender:
         self._channel = channel
 
     def send(self, message: Message, recipient: Recipient) -> str:
-        """Take a message, and say so or not."""
+        """Take a message, and say so or not. It gives what it has taken a name of its own, as mail servers do."""
         world = self._world
         world.yield_control()
         if world.is_faulty():
@@ -98,7 +98,12 @@ class FaultySender:
         if world.is_faulty():
             world.log(f"{self._channel}'s answer is lost")
             raise DeliveryDelayed(self._channel, "its answer was lost")
-        return message.id
+        return name_sent(message.id)
+
+
+def name_sent(message_id: str) -> str:
+    """Return the name under which a sender has taken a message."""
+    return f"<{message_id}@example>"
 
 
 def make_senders(world: World) -> dict[str, FaultySender]:

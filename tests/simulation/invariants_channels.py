@@ -5,13 +5,14 @@ D1  The commit that records a success creates one delivery for each channel that
 D2  What was recorded as sent is not sent again by anything that starts after that; without faults nothing is sent
     twice. All repeats have the same id and the same text.
 D3  Nothing is sent to a person who did not want it when the attempt began, nor in their quiet hours.
-D4  In the end each delivery has ended with one record, and what is recorded as sent was sent.
+D4  In the end each delivery has ended with one record, and what is recorded as sent was sent, under that name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tests.simulation.actors_channels import name_sent
 from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.category import Category
@@ -73,7 +74,7 @@ class ChannelInvariants:
                 self._fail(f"D1: {what} ended without its delivery {delivery_id}")
         if task.delivery is not None and task.status is TaskStatus.COMPLETED:
             for each in executions:
-                self._recorded.setdefault(_message_id(each), self._world.process_count)
+                self._recorded.setdefault(_recorded_name(each), self._world.process_count)
 
     def _expect(self, task: Task, executions: Sequence[Execution]) -> Sequence[tuple[str, str]]:
         found: list[tuple[str, str]] = []
@@ -97,7 +98,7 @@ class ChannelInvariants:
             self._fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")  # a digest leaves out opt-outs
         if message.id in self.sent and self._world.fault_profile.is_fault_free:
             self._fail(f"D2: {message.id} is sent twice, and nothing has failed")
-        if self._recorded.get(message.id, process.number) < process.number:
+        if self._recorded.get(name_sent(message.id), process.number) < process.number:
             self._fail(f"D2: {message.id} is sent again, although it was recorded as sent")
         if (delivery_id := read_delivery_id(message.id)) not in self._made:
             self._fail(f"D1: {message.id} is of no delivery ({delivery_id})")
@@ -129,7 +130,7 @@ class ChannelInvariants:
             if not stored.task.has_ended or len(records) != 1 or not records[0].status.is_final:
                 self._fail(f"D4: {delivery_id} is {stored.task.status} with {[each.status for each in records]}")
             is_sent = stored.task.status is TaskStatus.COMPLETED
-            if is_sent and _message_id(records[0]) not in self.sent:
+            if is_sent and _recorded_name(records[0]) not in map(name_sent, self.sent):
                 self._fail(f"D4: {delivery_id} is recorded as sent, and was not")
 
 
@@ -137,6 +138,6 @@ def _is_quiet(person: Person, at: datetime) -> bool:
     return person.quiet_hours is not None and quiet_until(person.quiet_hours, person.timezone, at) != at
 
 
-def _message_id(record: Execution) -> str:
+def _recorded_name(record: Execution) -> str:
     content: Any = record.content
     return str(content["messageId"]) if isinstance(content, dict) else ""

@@ -11,10 +11,14 @@ import pytest
 from cloudsched import App, Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.people.held_batches import HeldBatches
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.testing import Simulation
+from cloudsched.testing.channels import SimulatedChannel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cloudsched.engine.ports.sender import Message, Recipient
 
 app = App(Settings())
 HOUR = timedelta(hours=1)
@@ -159,6 +163,36 @@ def test_a_process_that_dies_after_sending_repeats_the_same_message(
     sent = sim.sent("EMAIL")
     assert len(sent) == 2
     assert len({(each.title, each.message.id) for each in sent}) == 1
+
+
+@pytest.mark.parametrize("texts", [["Only"], ["First", "Second"]])
+def test_a_record_names_the_message_as_its_sender_did(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, texts: list[str]
+) -> None:
+    """Also that of a delivery whose process died once the batch was finished, and of those that sent nothing."""
+    put(sim, digest="every day at 8:00")
+    for text in texts:
+        tell(sim, text, HOUR)
+    sim.advance(7 * HOUR)
+    finish, send, deaths, names = HeldBatches.finish, SimulatedChannel.send, [1], list[str]()
+
+    def name(self: SimulatedChannel, message: Message, recipient: Recipient) -> str:
+        names.append(f"<{send(self, message, recipient)}@mail.example>")
+        return names[-1]
+
+    def die(self: HeldBatches, key: str, message_id: str) -> None:
+        finish(self, key, message_id)
+        if deaths:
+            deaths.pop()
+            raise RuntimeError("it dies")
+
+    monkeypatch.setattr(SimulatedChannel, "send", name)
+    monkeypatch.setattr(HeldBatches, "finish", die)
+    sim.advance(24 * HOUR)
+    deliveries = sim.app.container.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+    records = [record for each in deliveries for record in sim.executions(each.id)]
+    assert [each.content for each in records] == [{"messageId": names[0]}] * len(texts)
+    assert len(names) == 1
 
 
 def test_a_mail_can_be_ended_with_one_click() -> None:

@@ -41,7 +41,7 @@ class HeldBatch(Record):
     sending_until: Instant | None = None
     """When another one may take over."""
     sent_as: str | None = None
-    """Under which id it was sent; None if it was not yet."""
+    """The id that its sender gave it; None if it was not sent yet. A batch of one goes out under its delivery's own."""
 
     def has(self, delivery_id: str) -> bool:
         """Return whether a delivery's message is part of it."""

@@ -70,6 +70,6 @@ class DeliveryBatches:
         text = compose_digest([item for item in claim.items if wanted[item.category]])
         return replace(message, id=claim.message_id, thread=claim.message_id, title=text.title, body=text.body, data={})
 
-    def finish(self, claim: ToSend) -> None:
-        """Record that a batch was sent."""
-        self._held.finish(claim.key, claim.message_id)
+    def finish(self, claim: ToSend, message_id: str) -> None:
+        """Record under which id a batch was sent: all its deliveries name it in their records."""
+        self._held.finish(claim.key, message_id)

@@ -131,7 +131,7 @@ class HeldBatches:
         return retry_conflicts(f"batch {key}", write)
 
     def finish(self, key: str, message_id: str) -> None:
-        """Record that a batch was sent."""
+        """Record under which id a batch was sent; the first one stays."""
 
         def write() -> None:
             stored = self._records.load(HeldBatch, key)

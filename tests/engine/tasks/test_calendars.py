@@ -11,9 +11,12 @@ import pytest
 from cloudsched import Context  # noqa: TC001 - a handler's parameter
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink
+from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
+from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks import calendar_replan
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
 
@@ -40,7 +43,8 @@ def finish_changes(sim: Simulation) -> None:
     """Let the system's tasks plan again what changed calendars concern, until nothing is left."""
     for _ in range(20):
         sim.advance(timedelta(minutes=1))
-        if not sim.app.container.store.records.list(CalendarChange, CHANGES_OWNER, limit=1):
+        query = TaskQuery(handler=REPLAN_HANDLER, status=TaskStatus.ACTIVE)
+        if not sim.app.container.store.list_tasks(query, limit=1).items:
             return
     raise AssertionError("a change is never finished")
 

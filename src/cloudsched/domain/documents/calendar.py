@@ -66,12 +66,12 @@ class CalendarLink(Record):
 
 
 class CalendarChange(Record):
-    """A calendar whose tasks the sweep still has to plan again."""
+    """How far the tasks of a changed calendar are planned again, if one run of what does that is not enough."""
 
     collection: ClassVar[str] = "calendarChanges"
 
     revision: int
-    """The calendar's revision after the change."""
+    """The calendar's revision whose days these tasks got."""
     after: str = ""
     """The link up to which the tasks are done."""
     has_open_links: bool = False

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from cloudsched.domain.documents.outcome import Snooze
 from cloudsched.engine.handlers.handler import builtin_handler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cloudsched.engine.handlers.registry import Registry
 
@@ -20,6 +21,35 @@ REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
 _AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeToFollow:
+    """A change of a calendar, as the task that follows it knows it."""
+
+    id: str
+    calendar: str
+    """The calendar's id."""
+    revision: int
+    """The calendar's revision once the change is written."""
+    since: datetime
+    """When the writer began."""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload of the task."""
+        since = self.since.isoformat()
+        return {"change": self.id, "calendar": self.calendar, "revision": self.revision, "since": since}
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> Self:
+        """Return the change that a task follows."""
+        return cls(
+            str(payload["change"]),
+            str(payload["calendar"]),
+            int(payload["revision"]),
+            datetime.fromisoformat(str(payload["since"])),
+        )
+
+
 class CalendarJobs(Protocol):
     """What the system does with calendars."""
 
@@ -27,8 +57,8 @@ class CalendarJobs(Protocol):
         """Fetch a calendar again; return what was found."""
         ...
 
-    def replan(self, key: str, since: datetime) -> bool:
-        """Plan tasks of a calendar again, whose writer began at an instant; return whether to stop."""
+    def replan(self, change: ChangeToFollow) -> bool:
+        """Plan tasks of a changed calendar again; return whether nothing is left to do."""
         ...
 
 
@@ -39,7 +69,7 @@ def with_calendars(registry: Registry, jobs: Callable[[], CalendarJobs]) -> Regi
         return jobs().refresh(str(payload["calendar"]))
 
     def run_replan(payload: dict[str, Any]) -> Snooze | None:
-        if jobs().replan(str(payload["calendar"]), datetime.fromisoformat(str(payload["since"]))):
+        if jobs().replan(ChangeToFollow.from_payload(payload)):
             return None
         return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
 

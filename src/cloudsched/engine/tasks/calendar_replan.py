@@ -1,7 +1,9 @@
 """Plan the tasks of a changed calendar again.
 
 A task of the system does it, a batch of tasks in each run, so any number of tasks may follow; if its process dies, the
-sweep runs it again. How far it has come is a record of its own. Planning a task again is one compare-and-set of the
+sweep runs it again. It is created before the calendar is written, and ends only when one of two things is certain:
+every task has the days that the calendar has now, or the writer can no longer write (`_fence`). So no change is left
+behind, however long its writer stands still and wherever it dies. Planning a task again is one compare-and-set of the
 task, and does nothing if the task has the new days already.
 """
 
@@ -11,15 +13,14 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
     from cloudsched.engine.ports.store import Store
@@ -40,42 +41,67 @@ class CalendarReplan:
         self._scheduler = scheduler
         self._clock = clock
 
-    def run(self, key: str, since: datetime) -> bool:
-        """Continue the change of a calendar; return whether it is finished, or still not noted long after `since`."""
-        stored = self._store.records.load(CalendarChange, key)
-        if stored is None:
-            return self._clock.now() - since >= OPEN_FOR
+    def run(self, change: ChangeToFollow) -> bool:
+        """Continue with a change; return whether nothing is left to do."""
         try:
-            return self._continue(stored)
-        except VersionConflict:  # a newer change goes on with it
+            calendar = self._store.records.load(Calendar, change.calendar)
+            if calendar is None:
+                return True  # deleted: its tasks keep the days that they have
+            if calendar.record.revision >= change.revision:
+                return self._follow_all(change, calendar.record)
+            if self._clock.now() - change.since < OPEN_FOR:
+                return False  # its writer has not come that far yet
+            self._fence(calendar)
+        except VersionConflict:  # somebody else has written meanwhile; look again
             return False
+        return True
 
-    def _continue(self, stored: VersionedRecord[CalendarChange]) -> bool:
-        records, change = self._store.records, stored.record
-        calendar = records.load(Calendar, change.id)
-        is_written = calendar is not None and calendar.record.revision >= change.revision
-        if not is_written and self._clock.now() - change.updated_at < OPEN_FOR:
-            return False  # its writer has not come that far yet
-        if calendar is None:
-            records.delete(CalendarChange, change.id, stored.version)
-            return True
-        if not is_written:  # its writer has died, and not all tasks may have followed the change before its own
-            records.write(calendar.record, calendar.version)  # if it lives all the same, its own write now conflicts
-            change = change.model_copy(update={"revision": calendar.record.revision})
-        after, is_open = change.after, change.has_open_links
+    def _fence(self, calendar: VersionedRecord[Calendar]) -> None:
+        """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
+
+        Raises:
+            VersionConflict: The writer, or another one, was quicker.
+        """
+        self._store.records.write(calendar.record, calendar.version)
+
+    def _follow_all(self, change: ChangeToFollow, calendar: Calendar) -> bool:
+        """Plan the next tasks again; return whether all have the days that the calendar has now."""
+        records = self._store.records
+        stored = records.load(CalendarChange, change.id)
+        is_same = stored is not None and stored.record.revision == calendar.revision
+        after, is_open = (stored.record.after, stored.record.has_open_links) if stored and is_same else ("", False)
         for _ in range(MAX_PAGES):
-            links = records.list(CalendarLink, change.id, limit=PAGE_SIZE, after=after)
+            links = records.list(CalendarLink, calendar.id, limit=PAGE_SIZE, after=after)
             for link in links:
-                is_open = self._try_to_follow(link, calendar.record) or is_open
+                is_open = self._try_to_follow(link, calendar) or is_open
                 after = link.id
             if len(links) < PAGE_SIZE:
-                if not is_open:
-                    records.delete(CalendarChange, change.id, stored.version)
+                if not is_open and self._is_current(calendar):
+                    if stored is not None:
+                        records.delete(CalendarChange, change.id, stored.version)
                     return True
                 after, is_open = "", False  # from the beginning again, until all links are old
                 break
-        records.write(change.model_copy(update={"after": after, "has_open_links": is_open}), stored.version)
+        now = self._clock.now()
+        progress = CalendarChange(
+            id=change.id,
+            owner=CHANGES_OWNER,
+            created_at=now if stored is None else stored.record.created_at,
+            updated_at=now,
+            revision=calendar.revision,
+            after=after,
+            has_open_links=is_open,
+        )
+        records.write(progress, None if stored is None else stored.version)
         return False
+
+    def _is_current(self, calendar: Calendar) -> bool:
+        """Whether the days are still those that the tasks got here.
+
+        The tasks of a newer change may have got older days from this run, after their own had come by.
+        """
+        stored = self._store.records.load(Calendar, calendar.id)
+        return stored is None or stored.record.revision == calendar.revision
 
     def _try_to_follow(self, link: CalendarLink, calendar: Calendar) -> bool:
         """Plan one task again; return whether it has to be looked at once more."""

@@ -11,9 +11,7 @@ from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_
 from cloudsched.domain.calendars.ics_days import read_ics_days
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import (
-    CHANGES_OWNER,
     Calendar,
-    CalendarChange,
     HolidaySource,
     calendar_key,
     is_calendar_name,
@@ -24,15 +22,15 @@ from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
-from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER
+from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.state.compare_and_set import compare_and_set
-from cloudsched.engine.tasks.calendar_days import OPEN_FOR, find_calendar
+from cloudsched.engine.tasks.calendar_days import find_calendar
 from cloudsched.engine.tasks.calendar_replan import CalendarReplan
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import date, datetime
+    from datetime import date
     from random import Random
 
     from cloudsched.engine.ports.calendar_sources import CalendarSource
@@ -185,49 +183,34 @@ class Calendars:
         is_same = self._write(key, change).revision == before.revision
         return "Its days are the same." if is_same else "Its days have changed."
 
-    def replan(self, key: str, since: datetime) -> bool:
-        """Plan some of a changed calendar's tasks again; return whether that is finished.
-
-        Args:
-            key: The calendar's id.
-            since: When the writer of the change began. If no change is noted, it may be about to note one.
-        """
-        return CalendarReplan(self._store, self._scheduler(), self._clock).run(key, since)
+    def replan(self, change: ChangeToFollow) -> bool:
+        """Plan some of a changed calendar's tasks again; return whether nothing is left to do."""
+        return CalendarReplan(self._store, self._scheduler(), self._clock).run(change)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
-        """Write a calendar; if its days change, note first that its tasks are to be planned again."""
+        """Write a calendar; if it was there, first create the task that plans its tasks again."""
 
         def write(stored: VersionedRecord[Calendar] | None) -> Calendar:
             before = None if stored is None else stored.record
             calendar = change(before)
             if before is not None and before.content != calendar.content:
                 calendar = calendar.model_copy(update={"revision": before.revision + 1})
-            if before is not None:  # also if it is the same: an earlier writer may have died after it
-                self._note_change(calendar)
+            if before is not None:
+                self._create_follower(calendar)
             self._store.records.write(calendar, None if stored is None else stored.version)
             return calendar
 
         return compare_and_set(f"calendar {key}", lambda: self._store.records.load(Calendar, key), write)
 
-    def _note_change(self, calendar: Calendar) -> None:
-        """Note that a calendar's tasks are to be planned again. Its follower comes first: no note is left alone."""
-        now = self._clock.now()
-        self._create_follower(calendar, now)
-        stored: VersionedRecord[CalendarChange] | None = self._store.records.load(CalendarChange, calendar.id)
-        noted = CalendarChange(
-            id=calendar.id, owner=CHANGES_OWNER, created_at=now, updated_at=now, revision=calendar.revision
-        )
-        self._store.records.write(noted, None if stored is None else stored.version)
-        if self._clock.now() - now > OPEN_FOR / 2:  # the follower may have found nothing, and ended
-            self._create_follower(calendar, now)
-
-    def _create_follower(self, calendar: Calendar, since: datetime) -> None:
+    def _create_follower(self, calendar: Calendar) -> None:
         """Create the task that plans a changed calendar's tasks again."""
+        key = f"{calendar.id}-{self._chance.getrandbits(64):016x}"
+        change = ChangeToFollow(key, calendar.id, calendar.revision, self._clock.now())
         draft = TaskDraft(
-            id=f"calendar-change-{calendar.id}-{self._chance.getrandbits(64):016x}",
+            id=f"calendar-change-{key}",
             title=f"Plan the tasks of the calendar {calendar.id} again",
             handler=REPLAN_HANDLER,
-            payload={"calendar": calendar.id, "since": since.isoformat()},
+            payload=change.payload,
             expected_duration=_REPLAN_DURATION,
             retry=_REPLAN_RETRY,
             retention=_REPLAN_RETENTION,

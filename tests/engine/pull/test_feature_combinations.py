@@ -100,6 +100,25 @@ def test_a_run_that_waits_for_a_lock_can_expire(sim: Simulation) -> None:
     assert [statuses(sim, name) for name in ("a", "b")] == [["SUCCEEDED"], ["EXPIRED"]]
 
 
+def test_a_run_is_not_offered_while_its_lock_is_taken(sim: Simulation) -> None:
+    """The sweep looks whether its grant was lost, and leaves it in the lock's line; but it expires there in time."""
+    for name, fields in (("a", {}), ("b", {}), ("c", {"expiration": HOUR})):
+        offer(sim, name, lock_key="press", **fields)
+    sim.advance(MINUTE)
+    first = require_claim(sim)
+    assert claim(sim) is None
+    offers = set[tuple[str, bool]]()
+    for _ in range(60):
+        sim.app.container.worker_claims.heartbeat(*claim_keys(first))
+        sim.advance(4 * MINUTE)
+        offers |= {(name, sim.app.get(name).offer is not None) for name in "bc"}
+    assert offers == {("b", False), ("c", False)}
+    assert statuses(sim, "c") == ["EXPIRED"]
+    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.advance(SECOND)
+    assert require_claim(sim).stored.task.id == "b"
+
+
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  # noqa: FBT001 - a parameter
     """It sleeps without a worker, calls handlers of workers and of the executor, and runs each step once."""

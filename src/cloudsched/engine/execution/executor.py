@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from pydantic_core import from_json
 
-from cloudsched.domain.documents.execution import lease_fingerprint
+from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
@@ -142,6 +143,8 @@ class Executor:
         """
         transition, run = decision.transition, decision.run
         if run is None:
+            if self._waits_for_lock(stored.task, dispatch):
+                return stored, WaitForLock(f"others hold {stored.task.lock_key!r}")
             return self._commit_finish(stored, transition, dispatch), decision
         cost = _count_cost(stored.task, run, self._engine.now())
         if run.lock_key is None:
@@ -151,6 +154,18 @@ class Executor:
         if result.is_acquired:
             return self._engine.committer.commit(transition, stored, result.lock, **cost), decision
         return stored, WaitForLock(f"others hold {run.lock_key!r}")
+
+    def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
+        """Whether a run that left its queue for its lock has to wait on.
+
+        A grant offers it again; any other dispatch, such as the sweep's, does so only if the lock is free or the run
+        has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
+        """
+        run, now = task.find_run(dispatch.execution_id), self._engine.now()
+        if run is None or run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
+            return False
+        expiry = offer_expiry(task, run)
+        return (expiry is None or now < expiry) and self._engine.locks.wait_if_taken(task, run, now)
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
         call_hooks = partial(run_failure_hooks, self._engine.registry, stored.task, transition.executions)

@@ -78,6 +78,28 @@ class Locks:
         waiter = _make_worker_waiter(task, run)
         return self._try_acquire(self._reader.load(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
 
+    def wait_if_taken(self, task: Task, run: Run, now: datetime) -> bool:
+        """Let a run for workers keep waiting, if it could not get its task's lock now; return whether it waits.
+
+        Its place in the wait list stays, or is restored if it was lost.
+
+        Raises:
+            VersionConflict: Another process changed the lock; read the task again and retry.
+            QueueUnavailable: The waiters ahead of it could not be notified.
+        """
+        key = task.scoped_lock_key
+        if key is None:
+            return False
+        waiter = _make_worker_waiter(task, run)
+        stored = self._reader.load(key, now, asking=[waiter])
+        lock, is_free, granted = acquire(stored.lock, waiter, now, now)
+        if is_free:
+            return False
+        if lock != stored.lock:
+            self._store.commit_lock(with_lock(stored, lock, may_drain=False))
+        self.updates.notify(Grants(key, granted), now)
+        return True
+
     def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
         """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
 

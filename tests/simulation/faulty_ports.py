@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.invariants_explanations import check_explanation
@@ -111,7 +112,7 @@ class FaultyStore:
         delivered: DeliveryMark | None = None,
     ) -> Version:
         def effect() -> Version:
-            before = self._world.real_store.load(task.id)
+            old = self._world.committed.get(task.id)
             version = self._world.real_store.commit(
                 task,
                 expected_version,
@@ -129,16 +130,7 @@ class FaultyStore:
                 self._world.shards.on_commit(each.id, self.shards)
             for other in others:
                 self._on_other_task(other)
-            self._world.log(
-                f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} "
-                f"runs={[(r.execution_id, r.attempt, bool(r.lease), r.waiting_for, str(r.due_at)) for r in task.runs]} "
-                f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
-                f"journal={[f'{e.number} {e.kind} {e.status}' for e in entries]} "
-                f"records={[(e.id, e.status.value) for e in executions]} "
-                f"backlog={[(str(r.next_at), str(r.until)) for r in task.backlog]} from={task.plan_from} "
-                f"pending={[(str(r.next_at), str(r.until), r.status.value) for r in task.pending_records]}"
-            )
-            old = before.task if before else None
+            self._world.log(partial(_describe_commit, task, executions, entries))
             self._world.channels.on_commit(task, executions, others)
             self._world.follow_ups.on_commit(task, executions, [each for each in others if not each.task.delivery])
             self._world.rules.on_commit(old, task, executions, messages)
@@ -199,6 +191,7 @@ class FaultyStore:
             self._world.real_store.purge(task_id)
             self._world.on_write()
             if self._world.real_store.load(task_id) is None:
+                self._world.committed.pop(task_id, None)
                 self._world.rules.on_purge(before.task if before else None)
                 self._world.backlogs.on_purge(before.task if before else None)
 
@@ -289,6 +282,20 @@ class FaultyStore:
             if world.draw_yield():
                 world.yield_control()
             return result
+
+
+def _describe_commit(task: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]) -> str:
+    """Return the line of a commit in a history that failed."""
+    runs = [(run.execution_id, run.attempt, bool(run.lease), run.waiting_for, str(run.due_at)) for run in task.runs]
+    pending = [(str(each.next_at), str(each.until), each.status.value) for each in task.pending_records]
+    return (
+        f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} runs={runs} "
+        f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
+        f"journal={[f'{each.number} {each.kind} {each.status}' for each in entries]} "
+        f"records={[(each.id, each.status.value) for each in executions]} "
+        f"backlog={[(str(each.next_at), str(each.until)) for each in task.backlog]} from={task.plan_from} "
+        f"pending={pending}"
+    )
 
 
 class FaultyRecords:

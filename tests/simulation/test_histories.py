@@ -3,17 +3,16 @@
 In the durable profiles most handlers are durable and call each other; there, each step's effect is recorded once,
 whatever crashes when. In the worker profiles workers claim much of the work, and fail in ways of their own.
 
-A normal run takes the first seeds of each profile for half a minute in all. ``pytest tests/simulation --histories N``
-runs N of them, ``--seed N`` repeats one, and ``python -m benchmarks.histories`` runs many thousands and can be
-interrupted. A history that fails prints its trace.
+A normal run takes the first `HISTORIES_EACH` seeds of each profile. ``pytest tests/simulation --histories N`` runs N of
+them, ``--seed N`` repeats one, and ``python -m benchmarks.histories`` runs many thousands and can be interrupted. A
+history that fails prints its trace.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
-import time
 import traceback
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.simulation.faults import (
@@ -26,18 +25,20 @@ from tests.simulation.faults import (
     WORKER_PROFILES,
     FaultProfile,
 )
-from tests.simulation.threads import on_one_core
 from tests.simulation.world import SECRET, World
 
 from cloudsched.domain.transitions import backlog
 from cloudsched.engine.tasks import shard_sweeps
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
     *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES),
 )
-SECONDS = 15.0
-"""How much processor time the histories of a normal run may take together; the last of each profile may exceed it."""
+HISTORIES_EACH = 3
+"""How many histories of each profile a normal run lives through: the same on every machine."""
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:
@@ -64,22 +65,23 @@ def run_history(seed: int, profile: FaultProfile) -> str | None:
 
 @pytest.mark.parametrize("profile", ALL_PROFILES, ids=lambda profile: profile.name)
 def test_every_history_keeps_the_invariants(
-    profile: FaultProfile, histories: int | None, seed: int | None, caplog: pytest.LogCaptureFixture
+    profile: FaultProfile,
+    histories: int | None,
+    seed: int | None,
+    caplog: pytest.LogCaptureFixture,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """The invariants hold under failures, crashes, duplicates, delays and reordering; no log contains the secret."""
     caplog.set_level(logging.INFO)
-    seeds = itertools.count() if seed is None else [seed]
-    share = None if histories is None else -(-histories // len(ALL_PROFILES))
-    begun = time.process_time()
-    with on_one_core():
-        for number in seeds:
-            failure = run_history(number, profile)
-            assert SECRET not in caplog.text
-            caplog.clear()
-            if failure:
-                pytest.fail(failure, pytrace=False)
-            if number + 1 >= (share or 1) and (share or time.process_time() - begun > SECONDS / len(ALL_PROFILES)):
-                break
+    share = HISTORIES_EACH if histories is None else -(-histories // len(ALL_PROFILES))
+    seeds = range(share) if seed is None else [seed]
+    for number in seeds:
+        failure = run_history(number, profile)
+        assert SECRET not in caplog.text
+        caplog.clear()
+        if failure:
+            pytest.fail(failure, pytrace=False)
+    record_property("histories", len(seeds))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.simulation.faults import QUICK_PROFILES
 from tests.simulation.invariants_runs import InvariantViolated
-from tests.simulation.threads import on_one_core
 from tests.simulation.world import World
 
 from cloudsched.engine.execution.claimed_run import ClaimedRun
@@ -58,5 +57,5 @@ def test_a_single_commit_without_its_guards_breaks_a_rule(
 ) -> None:
     """Two results of one occurrence, or one of a task that was stopped."""
     break_it(monkeypatch)
-    with on_one_core(), pytest.raises(InvariantViolated):
+    with pytest.raises(InvariantViolated):
         run_histories()

@@ -1,6 +1,6 @@
 """A simulated deployment: executors, workers, sweeps, clients, a queue and a store, where any call may fail.
 
-Every process is a thread, and only one runs at a time: at each call to a port it yields to the world, which draws the
+Every process is a greenlet, so only one runs at a time: at each call to a port it yields to the world, which draws the
 process that runs next. So a seed always gives the same history. A process that crashes raises `Killed`.
 """
 
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from greenlet import getcurrent, greenlet
 from tests.simulation.actors_channels import add_person, cancel_all, make_senders
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
@@ -31,7 +32,6 @@ from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_pull import PullInvariants
 from tests.simulation.invariants_runs import RunInvariants
-from tests.simulation.threads import Baton, run_in_thread
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -70,7 +70,6 @@ class Process:
     app: App
     number: int
     begun_at: datetime
-    go: Baton = field(default_factory=Baton)
     sent: Sent | None = None
     revision: int | None = None
     """The task's revision in the dispatch that it received."""
@@ -84,9 +83,8 @@ class Process:
     """The tasks as it read them last, and how many commits there had been."""
     rests_until: datetime | None = None
     """When it resumes, if it waits for time to pass."""
-    has_begun: bool = False
-    """Whether a thread runs it. It takes one when its turn first comes, which spares a hand-over."""
-    is_done: bool = False
+    fiber: greenlet | None = None
+    """What runs it; None until its turn first comes."""
     is_ok: bool = False
     failure: BaseException | None = None
 
@@ -111,13 +109,15 @@ class World:
         self.calendars = CalendarInvariants(self)
         self.channels = ChannelInvariants(self)
         self.workers = Workers(self)
-        self.trace: deque[str] = deque(maxlen=400)
+        self._trace: deque[tuple[datetime, str, str | Callable[[], str]]] = deque(maxlen=400)
         self.processes: list[Process] = []
         self.current: Process | None = None
         self.deliveries = 0
+        self.committed: dict[str, Task] = {}
+        """The tasks as they were committed last; those that are purged are gone."""
         self._task_ids: set[str] = set()
         self._journal_keys: set[tuple[str, str]] = set()
-        self._baton = Baton()
+        self._fiber = getcurrent()
         self._wake_at: datetime | None = None
         self._has_changed = True
         self._number, self._swept_at = 0, START
@@ -151,17 +151,23 @@ class World:
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
 
-    def log(self, text: str) -> None:
-        """Add a line to the trace that a failing history prints."""
-        who = self.current.name if self.current else "-"
-        self.trace.append(f"{self.now:%m-%dT%H:%M:%S.%f} {who:<12} {text}")
+    def log(self, text: str | Callable[[], str]) -> None:
+        """Add a line to the trace that a failing history prints; what takes long to write is written only then."""
+        self._trace.append((self.now, self.current.name if self.current else "-", text))
+
+    @property
+    def trace(self) -> list[str]:
+        """What has happened last, line by line."""
+        return [
+            f"{at:%m-%dT%H:%M:%S.%f} {who:<12} {text if isinstance(text, str) else text()}"
+            for at, who, text in self._trace
+        ]
 
     def yield_control(self) -> None:
         """Let other processes run first."""
         process = self.current
         assert process
-        self._baton.hand_over()
-        process.go.take()
+        self._fiber.switch()
         self.maybe_crash("while it waited")
 
     def wait(self, seconds: float) -> None:
@@ -218,7 +224,8 @@ class World:
         self._has_changed = True
 
     def on_commit(self, task: Task, entries: Sequence[JournalEntry]) -> None:
-        """Remember a committed task, to check it at the end."""
+        """Remember a committed task, to check what follows it, and the end."""
+        self.committed[task.id] = task
         self._task_ids.add(task.id)
         self._journal_keys.update((task.id, each.execution_id) for each in entries)
 
@@ -367,22 +374,17 @@ class World:
                 process.failure = error
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - the world raises it in its own thread
+        except BaseException as error:  # noqa: BLE001 - the world raises it
             process.failure = error
         self.rules.on_handler_end(process)
-        process.is_done = True
-        self._baton.hand_over()
 
     def _resume_process(self, process: Process) -> None:
         self.current = process
-        if process.has_begun:
-            process.go.hand_over()
-        else:
-            process.has_begun = True
-            run_in_thread(partial(self._run_process, process))
-        self._baton.take()
+        if process.fiber is None:
+            process.fiber = greenlet(partial(self._run_process, process), self._fiber)
+        process.fiber.switch()
         self.current = None
-        if not process.is_done:
+        if not process.fiber.dead:
             return
         self.processes.remove(process)
         if process.failure is not None:

@@ -7,6 +7,7 @@ It is called as ``handler(payload)`` or ``handler(ctx, payload)``, where the ann
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -166,6 +167,12 @@ class Handler:
         return arguments if self.payload is None else [*arguments, payload]
 
 
+@cache
+def _json_object() -> TypeAdapter[dict[str, Any]]:
+    """Return the type of a built-in handler's payload; it is built once, however many apps there are."""
+    return TypeAdapter(dict[str, Any])
+
+
 def builtin_handler(
     name: str,
     function: Callable[..., Any],
@@ -179,7 +186,7 @@ def builtin_handler(
         name=name,
         function=function,
         takes_context=takes_context,
-        payload=TypeAdapter(dict[str, Any]) if takes_payload else None,
+        payload=_json_object() if takes_payload else None,
         retry=None,
         retry_on=(Exception,),
         expected_duration=None,

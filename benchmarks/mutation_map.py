@@ -38,7 +38,12 @@ class _Recorder:
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
         self._coverage = Coverage(
-            data_file=str(folder / "coverage"), data_suffix=True, config_file=False, source=rooms, messages=False
+            data_file=str(folder / "coverage"),
+            data_suffix=True,
+            config_file=False,
+            source=rooms,
+            messages=False,
+            concurrency=["thread", "greenlet"],
         )
         quiet = ["module-not-measured", "no-data-collected", "already-imported", "trace-changed", "module-not-imported"]
         self._coverage.set_option("run:disable_warnings", quiet)

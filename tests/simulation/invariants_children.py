@@ -137,15 +137,23 @@ class CallInvariants:
             self.check_recorded_result(entry)
 
     def _check_winner(self, task: Task, race: JournalEntry) -> None:
-        """Check that no call that is known to have ended before the winner lost to it."""
+        """Check that no call that is known to have ended before the winner lost to it.
+
+        A call ends with its task: one that a client has backfilled goes on after its own run.
+        """
         ends: dict[int, datetime] = {}
         for number in race.result["calls"]:
             call = self._world.journals.recorded_entry(task.id, race.execution_id, number)
             if call is None:
                 continue
-            own = [each for each in self._records.get(call.child or "", []) if each.trigger is Trigger.SCHEDULE]
+            own = self._records.get(call.child or "", [])
             is_known = call.child not in self._on_their_own | self._deleted and len(own) == 1
-            if is_known and own[0].finished_at and own[0].status is not ExecutionStatus.CANCELLED:
+            if (
+                is_known
+                and own[0].trigger is Trigger.SCHEDULE
+                and own[0].finished_at
+                and own[0].status is not ExecutionStatus.CANCELLED
+            ):
                 ends[number] = own[0].finished_at
         winner = race.result["winner"]
         if winner in ends and ends[winner] > min(ends.values()):

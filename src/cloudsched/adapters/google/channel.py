@@ -23,6 +23,9 @@ Message: TypeAlias = Any
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a page of tasks may exceed gRPC's default of 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
+    # A call that is answered by a stream, as every read is, is served by its caller's thread: gRPC starts one for each
+    # otherwise (`grpc.experimental.ChannelOptions`).
+    ("SingleThreadedUnaryStream", 1),
 )
 
 OVERLOAD_CODES = frozenset(

@@ -13,6 +13,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
+from cheroot.server import HTTPServer
 from tests.harness import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
@@ -142,3 +143,13 @@ def test_a_client_that_disconnects_leaves_no_traceback(
     printed = capfd.readouterr()
     assert "Traceback" not in printed.out + printed.err + caplog.text
     assert os.linesep not in printed.err
+
+
+def test_an_idle_server_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait until cheroot looks by itself whether it should stop, here once an hour."""
+    monkeypatch.setattr(HTTPServer, "expiration_interval", 3600.0)
+    with serve_echo() as address:
+        assert ask(address) == b"hello"
+        (thread,) = [each for each in threading.enumerate() if each.name == "web-server"]
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive()

@@ -7,9 +7,11 @@ connections nor half-sent requests keep other clients waiting.
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from cheroot.errors import MaxSizeExceeded
@@ -121,6 +123,15 @@ class _Server(Server):
             self.requests.grow(THREADS)
         super().process_conn(conn)
 
+    def stop(self) -> None:
+        """Stop at once. By itself cheroot notices only when a client connects, or after `expiration_interval`."""
+        if self.ready:
+            connections: Any = self._connections  # type: ignore[attr-defined]  # the same
+            connections._stop_requested = True  # noqa: SLF001 - cheroot's own `stop` sets it, and then waits
+            with suppress(OSError):
+                socket.create_connection(self.socket.getsockname()[:2], timeout=1).close()
+        super().stop()
+
     def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
         """Log an error; a client that has disconnected is none."""
         is_disconnect = isinstance(sys.exc_info()[1], ConnectionError)
@@ -157,7 +168,6 @@ class WebServer:
             shutdown_timeout=GRACE_SECONDS,
         )
         self._server.gateway = _Gateway
-        self._server.expiration_interval = 0.1  # seconds until the server notices `stop`
         self._ready: Future[None] = Future()
         self._serving = threading.Event()
         # The workers inherit its daemon flag: a handler that hangs does not keep the process alive.

@@ -161,6 +161,7 @@ def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: l
     assert sum(waits) < 10
 
 
+@pytest.mark.usefixtures("waits")
 def test_a_trigger_is_repeated_with_its_key(client: Client, flaky: Flaky) -> None:
     """Under one key, which is made if none is given: so it starts one run, whose execution the answer names."""
     task = client.create(**GREET, id="t", schedule=DAILY)

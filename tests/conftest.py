@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Callable
@@ -35,6 +36,19 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # How long an example takes says more of the machine, which may be busy, than of the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heed_interrupts() -> Iterator[None]:
+    """Let this process, and those that it starts, heed Ctrl+C.
+
+    A shell without job control, as CI systems use, starts background jobs with SIGINT ignored. Python then leaves it
+    so, and processes inherit it from the one that starts them.
+    """
+    from tests.harness import heed  # noqa: PLC0415 - it is found now that its folder is on the path
+
+    with heed(signal.SIGINT, signal.default_int_handler):
+        yield
 
 
 @pytest.fixture(scope="session")

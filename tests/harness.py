@@ -47,6 +47,19 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = WAIT
         time.sleep(0.01)
 
 
+@contextmanager
+def heed(signum: int, handler: Any = signal.SIG_DFL) -> Iterator[None]:  # noqa: ANN401 - as for signal.signal
+    """Handle a signal that this process ignores because the one that started it did; processes inherit that, too."""
+    is_ignored = signal.getsignal(signum) is signal.SIG_IGN
+    if is_ignored:
+        signal.signal(signum, handler)
+    try:
+        yield
+    finally:
+        if is_ignored:
+            signal.signal(signum, signal.SIG_IGN)
+
+
 def free_port() -> int:
     """Return a port of this machine that nobody listens on, and that is given to nobody else while this process lives.
 

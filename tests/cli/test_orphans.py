@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.harness import wait_until
+from tests.harness import heed, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="it looks for processes in /proc")
 
@@ -44,7 +44,7 @@ COMMAND = """
 from cloudsched.__main__ import main
 from cloudsched.cli import orphans
 
-orphans.CHECK_SECONDS, orphans.CLEANUP_SECONDS = 0.1, 1.0
+orphans.CHECK_SECONDS, orphans.CLEANUP_SECONDS = 0.02, 0.2
 main()
 """
 PARENT = """
@@ -70,14 +70,15 @@ def test_a_run_ends_with_its_caller(options: list[str], what_dies: str, tmp_path
     command = [sys.executable, "-c", COMMAND, "run", *options]
     output = subprocess.DEVNULL if what_dies == "parent" else subprocess.PIPE
     launcher = [sys.executable, "-c", PARENT] if what_dies == "parent" else []
-    parent = subprocess.Popen(  # noqa: S603 - our own
-        [*launcher, *command],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path)},  # where its stack is left behind if the handler hangs
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.DEVNULL,
-    )
+    with heed(signal.SIGHUP):  # a command that nohup has started outlives its parent
+        parent = subprocess.Popen(  # noqa: S603 - our own
+            [*launcher, *command],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(tmp_path)},  # where its stack is left behind if the handler hangs
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+        )
     started = tmp_path / "started"
     try:
         wait_until(started.exists, "the handler runs")

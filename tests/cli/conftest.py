@@ -13,6 +13,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context
 from cloudsched.cli import main as cli
+from cloudsched.client import RETRIES, connection
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.functions import serve_api
@@ -55,6 +56,12 @@ def look_up(ctx: Context) -> str:
 def shout() -> None:
     """Fail with words that a terminal should not be given as they are."""
     raise ValueError("first line\nsecond\x1b[2J line")
+
+
+@pytest.fixture(autouse=True)
+def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat requests to an API that does not answer without a pause."""
+    monkeypatch.setattr(connection, "RETRY_PAUSES", (0.0,) * RETRIES)
 
 
 @pytest.fixture(name="app")

@@ -17,6 +17,7 @@ from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.cli.conftest import CommandResult
 
@@ -57,3 +58,28 @@ def test_a_store_that_was_chosen_is_not_explained_further() -> None:
     """A user who chose sqlite gets no instructions for another store."""
     with open_store("sqlite", address=None, is_persistent=False) as choice:
         assert choice.reason == "SQLite, as --store says"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--handlers", "nowhere.py"), "There is no file nowhere.py"),
+        (("--handlers", "no.such.module"), "no.such.module cannot be imported"),
+        (("--handlers", "json"), "json has no app"),
+        (("--store", "firestore", "--data", "x"), "The Firestore emulator stores nothing on disk"),
+    ],
+)
+def test_a_mistake_of_the_user_is_reported_in_one_line(
+    arguments: tuple[str, ...],
+    says: str,
+    run_command: Callable[..., CommandResult],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The line says what is wrong, and the exit code is 2."""
+    monkeypatch.chdir(tmp_path)
+    said = run_command("dev", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("cloudsched: ")
+    assert says in said.err
+    assert len(said.err.splitlines()) == 1

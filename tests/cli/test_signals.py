@@ -14,12 +14,18 @@ from cloudsched.cli.signals import SIGNALS, signal_handlers
 
 heard_of, codes = [], []
 
+def stay(running):
+    running.set()
+    time.sleep(60)
+
 def fork():
     context = multiprocessing.get_context("fork")
-    for delay in [0, 0.2] * 10:
-        child = context.Process(target=time.sleep, args=(60,))
+    for waits in [False, True] * 10:
+        running = context.Event()
+        child = context.Process(target=stay, args=(running,))
         child.start()
-        time.sleep(delay)
+        if waits:
+            running.wait(20)
         child.terminate()
         child.join(20)
         codes.append(child.exitcode)
@@ -32,9 +38,9 @@ with signal_handlers(lambda signum, frame: heard_of.append(signum), SIGNALS):
     thread.start()
     thread.join()
     os.kill(os.getpid(), signal.SIGTERM)
-    for _ in range(100):
+    for _ in range(1000):
         if not heard_of:
-            time.sleep(0.1)
+            time.sleep(0.01)
 print(sorted(set(codes)), len(codes), heard_of == [signal.SIGTERM], signal.getsignal(signal.SIGTERM).name)
 """
 

@@ -77,3 +77,45 @@ def test_a_worker_without_a_stack_says_what_seems_to_be_missing(run_command: Typ
     said = run_command(*WORKER, "--url", f"http://127.0.0.1:{free_port()}", "--once")
     assert "cloudsched dev seems not to run" in said.err
     assert said.err.index("seems not to run") < said.err.index("cannot be reached")
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "says"),
+    [
+        (("--queue", "a/b"), {}, "--queue 'a/b'"),
+        (("--skill", "ä"), {}, "--skill 'ä'"),
+        (("--name", "a\nb"), {}, "--name"),
+        (("--url", "api.example"), {}, "write the API's address"),
+        (("--handlers", "nowhere.py"), {}, "There is no file nowhere.py"),
+        (("--handlers", "empty.py"), {}, "registers no handler"),
+        ((), {"CLOUDSCHED_STORE": "sqlite"}, "CLOUDSCHED_DATA is not set"),
+        ((), {"CLOUDSCHED_STORE": "sqlite", "CLOUDSCHED_DATA": "no.db"}, "there is no such file"),
+        (("--once", "--url", "http://127.0.0.1:1"), {}, "The API at http://127.0.0.1:1 cannot be reached"),
+        (("--url", "http://"), {}, "write the API's address"),
+        (("--url", "http://api.example:x"), {}, "write the API's address"),
+        (("--grace", "1e10"), {}, "10000000000.0 is not in the range 0<=x<=31536000"),
+        (("--grace", "nan"), {}, "nan is not in the range 0<=x<=31536000"),
+        (("--poll", "inf"), {}, "inf is not in the range 0<x<=31536000"),
+        (("--poll", "nan"), {}, "nan is not in the range 0<x<=31536000"),
+        (("--time-limit", "nan"), {}, "nan is not in the range 0<x<=31536000"),
+        (("--time-limit", "inf"), {}, "inf is not in the range 0<x<=31536000"),
+        (("--url", "http://127.0.0.1:1"), {"CLOUDSCHED_KEY": "csk\n"}, "cloudsched: The key has characters"),
+        (("--url", "http://127.0.0.1:1", "--token", "ä"), {}, "cloudsched: The token has characters"),
+    ],
+)
+def test_a_mistake_of_the_user_is_reported_without_a_traceback(
+    options: tuple[str, ...],
+    env: dict[str, str],
+    says: str,
+    folder: Path,
+    run_command: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message says what is wrong, and the exit code is 2."""
+    (folder / "empty.py").write_text("from cloudsched import App\napp = App()\n")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    said = run_command("worker", "--queue", "gpu", *options)
+    assert said.code == 2
+    assert says in said.err
+    assert "Traceback" not in said.err

@@ -15,17 +15,14 @@ from cloudsched.local.examples import app
 from cloudsched.local.stack import Stack, run_stack
 
 
-@pytest.fixture(autouse=True)
-def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put temporary files of killed processes where pytest removes them."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
-
-
-@pytest.fixture(autouse=True)
-def colourless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have processes print without colours, whatever the environment of the tests asks for."""
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture(scope="module", autouse=True)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Put temporary files of killed processes where pytest removes them, and have processes print without colours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
+        for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(params=["sqlite", "firestore"])

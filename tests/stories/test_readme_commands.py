@@ -26,9 +26,10 @@ RUN_ELSEWHERE = ("./emulator.sh demo", "python3 -m venv")
 """Blocks that others run: the demo and the whole suite (`.ci/run`), and an installation, which needs an index."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as the tour leaves it: the handlers of both blocks in one file."""
+    tmp_path = tmp_path_factory.mktemp("tour")
     handlers = [block for block in PYTHON if block.startswith("# handlers.py")]
     (tmp_path / "handlers.py").write_text("\n\n".join(handlers))
     tools = tmp_path / "bin"
@@ -39,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def shell(folder: Path) -> Iterator[Callable[[str], str]]:
     """Run a block in that folder while `cloudsched dev` runs as the tour says, on ports of the test's own."""
     ports = {"8080": str(free_port()), "8123": str(free_port())}

@@ -62,6 +62,19 @@ def meet(ctx: Context) -> None:
 '''
 
 
+HASTY = """
+# As `python -m cloudsched`, but a worker repeats what fails at once, and gives threads that were left behind no time.
+from cloudsched.cli import main as cli, worker as worker_command
+from cloudsched.client import RETRIES, connection
+from cloudsched.worker import slot, worker
+
+connection.RETRY_PAUSES = (0.0,) * RETRIES
+slot.INITIAL_BACKOFF = slot.MAX_BACKOFF = worker.PollBackoff.INITIAL_BACKOFF = worker.PollBackoff.MAX_BACKOFF = 0.05
+worker_command.THREAD_EXIT_SECONDS = 0.0
+cli.main()
+"""
+
+
 @dataclass
 class WorkerStack:
     """A local stack, and what workers need to connect to it."""
@@ -71,13 +84,14 @@ class WorkerStack:
     kind: Literal["store", "api"]
 
     @contextmanager
-    def worker(self, *options: str, url: str | None = None, **env: str) -> Iterator[Process]:
-        """Run a worker of the queue ``gpu``."""
+    def worker(self, *options: str, url: str | None = None, start: str | None = None, **env: str) -> Iterator[Process]:
+        """Run a worker of the queue ``gpu``; `start` is the code that does so."""
         where = self.stack.url if self.kind == "api" else ""
         around = self.stack.settings.to_child_environment(
             STORY=str(self.folder), CLOUDSCHED_URL=where if url is None else url, **env
         )
-        command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", "--poll", "0.1", *options)
+        program = ("-m", "cloudsched") if start is None else ("-c", start)
+        command = (sys.executable, *program, "worker", "--queue", "gpu", "--poll", "0.1", *options)
         with process(*command, env=around, cwd=self.folder) as running_worker:
             yield running_worker
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 API_TIMEOUT_SECONDS = 10
 """The timeout of one API call: a heartbeat that hangs longer is better sent again."""
-_THREAD_EXIT_SECONDS = 3.0
+THREAD_EXIT_SECONDS = 3.0
 """How many seconds a stopped worker waits for threads that its handlers have left behind."""
 _YEAR = 365 * 24 * 3600
 _MAX_NAME_LENGTH = 128
@@ -302,13 +302,13 @@ def _stop_on_signals(worker: Worker) -> Iterator[None]:
 def _exit(code: int, *, at_once: bool, is_stopped: bool) -> None:
     """End the process without waiting for handlers that still run.
 
-    A stopped worker also waits only `_THREAD_EXIT_SECONDS` for what its handlers have left behind, such as a pool.
+    A stopped worker also waits only `THREAD_EXIT_SECONDS` for what its handlers have left behind, such as a pool.
     """
     if at_once:
         _hard_exit(code)
     if is_stopped:
         timer = threading.Timer(
-            _THREAD_EXIT_SECONDS, _hard_exit, (code, "exits although threads that handlers left behind still run")
+            THREAD_EXIT_SECONDS, _hard_exit, (code, "exits although threads that handlers left behind still run")
         )
         timer.daemon = True
         timer.start()

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     Token = str | Callable[[], str] | None
     AsyncToken = str | Callable[[], str] | Callable[[], Awaitable[str]] | None
 
-RETRIES = 3
-"""How often a request is retried: after about 0, 1 and 2 seconds, or as ``Retry-After`` says."""
+RETRY_PAUSES: tuple[float, ...] = (0.0, 1.0, 2.0)
+"""How many seconds to wait before each retry of a request, unless ``Retry-After`` says something else."""
+RETRIES = len(RETRY_PAUSES)
+"""How often a request is retried."""
 _IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
 _OVERLOADED = 503
 _RETRY_STATUSES = frozenset({502, _OVERLOADED, 504})
@@ -192,8 +194,8 @@ def _is_overloaded(response: HttpResponse) -> bool:
 
 
 def _choose_wait(state: RetryCallState) -> float:
-    """Return how many seconds to wait: 0, 1 and 2, or as ``Retry-After`` says where the service is overloaded."""
-    usual = 0.0 if state.attempt_number == 1 else 0.5 * 2 ** (state.attempt_number - 1)
+    """Return how many seconds to wait: the usual pause, or as ``Retry-After`` says where the service is overloaded."""
+    usual = RETRY_PAUSES[min(state.attempt_number, RETRIES) - 1]  # tenacity asks after the last attempt as well
     outcome = state.outcome
     if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:
         return usual

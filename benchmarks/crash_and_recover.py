@@ -227,7 +227,7 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         emulator = stack.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
         address = None
         if store == "firestore":
-            google = find_emulator()
+            google = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
             if isinstance(google, EmulatorNotFound):
                 raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
             stack.enter_context(google)

@@ -13,6 +13,9 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context
 from cloudsched.cli import main as cli
+from cloudsched.cli import run as run_module
+from cloudsched.cli import tasks as tasks_module
+from cloudsched.cli.doctor import api_checks
 from cloudsched.client import RETRIES, connection
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
@@ -59,9 +62,11 @@ def shout() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeat requests to an API that does not answer without a pause."""
+def _shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat requests to an API that does not answer without a pause, and look often whether something has ended."""
     monkeypatch.setattr(connection, "RETRY_PAUSES", (0.0,) * RETRIES)
+    for module in (tasks_module, api_checks, run_module):
+        monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
 
 
 @pytest.fixture(name="app")

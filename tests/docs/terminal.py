@@ -50,8 +50,14 @@ cat "$out.out"
 exit "$(cat "$out.code")"
 """
 _CURL = """#!/bin/bash
-# An answer that is an error fails, and a server that has just been started is waited for.
-exec {curl} --fail-with-body --retry 60 --retry-delay 1 --retry-connrefused --noproxy '*' "$@"
+# An answer that is an error fails, and a server that has just been started is waited for: 7 is a refused connection.
+for _ in {{1..1200}}; do
+    code=0
+    {curl} --fail-with-body --noproxy '*' "$@" || code=$?
+    [ "$code" = 7 ] || exit "$code"
+    sleep 0.05
+done
+exit 7
 """
 _RECORDED = """#!/bin/bash
 { printf '%s\\0' "${0#"$TERMINAL_TOOLS/"}" "$@"; printf '\\036'; } >>"$TERMINAL_RECORD"

@@ -7,7 +7,18 @@ import pytest
 from tests.harness import SECRET, START, Reply, request, wait_until
 from tests.stories.conftest import LocalStack
 
+from cloudsched.adapters.google import channel, cloud_tasks
+from cloudsched.adapters.google.backoff import Backoff
+
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
+
+
+@pytest.fixture
+def _notice_outages_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a dispatch up after half a second, and look for the queue that went away every tenth of a second."""
+    pauses = [(f"grpc.{which}_reconnect_backoff_ms", 100) for which in ("initial", "min", "max")]
+    monkeypatch.setattr(channel, "OPTIONS", (*channel.OPTIONS, *pauses))
+    monkeypatch.setattr(cloud_tasks, "Backoff", lambda _: Backoff(0.5))
 
 
 def test_a_task_is_created_run_recorded_and_planned_again(local_stack: LocalStack) -> None:
@@ -73,8 +84,11 @@ def test_a_wrong_token_runs_nothing(local_stack: LocalStack) -> None:
 
     for body, wrong in ((tomorrow, token), (first.request.body, ""), (tomorrow, "v1=" + "0" * 64), (tomorrow, SECRET)):
         assert _deliver(local_stack, body, wrong).status == 401
+    # A stack that is stopped while the queue delivers what is due waits for the delivery, which waits for the queue.
+    wait_until(lambda: len(local_stack.stack.emulator.attempts()) == 2, "the queue has delivered it with its token")
 
 
+@pytest.mark.usefixtures("_notice_outages_quickly")
 @pytest.mark.parametrize("base", ["sqlite"], indirect=True)  # one store is enough: it is about the queue
 def test_a_task_created_while_the_queue_is_down_runs_in_time(local_stack: LocalStack) -> None:
     """The response says that the task is saved and its dispatch deferred; the sweep sends the dispatch."""

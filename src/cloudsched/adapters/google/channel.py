@@ -20,13 +20,14 @@ T = TypeVar("T")
 Message: TypeAlias = Any
 """A protobuf message or its class. The classes are created at import, so there is no static type."""
 
-_OPTIONS = (
+OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a page of tasks may exceed gRPC's default of 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
     # A call that is answered by a stream, as every read is, is served by its caller's thread: gRPC starts one for each
     # otherwise (`grpc.experimental.ChannelOptions`).
     ("SingleThreadedUnaryStream", 1),
 )
+"""How all channels are opened."""
 
 OVERLOAD_CODES = frozenset(
     {
@@ -59,11 +60,11 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
         Misconfigured: There are no credentials.
     """
     if emulator is not None:
-        return grpc.insecure_channel(emulator, options=_OPTIONS)
+        return grpc.insecure_channel(emulator, options=OPTIONS)
     from cloudsched.adapters.google.credentials import make_channel_credentials  # noqa: PLC0415 - see there
 
     credentials = make_channel_credentials(service.host, service.scopes)
-    return grpc.secure_channel(service.host, credentials, options=_OPTIONS)
+    return grpc.secure_channel(service.host, credentials, options=OPTIONS)
 
 
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:

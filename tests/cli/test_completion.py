@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     Run = Callable[..., CommandResult]
 
 
-def complete(*words: str) -> list[str]:
+@pytest.fixture
+def complete(run_command: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Return what the package answers to bash for the last word."""
-    environment = os.environ | {
-        "_CLOUDSCHED_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["cloudsched", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    command = [sys.executable, "-m", "cloudsched"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    def ask(*words: str) -> list[str]:
+        monkeypatch.setenv("_CLOUDSCHED_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["cloudsched", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return [line.partition(",")[2] for line in run_command().out.splitlines()]
+
+    return ask
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,9 @@ def complete(*words: str) -> list[str]:
     ],
     ids=lambda each: " ".join(sorted(each)) if isinstance(each, set) else " ".join(each),
 )
-def test_commands_options_and_values_are_completed(words: tuple[str, ...], expected: set[str]) -> None:
+def test_commands_options_and_values_are_completed(
+    complete: Callable[..., list[str]], words: tuple[str, ...], expected: set[str]
+) -> None:
     """At each place, those that fit and no others."""
     assert set(complete(*words)) == expected
 

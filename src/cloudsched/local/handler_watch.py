@@ -45,6 +45,8 @@ class HandlerWatch:
         self._reloads = reloads
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="handler-watch", daemon=True)
+        self._foreign: set[str] = set()
+        """The files of modules that are not watched, of which there are a thousand: each is looked at once."""
         self._known = self._look()
 
     def __enter__(self) -> Self:
@@ -117,9 +119,11 @@ class HandlerWatch:
         found = []
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
-            if name == "__main__" or not isinstance(file, str):
+            if name == "__main__" or not isinstance(file, str) or file in self._foreign:
                 continue
             path = Path(file).resolve()
             if path.is_relative_to(self._folder) and not _FOREIGN_FOLDERS & set(path.relative_to(self._folder).parts):
                 found.append(module)
+            else:
+                self._foreign.add(file)
         return found

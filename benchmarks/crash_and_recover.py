@@ -1,6 +1,6 @@
 """Kill processes of the real stack at random, then count the occurrences that were due, done, duplicated and lost.
 
-    python benchmarks/crash_and_recover.py [--seconds 60] [--store sqlite|firestore] [--seed 0] [--json]
+    python benchmarks/crash_and_recover.py [--seconds 60] [--kills N] [--store sqlite|firestore] [--seed 0] [--json]
 
 The parts are real: the store (Google's Firestore emulator, or SQLite), the local Cloud Tasks with its faults switched
 on (duplicate deliveries, deliveries out of order, lost responses), the executor as it is deployed (functions-framework
@@ -208,8 +208,8 @@ def examine(app: App, tasks: list[Task], marks: Path) -> dict[str, float]:
     return result
 
 
-def run(seconds: float, store: str, seed: int) -> dict[str, float]:
-    """Run the stack and kill its processes for this many seconds; return the counts."""
+def run(seconds: float, store: str, seed: int, kills: int | None = None) -> dict[str, float]:
+    """Run the stack and kill its processes, for this many seconds or so many times; return the counts."""
     rng = random.Random(seed)  # noqa: S311 - a seed makes the run repeatable
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cloudsched-")))
@@ -250,7 +250,7 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         tasks = create(app, seconds)
         until = time.monotonic() + seconds + 4
         # The executors may be slow to start: go on until at least one was killed.
-        while time.monotonic() < until or not processes.killed["executors"]:
+        while processes.killed["executors"] < (kills or 1) or (kills is None and time.monotonic() < until):
             time.sleep(rng.uniform(*SECONDS_BETWEEN_KILLS))
             processes.kill_executor(rng)
             if rng.random() < 0.15:
@@ -290,12 +290,13 @@ def _find_free_port() -> int:
 def main() -> None:
     """Run, print the counts, and exit with 1 if an occurrence was lost or duplicated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60, help="how long processes are killed")
+    parser.add_argument("--seconds", type=float, default=60, help="how long work comes due, and processes are killed")
+    parser.add_argument("--kills", type=int, help="how many executors are killed instead, however long that takes")
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="firestore")
     parser.add_argument("--seed", type=int, default=0, help="seed of the kills and of the queue's faults")
     parser.add_argument("--json", action="store_true", help="print the counts as one line of JSON")
     options = parser.parse_args()
-    counts = run(options.seconds, options.store, options.seed)
+    counts = run(options.seconds, options.store, options.seed, options.kills)
     if options.json:
         print(json.dumps(counts))
     else:

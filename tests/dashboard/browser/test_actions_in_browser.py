@@ -12,8 +12,6 @@ from tests.dashboard.browser.actions import ACTIONS, Action, Subject
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.dashboard.browser.conftest import Site, Visitor
 
 MAY_ACT, MAY_LOOK = (Role.ADMIN, Role.USER), (Role.VIEWER, Role.READER)
@@ -35,21 +33,12 @@ def send(site: Site, action: Action, subject: Subject, role: Role) -> requests.R
     return requests.post(url, data=form, headers={"Origin": mount[:-1]}, timeout=60)
 
 
-@pytest.fixture(autouse=True)
-def leave_nothing_behind(site: Site) -> Iterator[None]:
-    """Delete the tasks of a test: Home lists only the latest of those that need somebody."""
-    yield
-    for each in site.call("GET", "/v1/tasks?pageSize=500")["tasks"]:
-        if each["id"].startswith("act-"):
-            site.call("DELETE", f"/v1/tasks/{each['id']}")
-
-
 @pytest.mark.parametrize("role", MAY_ACT)
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
-def test_who_may_act_does(visitor: Visitor, site: Site, action: Action, role: Role) -> None:
+def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role) -> None:
     """The button does what it says, and the page says that it is done: as an admin with script, as a user without."""
     subject = prepare(site, action, role.value, role)
-    page = visitor.open(subject.fill(action.path), role, java_script_enabled=role is Role.ADMIN)
+    page = tour.go(subject.fill(action.path), role, script=role is Role.ADMIN)
     if action.unfold:
         page.get_by_text(subject.fill(action.unfold)).click()
     for label, text in action.typed.items():
@@ -91,11 +80,11 @@ def test_what_is_forced_on_others_would_do_its_work(site: Site, action: Action) 
     site.wait_until(lambda: action.find(site, subject) == action.after)
 
 
-def test_home_asks_before_it_retries(visitor: Visitor, site: Site) -> None:
+def test_home_asks_before_it_retries(tour: Visitor, site: Site) -> None:
     """The button that asks stays under the pointer; until the question is answered nothing is done."""
     action = next(each for each in ACTIONS if each.name == "home-retry")
     subject = prepare(site, action, "asked", Role.ADMIN)
-    page = visitor.open("", clock=True)
+    page = tour.go("", clock=True)
     row = page.get_by_role("listitem").filter(has_text=subject.task)
     asks, button = row.locator("summary"), row.get_by_role("button", name=action.button)
     place = asks.bounding_box()

@@ -18,9 +18,9 @@ CHANGE = datetime(2027, 3, 28, 1, tzinfo=UTC)
 """Clocks go forward in Paris."""
 
 
-def test_keys_plan_and_enter_goes(visitor: Visitor, site: Site) -> None:
+def test_keys_plan_and_enter_goes(tour: Visitor, site: Site) -> None:
     """On the slider an arrow is an hour and Page a day; nothing moves before Enter; then what was due has run."""
-    page = visitor.open("time?tz=Europe/Paris")
+    page = tour.go("time?tz=Europe/Paris")
     before = site.stack.clock.now()
     task = site.create("due-on-the-way", schedule={"at": (before + timedelta(minutes=90)).isoformat()})
     slider = page.get_by_role("slider")
@@ -34,9 +34,9 @@ def test_keys_plan_and_enter_goes(visitor: Visitor, site: Site) -> None:
     assert site.call("GET", f"/v1/tasks/{task}")["status"] == "COMPLETED"
 
 
-def test_the_clock_is_dragged_over_a_clock_change(visitor: Visitor, site: Site) -> None:
+def test_the_clock_is_dragged_over_a_clock_change(tour: Visitor, site: Site) -> None:
     """With the mouse, to the other side: the planned time says its offset, before and after, and so does the clock."""
-    page = visitor.open("time?tz=Europe/Paris&reach=day")
+    page = tour.go("time?tz=Europe/Paris&reach=day")
     if site.stack.clock.now() > CHANGE:
         pytest.fail("The story begins before the clock change.")
     page.get_by_text("clocks go forward on 28 Mar").first.wait_for()
@@ -58,9 +58,9 @@ def test_the_clock_is_dragged_over_a_clock_change(visitor: Visitor, site: Site) 
     assert int(page.get_by_role("slider").get_attribute("min") or 0) >= int(CHANGE.timestamp())
 
 
-def test_what_is_planned_survives_what_is_new(visitor: Visitor, site: Site) -> None:
+def test_what_is_planned_survives_what_is_new(tour: Visitor, site: Site) -> None:
     """When the page changes meanwhile, the slider still says where it stands."""
-    page = visitor.open("time?tz=UTC", clock=True)
+    page = tour.go("time?tz=UTC", clock=True)
     page.get_by_role("slider").focus()
     page.keyboard.press("ArrowRight")
     before = page.locator("#planned").inner_text()
@@ -71,12 +71,12 @@ def test_what_is_planned_survives_what_is_new(visitor: Visitor, site: Site) -> N
     assert page.locator("#planned").inner_text() == before
 
 
-def test_what_runs_on_the_way_appears_as_it_runs(visitor: Visitor, site: Site) -> None:
+def test_what_runs_on_the_way_appears_as_it_runs(tour: Visitor, site: Site) -> None:
     """While the clock is still moving, since a handler takes its time, what ran before that is in the list."""
     now = site.stack.clock.now()
     for name, handler, minutes in (("ran-on-the-way", "memo", 5), ("runs-on-the-way", "gated", 10)):
         site.create(name, handler=handler, schedule={"at": (now + timedelta(minutes=minutes)).isoformat()})
-    page = visitor.open("time?tz=UTC")
+    page = tour.go("time?tz=UTC")
     try:
         page.get_by_role("button", name="+1 h", exact=True).click()
         page.get_by_role("table", name="What ran").get_by_role("link", name="ran-on-the-way").wait_for()
@@ -89,9 +89,9 @@ def test_what_runs_on_the_way_appears_as_it_runs(visitor: Visitor, site: Site) -
     assert site.stack.clock.now() >= now + timedelta(hours=1)
 
 
-def test_the_clock_is_frozen_and_let_run(visitor: Visitor, site: Site) -> None:
+def test_the_clock_is_frozen_and_let_run(tour: Visitor, site: Site) -> None:
     """By one button each, which says what it does."""
-    page = visitor.open("time?tz=UTC")
+    page = tour.go("time?tz=UTC")
     page.get_by_role("button", name="Let the clock run").click()
     page.get_by_role("button", name="Freeze the clock").click()
     page.get_by_role("button", name="Let the clock run").wait_for()
@@ -99,9 +99,9 @@ def test_the_clock_is_frozen_and_let_run(visitor: Visitor, site: Site) -> None:
     assert site.stack.clock.now() == frozen
 
 
-def test_space_freezes_the_clock_and_lets_it_run(visitor: Visitor, site: Site) -> None:
+def test_space_freezes_the_clock_and_lets_it_run(tour: Visitor, site: Site) -> None:
     """Wherever the focus is, but on a button, which it presses."""
-    page = visitor.open("time?tz=UTC")
+    page = tour.go("time?tz=UTC")
     page.keyboard.press("Space")
     page.get_by_role("button", name="Freeze the clock").wait_for()
     assert str(site.stack.clock.mode) == "running"
@@ -115,7 +115,7 @@ def test_space_freezes_the_clock_and_lets_it_run(visitor: Visitor, site: Site) -
     page.get_by_role("button", name="Let the clock run").wait_for()
 
 
-def test_only_who_may_act_moves_the_clock(visitor: Visitor) -> None:
+def test_only_who_may_act_moves_the_clock(tour: Visitor) -> None:
     """Beside a deployment there is no clock, and no way to it."""
-    page = visitor.open("", Role.VIEWER)
+    page = tour.go("", Role.VIEWER)
     assert page.get_by_role("link", name="Time").count() == 0

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 MOST_TABS = 60
 
 
-def test_a_task_is_made_with_the_keyboard_while_its_schedule_is_read_back(visitor: Visitor, site: Site) -> None:
+def test_a_task_is_made_with_the_keyboard_while_its_schedule_is_read_back(tour: Visitor, site: Site) -> None:
     """The next ten instants appear while typing, the focus stays, and Enter on the button creates the task."""
-    page = visitor.open("new?handler=report")
+    page = tour.go("new?handler=report")
     page.locator("[name=title]").focus()
     page.keyboard.type("Made by keys")
     page.keyboard.press("Tab")
@@ -32,9 +32,9 @@ def test_a_task_is_made_with_the_keyboard_while_its_schedule_is_read_back(visito
     assert made["id"] in page.url
 
 
-def test_what_is_wrong_appears_while_typing_and_goes_again(visitor: Visitor) -> None:
+def test_what_is_wrong_appears_while_typing_and_goes_again(tour: Visitor) -> None:
     """At its field, named for those who do not see it; nothing is stored, and no console complains."""
-    page = visitor.open("new?handler=report")
+    page = tour.go("new?handler=report")
     zone = page.locator("[name=timezone]")
     page.locator("[name=schedule]").fill("every day at 9:00")
     zone.fill("Europe/Atlantis")

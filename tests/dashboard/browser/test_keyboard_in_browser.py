@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from tests.dashboard.browser.conftest import Site, Visitor
 
 
-def test_the_first_tab_skips_to_the_view(visitor: Visitor) -> None:
+def test_the_first_tab_skips_to_the_view(tour: Visitor) -> None:
     """Tab, Enter: the view has the focus, past the navigation."""
-    page = visitor.open("tasks")
+    page = tour.go("tasks")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_a_question_mark_lists_the_keys(visitor: Visitor) -> None:
+def test_a_question_mark_lists_the_keys(tour: Visitor) -> None:
     """`?` opens the list, Esc closes it, and the focus is where it was."""
-    page = visitor.open("tasks")
+    page = tour.go("tasks")
     page.keyboard.press("j")
     before = page.evaluate("document.activeElement.href")
     page.keyboard.press("?")
@@ -35,9 +35,9 @@ def test_a_question_mark_lists_the_keys(visitor: Visitor) -> None:
     assert page.evaluate("document.activeElement.href") == before
 
 
-def test_keys_lead_to_views_and_rows(visitor: Visitor) -> None:
+def test_keys_lead_to_views_and_rows(tour: Visitor) -> None:
     """`g c` goes to the calendar, `g t` to tasks; `j` and `k` move between rows; Enter opens one."""
-    page = visitor.open("")
+    page = tour.go("")
     page.keyboard.press("g")
     page.keyboard.press("c")
     page.wait_for_url("**/calendar")
@@ -81,9 +81,9 @@ def test_single_keys_are_off_while_typing_and_can_be_switched_off(visitor: Visit
     assert page.evaluate("document.activeElement === document.body")
 
 
-def test_marks_of_the_calendar_are_one_tab_stop_a_day(visitor: Visitor) -> None:
+def test_marks_of_the_calendar_are_one_tab_stop_a_day(tour: Visitor) -> None:
     """Arrows move from mark to mark in a day; Tab goes to the next day."""
-    page = visitor.open("calendar?week=2027-03-22&tz=UTC")
+    page = tour.go("calendar?week=2027-03-22&tz=UTC")
     marks = page.locator(".week svg a")
     assert marks.count() > 7
     assert page.locator(".week svg a:not([tabindex])").count() <= 7
@@ -98,11 +98,11 @@ def test_marks_of_the_calendar_are_one_tab_stop_a_day(visitor: Visitor) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == first
 
 
-def test_keys_tick_rows(visitor: Visitor, site: Site) -> None:
+def test_keys_tick_rows(tour: Visitor, site: Site) -> None:
     """`x` ticks the row that has the focus and unticks it again, with Shift all from the last ticked one up to here."""
     for number in range(4):
         site.create(f"ticked-{number}", labels=["case=ticked"])
-    page = visitor.open("tasks?label=case%3Dticked")
+    page = tour.go("tasks?label=case%3Dticked")
     boxes = page.locator("td.pick input")
     page.keyboard.press("x")
     assert boxes.evaluate_all("all => all.filter(each => each.checked).length") == 0, "no row has the focus"
@@ -117,10 +117,10 @@ def test_keys_tick_rows(visitor: Visitor, site: Site) -> None:
     assert boxes.evaluate_all("all => all.map(each => each.checked)") == [True, True, False, False]
 
 
-def test_keys_pause_a_task_and_undo_it(visitor: Visitor, site: Site) -> None:
+def test_keys_pause_a_task_and_undo_it(tour: Visitor, site: Site) -> None:
     """`p` pauses the task that is shown, `z` takes that back; `e` edits it, and `n` in the list makes a new one."""
     site.create("keyed")
-    page = visitor.open("tasks/keyed")
+    page = tour.go("tasks/keyed")
     page.keyboard.press("p")
     page.get_by_text("Paused.", exact=True).wait_for()
     assert site.call("GET", "/v1/tasks/keyed")["status"] == "PAUSED"
@@ -134,10 +134,10 @@ def test_keys_pause_a_task_and_undo_it(visitor: Visitor, site: Site) -> None:
     page.wait_for_url("**/new")
 
 
-def test_what_was_paused_in_the_list_is_undone_there(visitor: Visitor, site: Site) -> None:
+def test_what_was_paused_in_the_list_is_undone_there(tour: Visitor, site: Site) -> None:
     """The list stays, says what was done, and undoes it."""
     site.create("listed", labels=["case=listed"])
-    page = visitor.open("tasks?label=case%3Dlisted")
+    page = tour.go("tasks?label=case%3Dlisted")
     page.get_by_role("row").filter(has_text="listed").get_by_role("button", name="Pause").click()
     page.get_by_text("Paused.", exact=True).wait_for()
     page.get_by_role("button", name="Undo").click()
@@ -151,9 +151,9 @@ def read_parts(page: Page) -> tuple[str, str]:
     return query.get("from", [""])[0], query.get("until", [""])[0]
 
 
-def test_keys_zoom_and_move_a_time_axis(visitor: Visitor) -> None:
+def test_keys_zoom_and_move_a_time_axis(tour: Visitor) -> None:
     """Plus, minus and arrows show another part of a life, in place; `0` shows all of it, and Back what was before."""
-    page = visitor.open("tasks/monthly-close?tz=UTC")
+    page = tour.go("tasks/monthly-close?tz=UTC")
     whole = page.locator("#life svg.c").first.inner_html()
     page.evaluate("window.isSamePage = true")
     page.keyboard.press("+")
@@ -175,12 +175,12 @@ def test_keys_zoom_and_move_a_time_axis(visitor: Visitor) -> None:
     assert page.evaluate("window.isSamePage"), "nothing was loaded anew"
 
 
-def test_a_time_axis_is_zoomed_without_script(visitor: Visitor) -> None:
+def test_a_time_axis_is_zoomed_without_script(tour: Visitor) -> None:
     """The buttons are links: of a task, of an execution, and of a day, each to a page that shows a part."""
-    page = visitor.open("tasks/monthly-close", java_script_enabled=False)
+    page = tour.go("tasks/monthly-close", script=False)
     for path in ("tasks/monthly-close", "", "calendar?day=2027-03-22&tz=UTC"):
         if path:
-            page.goto(visitor.site.pages[Role.ADMIN] + path)
+            page.goto(tour.site.pages[Role.ADMIN] + path)
         else:
             page.get_by_role("table", name="Executions").get_by_role("link").first.click()
         before = page.url
@@ -192,9 +192,9 @@ def test_a_time_axis_is_zoomed_without_script(visitor: Visitor) -> None:
         page.get_by_role("link", name="Zoom out").click()
 
 
-def test_keys_zoom_the_calendar(visitor: Visitor) -> None:
+def test_keys_zoom_the_calendar(tour: Visitor) -> None:
     """From the week to the day and to hours of it and back, to the next, and with `t` to today."""
-    page = visitor.open("calendar?week=2027-03-22&tz=UTC")
+    page = tour.go("calendar?week=2027-03-22&tz=UTC")
     page.keyboard.press("+")
     page.wait_for_url("**day=*")
     page.keyboard.press("+")
@@ -210,18 +210,18 @@ def test_keys_zoom_the_calendar(visitor: Visitor) -> None:
     page.wait_for_function("!location.search.includes('week=')")
 
 
-def test_the_list_of_keys_names_those_of_time(visitor: Visitor) -> None:
+def test_the_list_of_keys_names_those_of_time(tour: Visitor) -> None:
     """`?` says how a time axis is zoomed, and what runs and freezes the clock."""
-    page = visitor.open("time")
+    page = tour.go("time")
     page.keyboard.press("?")
     keys = page.locator("dialog[open] dt").all_inner_texts()
     assert {key for row in keys for key in row.split()} >= {"+", "\N{MINUS SIGN}", "0", "Space", "t", "h", "d", "n"}
 
 
-def test_a_task_is_run_by_keys_after_a_question(visitor: Visitor, site: Site) -> None:
+def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> None:
     """`t` asks, with the payload; nothing runs before Enter; then the question is closed."""
     site.create("asked", handler="echo", payload={"about": "<i>sales</i>"})
-    page = visitor.open("tasks/asked")
+    page = tour.go("tasks/asked")
     page.keyboard.press("t")
     question = page.locator("details.ask[open]")
     expect(question).to_contain_text('"about": "<i>sales</i>"')
@@ -233,12 +233,12 @@ def test_a_task_is_run_by_keys_after_a_question(visitor: Visitor, site: Site) ->
     expect(question).to_have_count(0)
 
 
-def test_bulk_buttons_follow_the_ticked_rows(visitor: Visitor, site: Site) -> None:
+def test_bulk_buttons_follow_the_ticked_rows(tour: Visitor, site: Site) -> None:
     """What none of the ticked tasks allows is dashed, says why, and does nothing; the keys tick, too."""
     for name in ("bulk-paused", "bulk-active"):
         site.create(name, labels=["case=bulked"])
     site.call("POST", "/v1/tasks/bulk-paused/pause")
-    page = visitor.open("tasks?q=bulk-")
+    page = tour.go("tasks?q=bulk-")
     resume, pause = (page.locator(f"#bulk button[value={verb}]") for verb in ("resume", "pause"))
     expect(page.locator("#bulk-why")).to_have_text("Tick tasks first, or filter the list.")
     expect(resume).to_have_attribute("aria-disabled", "true")

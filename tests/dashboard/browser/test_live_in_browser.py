@@ -34,10 +34,11 @@ def list_requests(page: Page) -> list[str]:
     return asked
 
 
-def test_what_changes_is_shown_in_place(visitor: Visitor, site: Site) -> None:
+def test_what_changes_is_shown_in_place(tour: Visitor, site: Site) -> None:
     """A task that somebody else pauses shows so; focus, scroll and selection stay where they are."""
     task = site.create("live-in-place")
-    page = visitor.open(f"tasks/{task}", clock=True, viewport={"width": 1280, "height": 300})
+    page = tour.go(f"tasks/{task}", clock=True)
+    page.set_viewport_size({"width": 1280, "height": 300})
     poll(page)
     page.locator("summary").last.focus()
     page.evaluate(
@@ -53,10 +54,10 @@ def test_what_changes_is_shown_in_place(visitor: Visitor, site: Site) -> None:
     assert page.evaluate("getSelection().toString()").strip()
 
 
-def test_what_is_selected_stays_selected(visitor: Visitor, site: Site) -> None:
+def test_what_is_selected_stays_selected(tour: Visitor, site: Site) -> None:
     """A selected text does not change under the selection; once it is gone, the news show without asking again."""
     task = site.create("live-selected")
-    page = visitor.open(f"tasks/{task}", clock=True)
+    page = tour.go(f"tasks/{task}", clock=True)
     poll(page)
     page.evaluate("getSelection().selectAllChildren(document.querySelector('.head p'))")
     before = page.evaluate("getSelection().toString()")
@@ -69,9 +70,9 @@ def test_what_is_selected_stays_selected(visitor: Visitor, site: Site) -> None:
     page.locator(".head p", has_text="Paused").wait_for()
 
 
-def test_when_nothing_changes_one_read_is_all(visitor: Visitor, site: Site) -> None:
+def test_when_nothing_changes_one_read_is_all(tour: Visitor, site: Site) -> None:
     """The page asks for the change cursor only, which costs one read; the page itself is not fetched again."""
-    page = visitor.open("tasks", clock=True)
+    page = tour.go("tasks", clock=True)
     poll(page)
     poll(page)
     asked = list_requests(page)
@@ -83,9 +84,9 @@ def test_when_nothing_changes_one_read_is_all(visitor: Visitor, site: Site) -> N
     assert site.stack.counts.reads - before <= 5
 
 
-def test_nothing_is_asked_while_hidden(visitor: Visitor) -> None:
+def test_nothing_is_asked_while_hidden(tour: Visitor) -> None:
     """A tab in the background asks nothing, and asks at once when it is seen again."""
-    page = visitor.open("tasks", clock=True)
+    page = tour.go("tasks", clock=True)
     poll(page)
     asked = list_requests(page)
     hide = (
@@ -99,9 +100,9 @@ def test_nothing_is_asked_while_hidden(visitor: Visitor) -> None:
         page.evaluate(hide, 0)
 
 
-def test_rows_keep_their_order_under_the_pointer(visitor: Visitor, site: Site) -> None:
+def test_rows_keep_their_order_under_the_pointer(tour: Visitor, site: Site) -> None:
     """While the focus is in a list, a new row waits, and the page says so; `r` shows it."""
-    page = visitor.open("tasks?orderBy=createdAt desc", clock=True)
+    page = tour.go("tasks?orderBy=createdAt desc", clock=True)
     poll(page)
     page.keyboard.press("j")
     first = page.locator("tbody tr").first.get_attribute("data-key")
@@ -130,10 +131,10 @@ def test_a_server_that_is_gone_is_said_and_asked_less(visitor: Visitor) -> None:
     page.get_by_text("Live, every 2 s").wait_for()
 
 
-def test_while_a_form_is_sent_the_view_is_busy(visitor: Visitor, site: Site) -> None:
+def test_while_a_form_is_sent_the_view_is_busy(tour: Visitor, site: Site) -> None:
     """``aria-busy`` on main until the answer is there; the button says what it does."""
     task = site.create("live-busy")
-    page = visitor.open(f"tasks/{task}", clock=True)
+    page = tour.go(f"tasks/{task}", clock=True)
     held: list[Any] = []
     page.route("**/verbs/pause", lambda route: held.append(route))  # noqa: PLW0108 - Playwright reads its signature
     with page.expect_request("**/verbs/pause"):
@@ -163,10 +164,10 @@ def test_a_form_waits_for_what_the_first_visit_asks(visitor: Visitor, site: Site
     page.wait_for_url("**/tasks?done=delete")
 
 
-def test_an_execution_is_asked_for_itself(visitor: Visitor, site: Site) -> None:
+def test_an_execution_is_asked_for_itself(tour: Visitor, site: Site) -> None:
     """Its progress does not change its task, so while it is open the page asks for the execution itself."""
     execution = site.call("GET", "/v1/tasks/monthly-close/executions")["executions"][0]["id"]
-    page = visitor.open(f"tasks/monthly-close/executions/{execution}", clock=True)
+    page = tour.go(f"tasks/monthly-close/executions/{execution}", clock=True)
     poll(page)
     before = site.stack.counts.reads
     asked = list_requests(page)
@@ -183,9 +184,9 @@ def test_any_address_may_be_asked_about(site: Site, at: str) -> None:
     assert answer.status_code in {200, 404}
 
 
-def test_script_and_server_write_times_alike(visitor: Visitor) -> None:
+def test_script_and_server_write_times_alike(tour: Visitor) -> None:
     """Of each length, in both directions."""
-    page = visitor.open("")
+    page = tour.go("")
     seconds = [0, 0.05, 0.5, 1, 9.99, 10, 59, 60, 61, 599, 600, 3599, 3600, 3661, 86399, 86400, 90061, 30 * 86400, 1e9]
     both = [*seconds, *(-each for each in seconds if each)]
     written = page.evaluate(
@@ -196,14 +197,14 @@ def test_script_and_server_write_times_alike(visitor: Visitor) -> None:
     assert written == [write_relative(timedelta(seconds=each)) for each in both]
 
 
-def test_what_a_handler_logs_shows_as_it_comes(visitor: Visitor, site: Site) -> None:
+def test_what_a_handler_logs_shows_as_it_comes(tour: Visitor, site: Site) -> None:
     """In an open execution, as text whatever it contains, and what comes is added in place."""
     task = site.create("live-log", handler="talks")
     site.call("POST", f"/v1/tasks/{task}/trigger")
     path = f"/v1/tasks/{task}/executions"
     site.wait_until(lambda: [each for each in site.call("GET", path)["executions"] if each["status"] == "SUSPENDED"])
     execution = site.call("GET", path)["executions"][0]["id"]
-    page = visitor.open(f"tasks/{task}/executions/{execution}", clock=True)
+    page = tour.go(f"tasks/{task}/executions/{execution}", clock=True)
     panel = page.get_by_role("region", name="Log")
     lines = panel.get_by_role("listitem")
     assert lines.count() == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from tests.architecture.test_imports import BELOW, SOURCE
+from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
@@ -33,7 +33,7 @@ def test_the_picture_shows_every_package() -> None:
     assert there - {"__init__", "__main__"} == NODES
 
 
-@pytest.mark.parametrize("part", sorted(BELOW))
+@try_each("part", sorted(BELOW))
 def test_the_picture_allows_what_the_code_may_import(part: str) -> None:
     """What the import test allows a package is what its box reaches by arrows; `cli` may import everything."""
     assert BELOW[part] <= _reachable(part)

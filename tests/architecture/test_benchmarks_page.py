@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from benchmarks import machine
+from tests.cases import try_each
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "benchmarks.md").read_text("utf-8")
@@ -30,7 +34,7 @@ def read_options(module: str) -> set[str]:
     return {str(argument.value) for argument in added if isinstance(argument, ast.Constant)}
 
 
-@pytest.mark.parametrize("row", ROWS)
+@try_each("row", ROWS)
 def test_every_command_and_option_is_there(row: str) -> None:
     """A benchmark that is renamed, or loses an option, is renamed on the page, too."""
     modules = re.findall(r"python -m benchmarks\.(\w+)", row)
@@ -57,7 +61,7 @@ def test_the_page_says_what_the_command_prints_about_the_machine(monkeypatch: py
     assert machine.find_differences(page, {**described, "memory": "1 GiB"}) == ["the page does not say: memory: 1 GiB"]
 
 
-@pytest.mark.parametrize("page", USER_PAGES, ids=lambda page: page.name)
+@try_each("page", USER_PAGES)
 def test_user_pages_have_no_figures(page: Path) -> None:
     """They link to the page on benchmarks."""
     assert FIGURES.findall(page.read_text("utf-8")) == []

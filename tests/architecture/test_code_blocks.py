@@ -11,8 +11,8 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 from tests.architecture import test_page_code
+from tests.cases import try_each
 from tests.doc_blocks import Block, read_blocks
 
 from cloudsched.cli.main import cloudsched
@@ -44,7 +44,7 @@ ARGUMENTS_FOLLOW = ("emulator",)
 """Commands that hand their arguments on to a parser of their own."""
 
 
-@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.language == "python"}))
+@try_each("page", sorted({block.page for block in BLOCKS if block.language == "python"}))
 def test_the_python_of_every_page_is_run(page: str) -> None:
     """By a test that names the page, which somebody who adds a page has to write."""
     if page in RUN_ELSEWHERE:
@@ -54,7 +54,7 @@ def test_the_python_of_every_page_is_run(page: str) -> None:
         assert page in test_page_code.PAGES, f"{page} has Python that no test runs"
 
 
-@pytest.mark.parametrize("block", [each for each in BLOCKS if each.language in {"sh", "console", "bash"}], ids=str)
+@try_each("block", [each for each in BLOCKS if each.language in {"sh", "console", "bash"}])
 def test_commands_and_their_options_exist(block: Block) -> None:
     """An option that was renamed is renamed on the pages, too."""
     for words in list_commands(block):
@@ -70,7 +70,7 @@ def test_commands_and_their_options_exist(block: Block) -> None:
             assert used <= known, f"{block}: {used - known}"
 
 
-@pytest.mark.parametrize("block", [each for each in BLOCKS if "curl" in each.text], ids=str)
+@try_each("block", [each for each in BLOCKS if "curl" in each.text])
 def test_requests_are_those_of_the_api(block: Block) -> None:
     """Each path below ``/v1`` is one of an operation."""
     patterns = [re.sub(r"\\\{\w+\\\}", "[^/:?]+", re.escape(each.path)) for each in OPERATIONS]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import click
-import pytest
+from tests.cases import try_each
 
 from cloudsched.cli.main import cloudsched
 from cloudsched.web.api.operations import OPERATIONS
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@try_each("page", PAGES)
 def test_every_command_of_a_page_is_there(page: Path) -> None:
     """Also below a group: `cloudsched tasks tree`, not `cloudsched tree`."""
     text = page.read_text("utf-8")

@@ -7,8 +7,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
 from tests.architecture.test_imports import SOURCE
+from tests.cases import try_each
 
 PAGE = (Path(__file__).parents[2] / "docs/explanation/architecture.md").read_text("utf-8")
 DIAGRAM = PAGE.partition("## The way of a dispatch")[2]
@@ -59,13 +59,13 @@ def test_there_is_a_diagram() -> None:
     assert len(lines) == len(BOXES) + len(ARROWS) > 10
 
 
-@pytest.mark.parametrize("box", BOXES)
+@try_each("box", BOXES)
 def test_each_box_is_a_function(box: str) -> None:
     file, name = BOXES[box]
     assert name in read_functions(file), f"{name} is not in {file} any more; correct docs/explanation/architecture.md"
 
 
-@pytest.mark.parametrize(("source", "target"), ARROWS)
+@try_each("source, target", ARROWS)
 def test_each_arrow_is_a_call(source: str, target: str) -> None:
     """The function calls the other, itself or through its neighbours in the file or class."""
     called = find_calls(*BOXES[source])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
 DOMAIN = ROOT / "src" / "cloudsched" / "domain"
@@ -32,14 +32,14 @@ def list_test_names() -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@try_each("page", PAGES)
 def test_every_test_that_a_document_names_exists(page: Path) -> None:
     """A renamed test is renamed in the documents too. Code blocks are examples of users' own tests."""
     named = set(re.findall(r"\btest_\w+", CODE_BLOCK.sub("", page.read_text())))
     assert named <= list_test_names()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@try_each("page", PAGES)
 def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     """A page that moves takes the links to it along. Links to other servers are not followed."""
     targets = set(LINK.findall(CODE_SPAN.sub("", CODE_BLOCK.sub("", page.read_text("utf-8")))))

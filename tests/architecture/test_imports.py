@@ -8,8 +8,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "cloudsched"
 MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
@@ -58,20 +56,22 @@ EDGES = {"adapters", "emulator", "web", "client", "local", "dashboard"}
 
 
 @cache
-def tree(module: str) -> ast.Module:
-    return ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module's syntax tree."""
+    return tuple(ast.walk(ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))))
 
 
-def imports(module: str) -> set[str]:
+@cache
+def imports(module: str) -> frozenset[str]:
     """Return the dotted names that a module imports, at its top, inside functions or for types."""
     found: set[str] = set()
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports relatively"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def part(name: str) -> str:
@@ -81,66 +81,88 @@ def part(name: str) -> str:
     return steps[0] if steps and steps[0] != "__init__" else ""
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part(name) in BELOW])
-def test_imports_go_down_only(module: str) -> None:
+def modules_of(*parts: str) -> list[str]:
+    """Return the modules of these parts; there are some."""
+    found = [module for module in MODULES if part(module) in parts]
+    assert found, parts
+    return found
+
+
+def test_imports_go_down_only() -> None:
     """Web and testing → app → engine and adapters → domain → errors; the emulator knows none of the rest."""
-    own = part(module)
-    for name in imports(module):
-        if name.split(".")[0] == "cloudsched":
-            assert part(name) in BELOW[own] | {own} or (module, name) in EXCEPTIONS, f"{module} imports {name}"
+    assert not [
+        f"{module} imports {name}"
+        for module in modules_of(*BELOW)
+        for name in imports(module)
+        if name.split(".")[0] == "cloudsched"
+        and part(name) not in BELOW[part(module)] | {part(module)}
+        and (module, name) not in EXCEPTIONS
+    ]
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part(name) == "adapters"])
-def test_adapters_do_not_know_each_other(module: str) -> None:
+def test_adapters_do_not_know_each_other() -> None:
     """An adapter is a module or a folder; it imports no other, but for what Google's adapters share."""
-    own = module.split("/")[1]
-    for name in imports(module):
-        if name.startswith("cloudsched.adapters."):
-            assert name.split(".")[2] in {own, "google"}, f"{module} imports {name}"
+    assert not [
+        f"{module} imports {name}"
+        for module in modules_of("adapters")
+        for name in imports(module)
+        if name.startswith("cloudsched.adapters.") and name.split(".")[2] not in {module.split("/")[1], "google"}
+    ]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_the_edges_name_a_vendor(module: str) -> None:
+def test_only_the_edges_name_a_vendor() -> None:
     """Adapters, emulator and web may import what Google and others make; domain and engine work without it."""
-    if part(module) in BELOW and part(module) not in EDGES:
-        assert not {name for name in imports(module) if name.split(".")[0] in VENDORS}
+    assert not [
+        f"{module} imports {name}"
+        for module in modules_of(*(BELOW.keys() - EDGES))
+        for name in imports(module)
+        if name.split(".")[0] in VENDORS
+    ]
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part(name) in {"domain", "engine"}])
-def test_the_core_is_given_its_time(module: str) -> None:
+def test_the_core_is_given_its_time() -> None:
     """Domain and engine ask only the clock that they are given, and never sleep; the domain draws no chance."""
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Attribute):
-            assert node.attr not in {"utcnow", "today", "sleep", "monotonic", "perf_counter"}, f"{module}:{node.lineno}"
-            is_system_now = node.attr == "now" and isinstance(node.value, ast.Name) and node.value.id == "datetime"
-            assert not is_system_now, f"{module}:{node.lineno} reads the system's clock"
-    if part(module) == "domain":
-        assert not {"random", "secrets", "time", "threading", "sqlite3"} & imports(module)
+    assert not [
+        f"{module}:{node.lineno} asks {node.attr}"
+        for module in modules_of("domain", "engine")
+        for node in nodes(module)
+        if isinstance(node, ast.Attribute) and _asks_the_time(node)
+    ]
+    chance = {"random", "secrets", "time", "threading", "sqlite3"}
+    assert not [f"{module} imports {name}" for module in modules_of("domain") for name in chance & imports(module)]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_config_reads_the_environment(module: str) -> None:
+def _asks_the_time(node: ast.Attribute) -> bool:
+    is_system_now = node.attr == "now" and isinstance(node.value, ast.Name) and node.value.id == "datetime"
+    return is_system_now or node.attr in {"utcnow", "today", "sleep", "monotonic", "perf_counter"}
+
+
+def test_only_config_reads_the_environment() -> None:
     """Settings come from one place; a process that is started with some gets a copy, and reads none of them."""
-    if module == "config/settings":
-        return
-    for node in ast.walk(tree(module)):
-        reads = isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"}
-        is_os = reads and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
-        assert not is_os or module in MAY_HAND_ON, f"{module}:{getattr(node, 'lineno', 0)} reads the environment"
-        if isinstance(node, ast.ImportFrom) and node.module == "os":
-            assert not {"environ", "getenv"} & {alias.name for alias in node.names}, module
+    assert not [
+        f"{module}:{getattr(node, 'lineno', 0)} reads the environment"
+        for module in MODULES
+        if module != "config/settings"
+        for node in nodes(module)
+        if _reads_the_environment(node)
+    ]
 
 
-MAY_HAND_ON: set[str] = set()
-"""Modules that hand the environment on to a process which they start."""
+def _reads_the_environment(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"}:
+        return isinstance(node.value, ast.Name) and node.value.id == "os"
+    if isinstance(node, ast.ImportFrom) and node.module == "os":
+        return bool({"environ", "getenv"} & {alias.name for alias in node.names})
+    return False
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_file_is_one_idea(module: str) -> None:
+def test_a_file_is_one_idea() -> None:
     """No file is over 400 lines, and none is called after what it is instead of what it does."""
-    assert len((SOURCE / f"{module}.py").read_text("utf-8").splitlines()) <= 400
-    assert module.rpartition("/")[2] not in {"utils", "common", "helpers", "base", "manager", "models", "misc"}
-    assert module.count("/") <= 2, "rooms are one level deep"
+    lengths = {module: len((SOURCE / f"{module}.py").read_text("utf-8").splitlines()) for module in MODULES}
+    assert not {module: length for module, length in lengths.items() if length > 400}
+    vague = {"utils", "common", "helpers", "base", "manager", "models", "misc"}
+    assert not [module for module in MODULES if module.rpartition("/")[2] in vague]
+    assert not [module for module in MODULES if module.count("/") > 2], "rooms are one level deep"
 
 
 def _targets(module: str) -> set[str]:
@@ -178,11 +200,10 @@ NOUNS_IN_ING = {"meaning", "planning", "tracing"}
 """Words of the field."""
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_is_a_noun_or_a_verb(module: str) -> None:
+def test_a_module_is_a_noun_or_a_verb() -> None:
     """No module is called by a gerund, but for words of the field."""
-    name = module.rpartition("/")[2]
-    assert not name.endswith("ing") or name in NOUNS_IN_ING
+    names = {module.rpartition("/")[2] for module in MODULES}
+    assert not {name for name in names if name.endswith("ing")} - NOUNS_IN_ING
 
 
 def _modules_after(statement: str) -> set[str]:

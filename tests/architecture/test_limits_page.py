@@ -7,7 +7,7 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 
-import pytest
+from tests.cases import try_each
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_text("utf-8")
 ROWS = re.findall(r"^\| [^|]+ \| ([\d,]+)(?: (\w+))?[^|]* \| `([\w.]+)\.([A-Z_]+)` \|$", PAGE, re.MULTILINE)
@@ -21,7 +21,7 @@ def test_every_row_is_read() -> None:
     assert len(ROWS) == len(rows) - 1
 
 
-@pytest.mark.parametrize(("number", "unit", "module", "constant"), ROWS, ids=lambda value: value)
+@try_each("number, unit, module, constant", ROWS)
 def test_each_limit_is_that_of_the_code(number: str, unit: str, module: str, constant: str) -> None:
     """In its unit; words such as "characters" count one each."""
     count = int(number.replace(",", ""))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.cases import try_each
 
 import cloudsched
 import cloudsched.errors
@@ -21,7 +21,7 @@ def test_all_is_sorted_and_without_doubles() -> None:
     assert dir(cloudsched) == cloudsched.__all__
 
 
-@pytest.mark.parametrize("name", cloudsched.__all__)
+@try_each("name", cloudsched.__all__)
 def test_a_public_name_can_be_imported_and_says_what_it_is(name: str) -> None:
     """Each name leads to an object of that name, with a docstring."""
     found = getattr(cloudsched, name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from tests.cases import try_each
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
@@ -71,8 +72,8 @@ def test_queues_yaml_accepts_the_names_of_gcloud(tmp_path: Path, connect: Connec
         ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@try_each(
+    "text, problem",
     [
         ("queues: [", "not YAML"),
         ("just text", "mapping"),
@@ -132,7 +133,7 @@ def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Si
         process.communicate()
 
 
-@pytest.mark.parametrize(
+@try_each(
     "arguments",
     [
         ["--port", "70000"],

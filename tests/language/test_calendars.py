@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -83,8 +84,8 @@ def test_on_business_days(locale: str, phrase: str) -> None:
     assert find_days(phrase, locale) == [day for day in YEAR if is_business_day(day)]
 
 
-@pytest.mark.parametrize(
-    ("locale", "phrase", "number"),
+@try_each(
+    "locale, phrase, number",
     [
         ("en", "third working day of the month at 9:30", 3),
         ("en", "on the last business day of each month at 9:30", -1),

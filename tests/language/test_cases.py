@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from benchmarks import language_phrases
 from benchmarks.language_scoring import CASES, judge, parse_now
+from tests.cases import try_each
 from tests.language.german_phrases import GERMAN_PHRASES
 from tests.language.later_phrases import LATER
 from tests.language.own_phrases import HELD_OUT, OWN, Own
@@ -64,13 +65,13 @@ def check(own: Own, locale: str = "en") -> None:
     assert list_local_times(reading, len(own.expected) + ends) == own.expected
 
 
-@pytest.mark.parametrize("own", OWN + LATER, ids=lambda own: own.phrase)
+@try_each("own", OWN + LATER)
 def test_a_phrase_of_our_own(own: Own) -> None:
     """The phrase names what a plain walk over the calendar names; ambiguity is asked back, nonsense refused."""
     check(own)
 
 
-@pytest.mark.parametrize("own", GERMAN_PHRASES, ids=lambda own: own.phrase)
+@try_each("own", GERMAN_PHRASES)
 def test_a_german_phrase(own: Own) -> None:
     """A second language needs only a lexicon."""
     check(own, "de")

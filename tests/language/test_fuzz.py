@@ -9,6 +9,7 @@ from time import thread_time
 import pytest
 from benchmarks import language_phrases
 from benchmarks.language_scoring import CASES, parse_now
+from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -101,9 +102,7 @@ def test_a_changed_phrase_is_not_read_as_before() -> None:
         assert reading.kind != "schedule" or foreign in str(reading.title), changed
 
 
-@pytest.mark.parametrize(
-    ("phrase", "place"),
-    [(phrase, place) for phrase, places in {
+@try_each("phrase, place", [(phrase, place) for phrase, places in {
         "every Monday at 9:15 except in August": (1, 3, 4, 6),
         "every 2 weeks on Tuesday at 10am until June": (1, 2, 4, 6, 7, 8),
         "the last Friday of every month at 17:00": (1, 2, 5, 7),
@@ -111,8 +110,7 @@ def test_a_changed_phrase_is_not_read_as_before() -> None:
         "weekdays at 7:00 and weekends at 9:30": (0, 2, 4, 6),
         "tomorrow at 5pm New York time": (0, 2),
         "every day at 8:00 for 10 times": (3, 5, 6),
-    }.items() for place in places],
-)  # fmt: skip
+    }.items() for place in places])  # fmt: skip
 def test_a_word_with_a_meaning_cannot_be_left_out(phrase: str, place: int) -> None:
     """Without it the phrase means something else, or nothing."""
     now = NOW.replace(tzinfo=load_tzinfo(ZONE))

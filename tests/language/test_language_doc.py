@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -28,14 +29,14 @@ def read_table(heading: str) -> list[tuple[str, ...]]:
     return rows[2:]
 
 
-@pytest.mark.parametrize(("phrase", "description"), read_table("What can be said"))
+@try_each("phrase, description", read_table("What can be said"))
 def test_what_can_be_said(phrase: str, description: str) -> None:
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
     assert reading.schedule is not None, reading
     assert reading.schedule.describe() == description
 
 
-@pytest.mark.parametrize(("phrase", "code", "answers"), read_table("What is asked back"))
+@try_each("phrase, code, answers", read_table("What is asked back"))
 def test_what_is_asked_back(phrase: str, code: str, answers: str) -> None:
     """Every answer of the table is in one of the readings, in the same order."""
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
@@ -45,14 +46,14 @@ def test_what_is_asked_back(phrase: str, code: str, answers: str) -> None:
         assert answer in one.description
 
 
-@pytest.mark.parametrize(("phrase", "code"), read_table("What is refused"))
+@try_each("phrase, code", read_table("What is refused"))
 def test_what_is_refused(phrase: str, code: str) -> None:
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
     assert reading.kind == "refusal", reading
     assert reading.problems[0].code == code
 
 
-@pytest.mark.parametrize(("current", "phrase", "description"), read_table("Changing a schedule"))
+@try_each("current, phrase, description", read_table("Changing a schedule"))
 def test_changes(current: str, phrase: str, description: str) -> None:
     before = read(current, now=NOW_AWARE, timezone=ZONE).schedule
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE, current=before)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from benchmarks import language_phrases
 from benchmarks.language_scoring import CASES, parse_now
+from tests.cases import try_each
 from tests.language.own_phrases import OWN
 from tests.language.walk import NOW, ZONE
 
@@ -50,7 +51,7 @@ def test_collected_phrases_read_back() -> None:
             check(schedule, now)
 
 
-@pytest.mark.parametrize("own", [own for own in OWN if not own.current], ids=lambda own: own.phrase)
+@try_each("own", [own for own in OWN if not own.current])
 def test_own_phrases_read_back(own: object) -> None:
     """The same holds for our own phrases."""
     now = NOW.replace(tzinfo=load_tzinfo(ZONE))

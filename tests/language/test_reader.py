@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
 from cloudsched import language
@@ -59,8 +60,8 @@ def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
     assert assumption in ask(phrase).assumptions
 
 
-@pytest.mark.parametrize(
-    ("phrase", "code", "descriptions"),
+@try_each(
+    "phrase, code, descriptions",
     [
         (
             "every second Tuesday at 10:00",
@@ -112,8 +113,8 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
     assert reading.readings[0].description in reading.explain()
 
 
-@pytest.mark.parametrize(
-    ("phrase", "code", "place"),
+@try_each(
+    "phrase, code, place",
     [
         ("", "empty", ""),
         ("every Monday banana at 9am", "not-understood", "banana"),
@@ -142,7 +143,7 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
         assert phrase[slice(*problem.span)] == place
 
 
-@pytest.mark.parametrize(
+@try_each(
     "phrase",
     [
         "at 10 bananas every day",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapters.delivery.messages import ADA, make_message
+from tests.cases import try_each
 
 from cloudsched.adapters.delivery.mail import clean_line, make_address, write_html, write_mail
 from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, Message, Recipient
@@ -52,7 +53,7 @@ def test_no_text_becomes_a_header(title: str, name: str, body: str, file_name: s
     assert len(list(mail.iter_attachments())) == 1
 
 
-@pytest.mark.parametrize(
+@try_each(
     "address",
     [
         "ada@example.com\r\nBcc: eve@example.com",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched.adapters.delivery.mail_reports import read_report
 from cloudsched.domain.documents.mail_event import MailEvent
@@ -144,7 +145,7 @@ DOCUMENTED: list[tuple[str, object, tuple[str, str, bool] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "content", "expected"), DOCUMENTED)
+@try_each("provider, content, expected", DOCUMENTED)
 def test_a_documented_report_is_understood(
     provider: str, content: object, expected: tuple[str, str, bool] | None
 ) -> None:

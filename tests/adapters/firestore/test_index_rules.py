@@ -9,6 +9,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import Client, Query
 from google.cloud.firestore_v1.base_query import FieldFilter
 from tests.adapters.firestore.index_rules import Indexes
+from tests.cases import try_each
 
 CLIENT = Client(project="demo", credentials=AnonymousCredentials())  # type: ignore[no-untyped-call]  # as it is shipped
 CITIES = CLIENT.collection("cities")
@@ -41,8 +42,8 @@ CA, DENVER, SOME = ("state", "==", "CA"), ("city", "==", "Denver"), ("state", "i
 BIG = ("population", ">", 10**6)
 
 
-@pytest.mark.parametrize(
-    ("query", "indexes", "overrides", "is_served"),
+@try_each(
+    "query, indexes, overrides, is_served",
     [
         (where(), [], [exempt("*")], True),
         (where(CA), [], [], True),
@@ -63,7 +64,6 @@ BIG = ("population", ">", 10**6)
         (where(order="state population"), [composite("state", "population")], [], True),
         (where(order="state population"), [composite("population", "state")], [], False),
     ],
-    ids=str,
 )
 def test_single_fields_and_composites(query: Any, indexes: list[Any], overrides: list[Any], is_served: bool) -> None:  # noqa: ANN401, FBT001
     """One field is served by itself; several take an index with the equal fields first, then the order."""

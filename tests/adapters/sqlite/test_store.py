@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
@@ -161,7 +162,7 @@ def _lists() -> Iterator[Listing]:
 
 
 @pytest.mark.parametrize("after", [None, (NOW, "a")], ids=["first", "next"])
-@pytest.mark.parametrize("wanted", list(_lists()), ids=lambda wanted: f"{wanted.table}-{' '.join(wanted.conditions)}")
+@try_each("wanted", _lists())
 def test_every_list_reads_an_index_in_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
     database = sqlite3.connect(":memory:")
     for statement in LAYOUT:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from icalendar import Calendar
+from tests.cases import try_each
 
 from cloudsched import Schedule
 from cloudsched.domain.feeds.task_calendar import build_task_calendar, is_portable
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
 
 
-@pytest.mark.parametrize(
-    ("rule", "is_alike"),
+@try_each(
+    "rule, is_alike",
     [
         ("FREQ=YEARLY", True),
         ("FREQ=MONTHLY;BYDAY=1MO,-1FR", True),

@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
@@ -14,8 +15,8 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
+@try_each(
+    "rule, text",
     [
         ("FREQ=DAILY", "every day at 09:00"),
         ("FREQ=DAILY;INTERVAL=2;BYHOUR=8,20", "every 2 days at 08:00 and 20:00"),
@@ -94,8 +95,8 @@ def test_a_start_in_1970_is_omitted() -> None:
     assert Schedule.parse("0 9 * * 1-5").describe() == "every weekday at 09:00, UTC"
 
 
-@pytest.mark.parametrize(
-    ("rules", "text"),
+@try_each(
+    "rules, text",
     [
         (["FREQ=DAILY;BYHOUR=9,10,11,12,13;BYMINUTE=0"], "every hour from 09:00 to 13:00"),
         (

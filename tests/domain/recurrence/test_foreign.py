@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched import Schedule
 from cloudsched.domain.recurrence.foreign import is_foreign, recognize
@@ -44,7 +45,7 @@ SUGGESTIONS = {
 }
 
 
-@pytest.mark.parametrize(("text", "suggestion"), SUGGESTIONS.items(), ids=SUGGESTIONS)
+@try_each("text, suggestion", SUGGESTIONS.items())
 def test_the_nearest_valid_form_is_suggested(text: str, suggestion: str) -> None:
     """The suggestion is in the error's hint, and is itself accepted."""
     assert is_notation(text)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence.cron import cron_rules
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -118,8 +119,8 @@ def test_a_single_instant_in_icalendar_is_one_occurrence() -> None:
     assert again.upcoming(NOW - timedelta(days=1), 2) == [NOW]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@try_each(
+    "text, expected",
     [
         ("2027-03-01T09:00:00Z", "2027-03-01T09:00"),
         ("2027-03-01T09:00:00+02:00", "2027-03-01T07:00"),
@@ -148,8 +149,8 @@ def test_a_duration_requires_now() -> None:
         Schedule.parse("P9000Y", now=NOW)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@try_each(
+    "text, expected",
     [
         ("0 9 * * 1-5", ["2027-02-01T08:00", "2027-02-02T08:00", "2027-02-03T08:00"]),
         ("30 8 L * *", ["2027-02-28T07:30", "2027-03-31T06:30", "2027-04-30T06:30"]),
@@ -201,7 +202,7 @@ def test_cron_handles_clock_changes_like_debian() -> None:
     assert every_half.after(gap - timedelta(hours=2)) == gap + timedelta(hours=23, minutes=50)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "text",
     [
         "60 * * * *",
@@ -226,7 +227,7 @@ def test_invalid_cron_is_refused(text: str) -> None:
         Schedule.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "hello", "every day", "5", "* * * *", "* * * * * *", "P", "PT", "R/PT1H"])
+@try_each("text", ["", "  ", "hello", "every day", "5", "* * * *", "* * * * * *", "P", "PT", "R/PT1H"])
 def test_text_in_no_known_notation_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchedule):
         Schedule.parse(text, now=NOW)

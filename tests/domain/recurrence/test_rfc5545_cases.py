@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -40,13 +40,13 @@ def check(case: dict[str, Any]) -> None:
         assert len(found) == len(expected)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@try_each("case", CASES)
 def test_names_exactly_the_expected_local_times(case: dict[str, Any]) -> None:
     """Occurrences and offsets are those of the source, and there are no others where its list is complete."""
     check(case)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@try_each("case", CASES)
 def test_every_occurrence_can_be_found_from_the_one_before_it(case: dict[str, Any]) -> None:
     """A search from any occurrence finds the same next one as a search from the start."""
     schedule = Schedule(

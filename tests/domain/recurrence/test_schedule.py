@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
@@ -56,8 +57,8 @@ def test_the_wire_form_is_small_and_camel_case() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
+@try_each(
+    "fields, field",
     [
         ({}, "rrule"),
         ({"at": datetime(2027, 1, 1)}, "at"),  # noqa: DTZ001 -- what must be refused

@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import product
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
@@ -32,7 +33,7 @@ def make_task_with(status: TaskStatus) -> Task:
     return task.model_copy(update={"status": status, "next_execution_time": following})
 
 
-@pytest.mark.parametrize(("before", "after"), list(product(TaskStatus, TaskStatus)))
+@try_each("before, after", list(product(TaskStatus, TaskStatus)))
 def test_exactly_the_status_changes_of_the_table_are_allowed(before: TaskStatus, after: TaskStatus) -> None:
     """Keeping a status is not a change, and keeps its timestamp."""
     later = START + timedelta(hours=1)
@@ -52,7 +53,7 @@ def test_every_status_is_in_the_table() -> None:
     assert all(ALLOWED[status] == {TaskStatus.ACTIVE} for status in FINAL_STATUSES)
 
 
-@pytest.mark.parametrize(("verb", "status"), list(product(VERBS, TaskStatus)))
+@try_each("verb, status", list(product(VERBS, TaskStatus)))
 def test_each_verb_leads_to_its_status_or_is_refused(verb: str, status: TaskStatus) -> None:
     """On each status, a verb leads to its own status, changes nothing where that is so already, or is refused."""
     leads_to: dict[str, dict[str, str]] = {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched import Task, TaskDraft
 from cloudsched.domain.documents.execution import Trigger
@@ -91,7 +92,7 @@ def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatc
     assert re.fullmatch(r"[0-9a-f]{32}-[A-Za-z0-9_-]{1,128}", dispatch.name)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "field",
     [
         "task_id",
@@ -212,7 +213,7 @@ def test_the_repair_number_grows_ever_more_slowly() -> None:
     assert all(later - sooner <= 12 for sooner, later in pairwise(changes))
 
 
-@pytest.mark.parametrize(
+@try_each(
     "change",
     [
         {"taskId": 5},

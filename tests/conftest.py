@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,6 +152,20 @@ def make_message() -> Callable[..., Message]:
         return Message(id=f"{task.id}-{key}", task_id=task.id, **(usual | fields))
 
     return make
+
+
+@pytest.fixture
+def skipped_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses before calls to Google's services are made again: their clock jumps, so that none is waited for."""
+    from cloudsched.adapters.google import backoff  # noqa: PLC0415 - few tests need it
+
+    skipped = [0.0]
+
+    def skip(seconds: float) -> None:
+        skipped[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + skipped[0], sleep=skip)
+    monkeypatch.setattr(backoff, "time", clock)
 
 
 @pytest.fixture

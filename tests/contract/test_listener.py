@@ -17,6 +17,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import START, Simulation
@@ -41,6 +42,14 @@ def firestore(firestore_address: str, project: str) -> Iterator[FirestoreStore]:
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     yield store
     store.close()
+
+
+@pytest.fixture(autouse=True)
+def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream is opened again after milliseconds, and a connection after some, by gRPC itself."""
+    monkeypatch.setattr(firestore_listener, "INITIAL_BACKOFF", timedelta(milliseconds=5))
+    pauses = (("grpc.initial_reconnect_backoff_ms", 20), ("grpc.min_reconnect_backoff_ms", 20))
+    monkeypatch.setattr(channel, "_OPTIONS", (*channel._OPTIONS, *pauses))  # noqa: SLF001 - to add to it
 
 
 @pytest.fixture

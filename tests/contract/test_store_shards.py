@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
 
+from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore import placement as placing
 from cloudsched.adapters.firestore import rpc, shards
 from cloudsched.adapters.firestore.listener import FirestoreListener
@@ -378,8 +379,11 @@ def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: 
     assert {each.from_[0].collection_id for each in named if "changed.shard" in str(each)} == set()
 
 
-def test_listeners_hear_of_offers_in_every_shard(database: Database, make_task: MakeTask) -> None:
+def test_listeners_hear_of_offers_in_every_shard(
+    database: Database, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also if they are in more shards than one query can ask for."""
+    monkeypatch.setattr(firestore_listener, "FALLBACK_POLL", timedelta(seconds=0.1))
     for count in (7, 40):
         database.empty()
         database.grow(count)

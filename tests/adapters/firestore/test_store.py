@@ -145,6 +145,7 @@ _AGAIN = 2
 _ONCE = 1
 
 
+@pytest.mark.usefixtures("skipped_pauses")
 @pytest.mark.parametrize(
     ("code", "calls_of_read", "calls_of_commit"),
     [
@@ -227,7 +228,7 @@ def test_no_call_takes_longer_than_the_deadline(make_task: MakeTask, monkeypatch
         ports = [each.getsockname()[1] for each in (silent, gone)]
         gone.close()
         for port in ports:
-            store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=timedelta(seconds=0.3))
+            store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=timedelta(seconds=0.1))
             for call in (lambda s=store: s.load("a"), lambda s=store: s.commit(make_task(), None), store.check):
                 begun = time.monotonic()
                 with pytest.raises(StoreUnavailable):

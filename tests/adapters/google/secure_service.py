@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -82,7 +82,8 @@ class Metadata(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json" if body.startswith(b"{") else "text/plain")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError):  # who asked may have given up
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Write nothing."""
@@ -101,7 +102,7 @@ def run_metadata_server(lifetime: int = 3600, delay: float = 0.0) -> Iterator[st
     """Run a metadata server; without a lifetime it has no token, but an error."""
     kind = type("FaultyMetadata", (Metadata,), {"lifetime": lifetime, "delay": delay})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"127.0.0.1:{server.server_port}"
     server.shutdown()

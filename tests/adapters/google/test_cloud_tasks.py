@@ -218,6 +218,7 @@ def test_a_missing_queue_says_how_to_make_it(fake: tuple[Fake, str], dispatcher:
         dispatcher.create(ENVELOPE)
 
 
+@pytest.mark.usefixtures("skipped_pauses")
 @pytest.mark.parametrize("code", OVERLOAD, ids=str)
 @pytest.mark.parametrize("took_effect", [False, True], ids=["before", "after"])
 def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
@@ -229,15 +230,16 @@ def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
     assert len(fake[0].requests) == 2
 
 
+@pytest.mark.usefixtures("skipped_pauses")
 @pytest.mark.parametrize("code", OVERLOAD, ids=str)
 def test_lasting_overload_ends_with_the_deadline(fake: tuple[Fake, str], code: grpc.StatusCode) -> None:
     """The tries are few, since the pauses double, and the error that is raised names the code."""
     fake[0].failures = [(code, "for a test")] * 100
-    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=1))
+    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=10))
     with pytest.raises(QueueUnavailable, match=code.name):
         opened.create(ENVELOPE)
     opened.close()
-    assert 1 <= len(fake[0].requests) <= 6
+    assert 5 <= len(fake[0].requests) <= 11
 
 
 def test_the_normal_queue_takes_over_within_the_same_deadline(

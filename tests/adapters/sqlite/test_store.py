@@ -128,7 +128,8 @@ def test_what_was_acknowledged_survives_kill_9(path: Path, make_task: MakeTask) 
     assert process.stdout is not None
     acknowledged = [int(process.stdout.readline()) for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
-    rest, _ = process.communicate()
+    rest = process.stdout.read()  # `communicate` would lose what has been read ahead
+    process.communicate()
     last = int(rest.split()[-1]) if rest.split() else acknowledged[-1]
     store = SqliteStore(path)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -18,7 +18,7 @@ from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflic
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.ports.store import Store
@@ -41,13 +41,25 @@ class Killed(BaseException):
     """The last thing that a process ever did."""
 
 
+class Call(NamedTuple):
+    """A call of a port, and when it is made."""
+
+    name: str
+    delivery: int
+    """By which delivery, all of them counted."""
+    effects: int
+    """After how many external effects."""
+
+
 class Fault:
     """One call of one port, counted over all of them, that goes wrong in one way."""
 
-    def __init__(self, at: int | None, way: str) -> None:
+    def __init__(self, at: int | None, way: str, effects: Sequence[str] = ()) -> None:
         self.at = at
         self.way = way
-        self.calls: list[str] = []
+        self.calls: list[Call] = []
+        self._effects = effects
+        self._deliveries = 0
         self.is_armed = False
         self.sim: Simulation | None = None
 
@@ -55,7 +67,7 @@ class Fault:
         def call_with_fault(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
             if not self.is_armed:
                 return call(*arguments, **named)
-            self.calls.append(name)
+            self.calls.append(Call(name, self._deliveries, len(self._effects)))
             if len(self.calls) != self.at:
                 return call(*arguments, **named)
             error: BaseException = QueueUnavailable("-", "-") if name == "create" else StoreUnavailable("-", "-")
@@ -83,6 +95,7 @@ class Fault:
     def deliver(self, deliver: Callable[[bytes, str], DeliveryResult]) -> Callable[[bytes, str], DeliveryResult]:
         def deliver_with_fault(body: bytes, token: str) -> DeliveryResult:
             self.is_armed = True
+            self._deliveries += 1
             try:
                 return deliver(body, token)
             except Killed:
@@ -144,7 +157,8 @@ def simulate_workflow(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
 
 def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], dict[str, Any]]:
     """Run the workflow to its end, with one fault; return the final state."""
-    fault, workflow = Fault(at, way), Workflow()
+    workflow = Workflow()
+    fault = Fault(at, way, workflow.effects)
     app = workflow.app
     with simulate_workflow(workflow, fault) as sim:
         task = app.create(id="w", owner="ada", title="W", handler="work", schedule=Schedule.once(START))
@@ -170,8 +184,8 @@ def comparable_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed_run() -> tuple[list[str], list[str], dict[str, Any]]:
-    """The names of the calls, the external effects and the final state of a run without faults."""
+def undisturbed_run() -> tuple[list[Call], list[str], dict[str, Any]]:
+    """The calls, the external effects and the final state of a run without faults."""
     fault, workflow, executions, facts = run_with_fault(None, "")
     (execution,) = executions
     assert execution.status == "SUCCEEDED", execution.error
@@ -180,20 +194,40 @@ def undisturbed_run() -> tuple[list[str], list[str], dict[str, Any]]:
     return fault.calls, workflow.effects, comparable_facts(facts)
 
 
-def choose_calls(names: list[str], way: str) -> list[int]:
+def choose_calls(calls: list[Call], way: str) -> list[int]:
     """Return the calls, from 1 on, at which a way to go wrong differs from the others.
 
-    What only reads has no effect: to go wrong before it is the same as after it. Only a commit says that it was made
-    twice; any other call would be a run without a fault.
+    A process that dies leaves what it wrote and did, and nothing else. So it dies once between two writes or effects,
+    however many calls only read in between, and after a call only where it would not die before the next one. A process
+    that lives on is told of an error at every call. To fail before a read is the same as after it. Only a commit says
+    that it was made twice; any other call would be a run without a fault.
     """
-    unlike = {"dies after": _READS, "fails after": _READS, "is made twice": (*_READS, "create", "commit_lock")}
-    return [at for at, name in enumerate(names, start=1) if name not in unlike.get(way, ())]
+    return [at for at in range(1, len(calls) + 1) if _differs(calls, at, way)]
+
+
+def _differs(calls: list[Call], at: int, way: str) -> bool:
+    call, before = calls[at - 1], calls[at - 2] if at > 1 else None
+    after = calls[at] if at < len(calls) else None
+    is_read = call.name in _READS
+    follows_at_once = before is not None and before[1:] == call[1:]
+    match way:
+        case "dies before":
+            return not follows_at_once or (before is not None and before.name not in _READS)
+        case "dies after":
+            return not is_read and (after is None or after[1:] != call[1:])
+        case "dies after, and the queue forgets":
+            return not is_read or not follows_at_once
+        case "fails after":
+            return not is_read
+        case "is made twice":
+            return call.name == "commit"
+    return True
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
 def test_each_step_is_recorded_once_wherever_a_fault_strikes(
-    undisturbed_run: tuple[list[str], list[str], dict[str, Any]], way: str, part: int
+    undisturbed_run: tuple[list[Call], list[str], dict[str, Any]], way: str, part: int
 ) -> None:
     """Every call of every port, one after the other; at most the one effect that was under way is done again."""
     calls, effects, expected = undisturbed_run

@@ -1,4 +1,4 @@
-"""What an editor shows: pyright's own language server is asked for hover texts and signatures."""
+"""What an editor shows: pyright's own language server is asked for hover texts, signatures and errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.architecture.test_typed_calls import EXAMPLES, MARKED
+from tests.cases import try_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +33,7 @@ class Editor:
             workspaceFolders=[{"uri": folder, "name": "tests"}],
         )  # fmt: skip
         self._send({"method": "initialized", "params": {}})
-        document = {"uri": FILE.as_uri(), "languageId": "python", "version": 1, "text": "\n".join(LINES)}
-        self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+        self._open(FILE)
 
     def hover(self, text: str) -> str:
         """Return what is shown with the pointer on the last character of this text."""
@@ -43,6 +44,12 @@ class Editor:
         """Return what is shown while a call is typed, behind its opening bracket."""
         found = self.ask("textDocument/signatureHelp", **self._place(text, 0))
         return json.dumps(found["signatures"]) if found else ""
+
+    def find_errors(self, file: Path) -> dict[int, str]:
+        """Return the errors of another file, by the numbers of their lines."""
+        self._open(file)
+        found = self.ask("textDocument/diagnostic", textDocument={"uri": file.as_uri()})["items"]
+        return {each["range"]["start"]["line"] + 1: each["message"] for each in found if each["severity"] == 1}
 
     def ask(self, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON
         self._last_id += 1
@@ -56,6 +63,10 @@ class Editor:
                 settings = [{"pythonPath": sys.executable} for _ in items]
                 is_configuration = message["method"] == "workspace/configuration"
                 self._send({"id": message["id"], "result": settings if is_configuration else None})
+
+    def _open(self, file: Path) -> None:
+        document = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": file.read_text("utf-8")}
+        self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
 
     def _place(self, text: str, shift: int) -> dict[str, Any]:
         line = next(number for number, each in enumerate(LINES) if text in each)
@@ -93,8 +104,8 @@ def open_editor() -> Iterator[Editor]:
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@try_each(
+    "text, shown",
     [
         ("app.handler", ("retry: RetryPolicy | int | bool | None", "user_queues: Iterable[str]", "time limit of one")),
         ("app.scheduled", ("schedule: Schedule | datetime | timedelta | str", "timezone: str | None", "Plain words")),
@@ -111,7 +122,6 @@ def open_editor() -> Iterator[Editor]:
         ('http://x").create', ("idempotency_key: str | None", "-> TaskView", "safe to repeat")),
         ('AsyncClient("http://x").create', ("Coroutine[Any, Any, TaskView]", "safe to repeat")),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_hover_text_is_whole(text: str, shown: tuple[str, ...], editor: Editor) -> None:
     """Each parameter with its type, the result, and what it means; no type is unknown."""
@@ -120,8 +130,8 @@ def test_a_hover_text_is_whole(text: str, shown: tuple[str, ...], editor: Editor
     assert "Unknown" not in found
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@try_each(
+    "text, shown",
     [
         ("remind.create(", ("payload: Reminder", "schedule:", "owner: str")),
         ("remind.run_now(", ("payload: Reminder", "owner: str")),
@@ -134,3 +144,9 @@ def test_a_signature_is_shown_while_a_call_is_typed(text: str, shown: tuple[str,
     found = editor.signature(text)
     assert [each for each in shown if each not in found] == [], found
     assert "Unknown" not in found
+
+
+def test_pyright_rejects_exactly_the_marked_lines(editor: Editor) -> None:
+    """Of the examples of typed calls, each mistake is found, and nothing else is."""
+    errors = editor.find_errors(EXAMPLES)
+    assert errors.keys() == MARKED, errors

@@ -53,9 +53,10 @@ def extra_of(module: str) -> str | None:
     return "dev" if FOR_DEVELOPMENT.match(module) else None
 
 
-def imported_names(module: str) -> set[str]:
+@cache
+def imported_names(module: str) -> frozenset[str]:
     """Return the dotted names that a module imports from other packages."""
-    found = set()
+    found = set[str]()
     for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -63,10 +64,11 @@ def imported_names(module: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         found |= {name for name in names if name.partition(".")[0] not in {*sys.stdlib_module_names, "cloudsched"}}
-    return found
+    return frozenset(found)
 
 
-PROVIDERS = packages_distributions()
+list_providers = cache(packages_distributions)
+"""Which packages bring which names; it reads the files of all, so it is asked only once a test needs it."""
 GOOGLE = {
     "google.auth": "google-auth",
     "google.oauth2": "google-auth",
@@ -82,7 +84,7 @@ def providers(name: str) -> set[str]:
     """Return the packages that a dotted name may come from."""
     if name.startswith("google."):
         return {package for start, package in GOOGLE.items() if name.startswith(start)}
-    return {package.lower().replace("_", "-") for package in PROVIDERS.get(name.partition(".")[0], [])}
+    return {package.lower().replace("_", "-") for package in list_providers().get(name.partition(".")[0], [])}
 
 
 @cache

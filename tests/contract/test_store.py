@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
@@ -133,7 +134,7 @@ def test_records_are_read_as_they_were_written(
     assert list(store.list_messages(task.owner, limit=10).items) == [message]
 
 
-@pytest.mark.parametrize("content", [None, [], [[]], [[1]], {}, "", 0, False])
+@try_each("content", [None, [], [[]], [[1]], {}, "", 0, False])
 def test_any_json_is_a_result(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], content: object
 ) -> None:

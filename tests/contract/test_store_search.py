@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, Suspension
@@ -189,7 +190,7 @@ def test_records_without_a_handler_are_not_listed(
     assert find_all(store, ExecutionQuery(), 5) == []
 
 
-@pytest.mark.parametrize("token", ["x", "9.", "0.x", "1", "/", "4.eyJ", "0." + "A" * 3000])
+@try_each("token", ["x", "9.", "0.x", "1", "/", "4.eyJ", "0." + "A" * 3000])
 def test_a_made_up_token_is_refused(store: Store, token: str) -> None:
     with pytest.raises(InvalidInput, match="pageToken"):
         find_executions(store.search, ExecutionQuery(), 5, token)

@@ -6,9 +6,9 @@ import itertools
 import re
 from random import Random
 
-import pytest
 from benchmarks.scale_chart import draw_chart
 from benchmarks.scale_chart_labels import Box, place_labels
+from tests.cases import try_each
 
 AREA = Box(70.0, 30.0, 730.0, 340.0)
 MEASURED = {
@@ -41,7 +41,7 @@ def test_the_labels_of_a_measured_chart_hide_nothing() -> None:
     require_free(labels, lines)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@try_each("seed", range(30))
 def test_no_label_hides_a_line_a_point_or_a_label(seed: int) -> None:
     """Any three rising lines, near each other or apart, also at the edges."""
     chance = Random(seed)  # noqa: S311 - to be repeated

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
+from tests.cases import try_each
 from tests.emulator.api.task_fields import START, URL, make_task
 from tests.emulator.conftest import LOCATION, QUEUE
 
@@ -54,8 +55,8 @@ def test_an_update_creates_a_missing_queue(client: Client) -> None:
     assert client.get_queue(name=name).rate_limits.max_burst_size == 10
 
 
-@pytest.mark.parametrize(
-    ("queue", "paths"),
+@try_each(
+    "queue, paths",
     [
         ({"rate_limits": {"max_dispatches_per_second": -1}}, ["rate_limits"]),
         ({"rate_limits": {"max_dispatches_per_second": 501}}, ["rate_limits"]),

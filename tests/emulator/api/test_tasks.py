@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
+from tests.cases import try_each
 from tests.emulator.api.task_fields import LATER, START, URL, make_task
 from tests.emulator.conftest import LOCATION, QUEUE
 
@@ -94,8 +95,8 @@ def test_invalid_calls_on_tasks_fail_with_the_recorded_messages(client: Client) 
             call(name=f"{QUEUE}/tasks/never")
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
+@try_each(
+    "fields, problem",
     [
         ({"name": f"{QUEUE}/tasks/sp ace"}, TASK_FORM),
         ({"name": f"{QUEUE}/tasks/{'x' * 501}"}, TASK_FORM),

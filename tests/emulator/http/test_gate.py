@@ -7,6 +7,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.emulator.http.gate import Gate
@@ -53,8 +54,8 @@ def ask(
         connection.close()
 
 
-@pytest.mark.parametrize("headers", FOREIGN, ids=str)
-@pytest.mark.parametrize(("path", "body"), CHANGES, ids=lambda each: each if isinstance(each, str) else "")
+@try_each("headers", FOREIGN)
+@try_each("path, body", CHANGES)
 def test_a_page_elsewhere_changes_nothing(
     emulator: CloudTasksEmulator, path: str, body: object, headers: dict[str, str]
 ) -> None:

@@ -19,6 +19,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, PingAckReceived, ResponseReceived, StreamEnded, TrailersReceived
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator.api import messages
@@ -235,7 +236,7 @@ def test_a_reply_over_the_clients_limit_does_not_affect_the_next(emulator: Cloud
         assert messages.message_class("Queue").FromString(call(get_queue())).name == QUEUE
 
 
-@pytest.mark.parametrize(
+@try_each(
     "garbage",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.emulator.conftest import PATIENCE
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def test_an_error_is_a_google_rpc_status(http: Http) -> None:
     assert (status, reply) == (404, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
 
 
-@pytest.mark.parametrize(
-    ("verb", "path", "body", "expected"),
+@try_each(
+    "verb, path, body, expected",
     [
         ("POST", f"/v2/{QUEUE}/tasks", b"{", 400),
         ("POST", f"/v2/{QUEUE}/tasks", b"[]", 400),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cases import try_each
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
@@ -207,7 +208,7 @@ def test_the_clock_can_be_moved_over_http(http: Http) -> None:
     assert http("GET", "/healthz") == (200, {"status": "ok"})
 
 
-@pytest.mark.parametrize(
+@try_each(
     "body",
     [
         b"",

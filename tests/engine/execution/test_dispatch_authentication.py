@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
@@ -132,7 +133,7 @@ def test_a_wrong_token_runs_nothing(sim: Simulation, token: str) -> None:
 BODIES = [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"{}", b'{"taskId": "t"}', b"[" * 100_000]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+@try_each("body", BODIES)
 def test_a_signed_body_that_is_no_dispatch_is_invalid_input(sim: Simulation, body: bytes) -> None:
     """Delivering it again would change nothing, so it is reported as the caller's error, not as an outage."""
     with pytest.raises(InvalidInput):

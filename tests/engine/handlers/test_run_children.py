@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, model_validator
+from tests.cases import try_each
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
@@ -234,8 +235,8 @@ def test_children_can_be_edited(sim: Simulation, app: App) -> None:
     assert sim.executions(task.id)[0].content["results"] == [7]
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
+@try_each(
+    "fields, field",
     [
         ({"children": [{"handler": "no-such"}]}, "children.0.handler"),
         ({"children": [add(1), {"handler": "broken", "payload": {"x": 1}}]}, "children.1.payload.x"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
+from tests.cases import try_each
 from tests.engine.handlers.script_harness import (
     CompromisedInterpreter,
     ToolApp,
@@ -327,8 +328,8 @@ def test_only_scripts_are_refused_without_the_package(tools: ToolApp, monkeypatc
     assert "pip install 'cloudsched[sandbox]'" in refused.value.hint
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
+@try_each(
+    "fields, field",
     [
         ({"handler": "secret", "script": {"source": "return 1"}}, "script"),
         ({"children": [{"handler": "secret"}], "script": {"source": "return 1"}}, "script"),

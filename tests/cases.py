@@ -11,8 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-CASE_LENGTH = 300
-"""How much of a case a failure names, in characters."""
+CASE_LENGTH, ERROR_LENGTH = 300, 1_000
+"""How much of a case and of its error a failure shows, in characters; the first error is shown whole as well."""
 
 
 def try_each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -36,7 +36,7 @@ def try_each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]]
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - each is reported
                     failures.append((", ".join(map(str, case))[:CASE_LENGTH], error))
             if failures:
-                said = [f"{case}\n    {type(error).__name__}: {error}" for case, error in failures]
+                said = [f"{case}\n    {type(error).__name__}: {error}"[:ERROR_LENGTH] for case, error in failures]
                 heading = f"{len(failures)} of {len(table)} cases fail:"
                 raise AssertionError("\n\n".join([heading, *said])) from failures[0][1]
 

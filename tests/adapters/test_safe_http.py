@@ -11,6 +11,7 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import try_each
 from tests.harness import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
@@ -77,7 +78,7 @@ def page() -> Iterator[tuple[str, list[str]]]:
         yield server.address, asked
 
 
-@pytest.mark.parametrize(
+@try_each(
     "url",
     [
         "http://169.254.169.254/computeMetadata/v1/",

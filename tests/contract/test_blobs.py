@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 import requests
+from tests.cases import try_each
 
 from cloudsched.adapters.blobs import BucketBlobs, FileBlobs
 from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
@@ -81,7 +82,7 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
         yield FileBlobs(None if request.param == "memory" else tmp_path / "results")
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", bytes(range(256)) * 1000])
+@try_each("content", [b"", b"{}", bytes(range(256)) * 1000])
 def test_stored_content_is_read_back_unchanged(blobs: Blobs, content: bytes) -> None:
     blobs.put("task-1/20270101T090000Z/3-1", content)
     blobs.put("task-1/20270101T090000Z/4-1", b"another")
@@ -121,9 +122,7 @@ def find_existing(blobs: Blobs, keys: list[str]) -> list[str]:
     return left
 
 
-@pytest.mark.parametrize(
-    "key", [".", "./.", "a/.", "./a", "", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"]
-)
+@try_each("key", [".", "./.", "a/.", "./a", "", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"])
 def test_keys_cannot_escape_the_folder(blobs: Blobs, key: str) -> None:
     for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.delete(key)):
         with pytest.raises(InvalidInput):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.contract.script_cases import GENEROUS_SECONDS, NOW, TOOLS, Json, limited_interpreter, script_input
 
 from cloudsched.engine.ports.interpreter import Round, ScriptRequest, ScriptResponse
@@ -106,8 +107,8 @@ def test_random_numbers_and_the_clock_are_reproducible(run: Run) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("source", "problem"),
+@try_each(
+    "source, problem",
     [
         ("const a = 1;\nconst b = ;", "line 2: unexpected token in expression: ';'"),
         ("return `", "line 1: unexpected end of string"),
@@ -138,8 +139,8 @@ def test_a_check_compiles_a_script_without_running_it(interpreter: Interpreter) 
 # ── How it fails ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("source", "name", "line"),
+@try_each(
+    "source, name, line",
     [
         ("\n\nthrow new TypeError('no such thing')", "TypeError", 3),
         ("\nreturn tools.nope()", "TypeError", 2),

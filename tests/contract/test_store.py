@@ -252,18 +252,23 @@ def test_records_are_overwritten(
     assert [message.title for message in store.list_messages(task.owner, limit=10).items] == ["New"]
 
 
-@pytest.mark.parametrize("key", ["no-such", "", "a/b", "a/executions/b", ".", "..", "__a__", "x" * 2000, "\x00", "a\n"])
-def test_a_missing_document_is_none(store: Store, make_task: MakeTask, key: str) -> None:
-    task = make_task(id="a")
-    store.commit(task, None)
-    assert store.load(key) is None
-    assert store.load_execution("a", key) is None
-    assert store.load_execution(key, "b") is None
-    assert not store.list_executions(key, limit=10).items
-    assert not store.list_messages(key, limit=10).items
-    assert not store.list_tasks(TaskQuery(owner=key), limit=10).items
-    store.purge(key)
-    assert store.load("a") is not None
+@pytest.fixture
+def store_with_a(store: Store, make_task: MakeTask) -> Store:
+    """A store with one task, a."""
+    store.commit(make_task(id="a"), None)
+    return store
+
+
+@try_each("key", ["no-such", "", "a/b", "a/executions/b", ".", "..", "__a__", "x" * 2000, "\x00", "a\n"])
+def test_a_missing_document_is_none(store_with_a: Store, key: str) -> None:
+    assert store_with_a.load(key) is None
+    assert store_with_a.load_execution("a", key) is None
+    assert store_with_a.load_execution(key, "b") is None
+    assert not store_with_a.list_executions(key, limit=10).items
+    assert not store_with_a.list_messages(key, limit=10).items
+    assert not store_with_a.list_tasks(TaskQuery(owner=key), limit=10).items
+    store_with_a.purge(key)
+    assert store_with_a.load("a") is not None
 
 
 def test_purge_removes_a_task_and_its_executions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
@@ -225,8 +226,8 @@ def test_there_are_fifty_of_them() -> None:
     assert len({words for _, words in INJECTIONS}) == len(INJECTIONS) == 50
 
 
-@pytest.mark.parametrize(
-    ("said", "canonical"),
+@try_each(
+    "said, canonical",
     [
         ("at five in the evening", "at 17:00"),
         ("jeden zweiten Dienstag um 8", "every 2 weeks on Tuesday at 8:00"),

@@ -21,8 +21,8 @@ def ask(text: str, locale: str = "en") -> Reading:
     return read(text, now=NOW_AWARE, timezone=ZONE, locale=locale)
 
 
-@pytest.mark.parametrize(
-    ("phrase", "title"),
+@try_each(
+    "phrase, title",
     [
         ("remind me to call mum every Sunday at 6pm", "call mum"),
         ("Drink a beer at 5pm on Fridays", "Drink a beer"),

@@ -75,8 +75,8 @@ BY_STATE, BY_CITY = composite("state", "population"), composite("city", "populat
 BOTH = composite("city", "state", "population")
 
 
-@pytest.mark.parametrize(
-    ("query", "indexes", "is_served"),
+@try_each(
+    "query, indexes, is_served",
     [
         (where(CA, DENVER, order="population"), [BY_STATE, BY_CITY], True),
         (where(CA, DENVER, order="population"), [BY_STATE], False),
@@ -88,7 +88,6 @@ BOTH = composite("city", "state", "population")
         (where(SOME, DENVER), [], False),
         (where(SOME, DENVER), [composite("city", "state")], True),
     ],
-    ids=str,
 )
 def test_indexes_are_merged_for_equality_alone(query: Any, indexes: list[Any], is_served: bool) -> None:  # noqa: ANN401, FBT001
     """Nothing documented promises merging beside a range or an ``in``."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tests.cases import try_each
 
 from cloudsched import RetryPolicy
 
@@ -54,7 +55,7 @@ def test_jitter_spreads_retries() -> None:
     assert all(timedelta(seconds=25) <= delay <= timedelta(seconds=37.5) for delay in delays)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "wrong",
     [
         {"max_retries": -1},

@@ -56,7 +56,7 @@ def test_the_nearest_valid_form_is_suggested(text: str, suggestion: str) -> None
     assert Schedule(rrule=rule, dtstart=start).after(NOW) if start else Schedule.parse(rule, now=NOW).after(NOW)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "text", ["@reboot", "@every", "@every soon", "rate(5)", "rate()", "cron()", "cron(99 99 ? * * *)", "R/", "R/PT0S"]
 )
 def test_what_has_no_nearest_form_is_refused_with_the_valid_ones(text: str) -> None:

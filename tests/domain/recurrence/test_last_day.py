@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence.schedule import Schedule
 
 LAST_DAY = datetime(9998, 12, 31, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@try_each(
     "rule",
     [
         "FREQ=DAILY",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
+from tests.cases import try_each
 
 from cloudsched import Schedule
 from cloudsched.domain.recurrence.preview import ClockChange, preview
@@ -13,8 +13,8 @@ PARIS = "Europe/Paris"
 SPRING, AUTUMN = datetime(2027, 3, 28, tzinfo=UTC), datetime(2027, 10, 31, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("day", "time", "change"),
+@try_each(
+    "day, time, change",
     [
         (SPRING, "01:59:59", None),
         (SPRING, "02:00:00", ClockChange.SHIFTED),

@@ -30,7 +30,7 @@ SCHEDULES = [
 ]
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@try_each("schedule", SCHEDULES)
 def test_survives_json_and_python_documents(schedule: Schedule) -> None:
     """With or without its defaults, what is written is read back as an equal schedule."""
     for options in ({}, {"exclude_none": True}, {"exclude_defaults": True}):

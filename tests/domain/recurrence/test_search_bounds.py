@@ -13,6 +13,7 @@ from time import thread_time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cases import try_each
 
 from cloudsched.domain.recurrence import recurrence_set as recurrence
 from cloudsched.domain.recurrence import rrule, time_zones
@@ -72,7 +73,7 @@ def measure_schedule(rule: str, later: datetime | None = None) -> tuple[float, f
     return min(made), min(asked, default=0.0), result
 
 
-@pytest.mark.parametrize(
+@try_each(
     "rule",
     [
         "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",

@@ -99,7 +99,7 @@ RECORDED_QUEUE_REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "message"), RECORDED_QUEUE_REFUSALS)
+@try_each("fields, message", RECORDED_QUEUE_REFUSALS)
 def test_invalid_settings_are_refused_with_the_recorded_messages(
     client: Client, fields: dict[str, Any], message: str
 ) -> None:

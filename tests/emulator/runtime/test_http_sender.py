@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cases import try_each
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
@@ -105,8 +106,8 @@ def test_retry_after_delays_the_next_attempt(emulator: CloudTasksEmulator, grpc_
     assert target.hits[1].at - target.hits[0].at == timedelta(seconds=60)
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
+@try_each(
+    "value, seconds",
     [
         ("0", 0),
         ("120", 120),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer, field_validator, model_validator
+from tests.cases import try_each
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
@@ -206,7 +207,7 @@ def test_a_secret_that_its_model_writes_out_is_the_models_decision() -> None:
     assert "letter" in app.container.registry
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", ".", "a\nb", " a", "a ", "a\\b", "\ud800", "\x7f"])
+@try_each("name", ["a/b", "..", ".", "a\nb", " a", "a ", "a\\b", "\ud800", "\x7f"])
 def test_a_name_that_no_url_carries_is_refused_at_registration(name: str) -> None:
     with pytest.raises(Misconfigured, match="no URL carries this name"):
         App(Settings()).handler(name)

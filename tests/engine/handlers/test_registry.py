@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
+from tests.cases import try_each
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
@@ -52,10 +53,9 @@ def fine(ctx: Context, payload: Model) -> str:
     return payload.name
 
 
-@pytest.mark.parametrize(
+@try_each(
     "function",
     [async_generator, generator, two, bare, keyword, hidden, impossible, Callable(), functools.partial(fine)],
-    ids=lambda function: getattr(function, "__name__", type(function).__name__),
 )
 def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
     """The message names the handler and says what to write instead."""

@@ -83,10 +83,13 @@ set_deploy_flags() {
 }
 
 SOURCE_HASHES="" # a line for each file that is deployed, its own files and cloudsched's
+declare -A DIGESTS=() # those that are known already: neither code nor settings change while a script runs
 
 # Set DIGEST to a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation
 # changes. The files are read once: they are the same for all functions.
 set_digest() {
+  DIGEST="${DIGESTS[$1]-}"
+  [[ -z "$DIGEST" ]] || return 0
   [[ -n "$SOURCE_HASHES" ]] || SOURCE_HASHES="$(
     (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
     list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
@@ -99,6 +102,7 @@ set_digest() {
     list_secrets "$1"
   } | sha256sum)"
   DIGEST="${DIGEST:0:16}"
+  DIGESTS["$1"]="$DIGEST"
 }
 
 get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../src/cloudsched/domain/documents/document.py"; }

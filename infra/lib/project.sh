@@ -65,10 +65,11 @@ add_secret_version() {
 
 create_accounts() {
   log_step "Service accounts"
-  local account
+  local account email
   for account in "${ACCOUNTS[@]}"; do
-    ensure "service account $(get_account_email "$account")" "account.$account" \
-      gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
+    email="$(get_account_email "$account")"
+    ensure "service account $email" "account.$account" \
+      gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
       --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   done
@@ -145,29 +146,28 @@ revoke_old_builder_role() {
 
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
-  local account priority entry kept
-  # Both accounts of one resource follow each other, so that its policy is read once.
-  for account in api executor; do
-    grant_role "secret $SECRET" "serviceAccount:$(get_account_email "$account")" roles/secretmanager.secretAccessor -- \
-      gcloud secrets -- "$SECRET"
+  local api executor invoker member priority queue entry kept
+  api="serviceAccount:$(get_account_email api)" executor="serviceAccount:$(get_account_email executor)"
+  invoker="$(get_account_email invoker)"
+  # Both members of one resource follow each other, so that its policy is read once.
+  for member in "$api" "$executor"; do
+    grant_role "secret $SECRET" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "$SECRET"
   done
-  for account in api executor; do
-    grant_role "account $NAME-invoker" "serviceAccount:$(get_account_email "$account")" roles/iam.serviceAccountUser -- \
-      gcloud iam service-accounts -- "$(get_account_email invoker)"
+  for member in "$api" "$executor"; do
+    grant_role "account $NAME-invoker" "$member" roles/iam.serviceAccountUser -- gcloud iam service-accounts -- "$invoker"
   done
   for priority in "${QUEUES[@]}"; do
-    for account in api executor; do
-      grant_role "queue $(get_queue_name "$priority")" "serviceAccount:$(get_account_email "$account")" roles/cloudtasks.enqueuer -- \
-        gcloud tasks queues -- "$(get_queue_name "$priority")" --location="$REGION"
+    queue="$(get_queue_name "$priority")"
+    for member in "$api" "$executor"; do
+      grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
   done
-  [[ -z "$API_KEYS_SECRET" ]] || grant_role "secret $API_KEYS_SECRET" "serviceAccount:$(get_account_email api)" \
-    roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
+  [[ -z "$API_KEYS_SECRET" ]] ||
+    grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
   for entry in "${SECRETS[@]}"; do
     kept="${entry#*=}"
-    for account in api executor; do
-      grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email "$account")" \
-        roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+    for member in "$api" "$executor"; do
+      grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
     if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
       grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email links)" \
@@ -177,9 +177,8 @@ grant_resource_roles() {
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
     [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/how-to/deployment.md."
-  for account in api executor; do
-    grant_role "bucket $BUCKET" "serviceAccount:$(get_account_email "$account")" roles/storage.objectUser -- \
-      gcloud storage buckets -- "gs://$BUCKET"
+  for member in "$api" "$executor"; do
+    grant_role "bucket $BUCKET" "$member" roles/storage.objectUser -- gcloud storage buckets -- "gs://$BUCKET"
   done
 }
 
@@ -219,7 +218,7 @@ create_queues() {
       --min-backoff=1s --max-backoff=60s --max-doublings=6 --max-attempts=100 --max-retry-duration=86400s
       --log-sampling-ratio=0.01
     )
-    expected="$(printf '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s)"
+    printf -v expected '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s
     found="${existing[$queue]-}"
     if [[ -z "$found" ]]; then
       mark_managed "queue.$queue"

@@ -12,7 +12,7 @@ API_TOKEN=""   # that token, which is valid for an hour
 # signature of the other one intact. The same request therefore works while the API is private, public, or changing.
 request() {
   local command=(curl --silent --show-error --max-time 60 --request "$1" --header "Content-Type: application/json")
-  local response_file token="" header headers=(Authorization) token_command=(gcloud auth print-access-token)
+  local token="" header headers=(Authorization) token_command=(gcloud auth print-access-token)
   if [[ "$2" == https://*.googleapis.com/* ]]; then
     command+=(--header "X-Goog-User-Project: $PROJECT")
   else
@@ -34,24 +34,26 @@ request() {
     [[ -n "$API_TOKEN" ]] || API_TOKEN="$(retry "${token_command[@]}")"
     token="$API_TOKEN"
   fi
-  response_file="$(mktemp)"
-  RESPONSE_STATUS="$("${command[@]}" --output "$response_file" --write-out '%{http_code}' \
-    --config <(for header in "${headers[@]}"; do printf 'header = "%s: Bearer %s"\n' "$header" "$token"; done))" || RESPONSE_STATUS=0
-  RESPONSE_BODY="$(cat "$response_file")"
-  rm -f "$response_file"
+  send "${command[@]}" \
+    --config <(for header in "${headers[@]}"; do printf 'header = "%s: Bearer %s"\n' "$header" "$token"; done)
 }
 
 # request_anonymously METHOD URL: like `request`, but without any token.
 request_anonymously() {
-  local command=(curl --silent --show-error --max-time 60 --request "$1" "$2") response_file
+  local command=(curl --silent --show-error --max-time 60 --request "$1" "$2")
   if [[ "$MODE" == dry-run ]]; then
     quote_command "${command[@]}"
     return
   fi
-  response_file="$(mktemp)"
-  RESPONSE_STATUS="$("${command[@]}" --output "$response_file" --write-out '%{http_code}')" || RESPONSE_STATUS=0
-  RESPONSE_BODY="$(cat "$response_file")"
-  rm -f "$response_file"
+  send "${command[@]}"
+}
+
+# send CURL…: run curl, and set RESPONSE_STATUS, which is 0 if there was no answer, and RESPONSE_BODY.
+send() {
+  local answer status=0
+  answer="$("$@" --write-out '\n%{http_code}')" || status=$?
+  RESPONSE_STATUS="${answer##*$'\n'}" RESPONSE_BODY="${answer%$'\n'*}"
+  ((status == 0)) || RESPONSE_STATUS=0
 }
 
 # get_json_field PATH < JSON: print a field, or nothing if there is none. Numbers in the path are array indices.

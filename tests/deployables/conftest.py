@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     """A project after its first deployment, for which each Python was a new interpreter. Tests must not change it."""
-    cloud = Cloud(tmp_path_factory.mktemp("deployed"))
+    cloud = Cloud(tmp_path_factory.mktemp("deployed"), MONITORING="on")
     cloud.use_python(is_copied=False)
     cloud.ok("deploy.sh")
     return cloud

@@ -11,7 +11,6 @@ import json
 import threading
 import zlib
 from functools import partial
-from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +66,8 @@ class FakeCloud(ThreadingTCPServer):
         """In how many days the first dispatch to a task beyond the queue's horizon is delivered."""
         self.unknown_metrics = 0
         """How often a policy is refused because its metric was created a moment ago."""
-        self._polls = 0
+        self.polls = 0
+        """How often they were listed since then."""
         self._history: list[str] = []
         self._lock = threading.Lock()
         self._output: list[str] = []
@@ -272,8 +272,8 @@ class FakeCloud(ThreadingTCPServer):
 
     def _poll(self) -> None:
         """Let every index become ready once the indexes have been listed often enough."""
-        self._polls += 1
-        if self._polls < self.build_polls:
+        self.polls += 1
+        if self.polls < self.build_polls:
             return
         overrides = (field.get("indexConfig", {}).get("indexes", ()) for field in self.state["fields"].values())
         for index in [*self.state["indexes"], *(index for indexes in overrides for index in indexes)]:
@@ -284,7 +284,7 @@ class FakeCloud(ThreadingTCPServer):
         if self.contended:
             self.contended -= 1
             fail("ABORTED: Aborted due to cross-transaction contention. Please retry.")
-        self._polls = 0
+        self.polls = 0
         if call.words[2] == "composite":
             shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
             fields = [
@@ -332,8 +332,8 @@ class FakeCloud(ThreadingTCPServer):
             answer = answer_monitoring(self, options["--request"], url, body)
         elif headers == {"Authorization": "an-access-token"}:
             answer = self._rules(options["--request"], url, body)
-        Path(options["--output"]).write_text(json.dumps(answer[1]), encoding="utf-8")
-        self.say(str(answer[0]))
+        ending = options["--write-out"].replace("\\n", "\n").replace("%{http_code}", str(answer[0]))
+        self._output.append(json.dumps(answer[1]) + ending)
 
     def _identity(self, account: str, audience: str) -> None:
         """Print a token for an account, if the operator may impersonate it."""
@@ -380,4 +380,5 @@ class _CommandHandler(StreamRequestHandler):
             content += more
         _, name, extra, *arguments = content.decode().split("\0")[:-1]
         status, output = self.server.execute(name, arguments, extra)
-        self.wfile.write(f"{status} {len(output)}\n{output}".encode())
+        answer = output.encode()
+        self.wfile.write(f"{status} {len(answer)}\n".encode() + answer)

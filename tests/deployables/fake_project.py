@@ -26,24 +26,36 @@ EMPTY: State = {
 }
 """A new project: Google gives each a log sink."""
 
-_CLIENT = """#!/bin/bash
-exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
-extra=""
-for word in "$@"; do
-  [[ "$word" != --data-file=- ]] || extra="$(cat)"
-  [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
-done
-printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
-read -r -u 9 status size
-((status != 137)) || kill -KILL 0
-((status != 130)) || kill -INT 0
-((status != 143)) || kill -TERM 0
-((status || size < 2000)) || exec cat <&9 # bash reads byte by byte
-IFS= read -r -d '' -u 9 output
-if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
-exit "$status"
+_COMMANDS = """ask() {{
+  local LC_ALL=C extra="" connection status size output word name="$1"
+  shift
+  for word in "$@"; do
+    [[ "$word" != --data-file=- ]] || extra="$(cat)"
+    [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
+  done
+  exec {{connection}}<>/dev/tcp/127.0.0.1/{port} || return 99
+  printf '%s\\0' "$(($# + 2))" "$name" "$extra" "$@" >&"$connection"
+  IFS=' ' read -r -u "$connection" status size || return 98
+  case "$status" in
+    137) kill -KILL 0 ;;
+    130) (kill -INT 0) ;;
+    143) (kill -TERM 0) ;;
+  esac
+  output=""
+  IFS= read -r -N "$size" -u "$connection" output || :
+  exec {{connection}}>&-
+  if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
+  return "$status"
+}}
+gcloud() {{ ask gcloud "$@"; }}
+curl() {{ ask curl "$@"; }}
 """
-"""The program on the PATH as gcloud and curl. It is bash, because starting Python a hundred times takes ten seconds."""
+"""What the scripts call as gcloud and curl: each asks the fake project.
+
+They are functions, since a script calls them up to three hundred times: a process of its own for each call, even of a
+shell, would cost more than all else that the script does. Programs of the same names are on the PATH for those who look
+there. Whatever shell options and traps the script has hold in the functions, too.
+"""
 _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
 if [ "$2" = pip ] && [ "$3" = wheel ]; then touch "$8/cloudsched-0-py3-none-any.whl"; exit; fi
@@ -73,8 +85,10 @@ class Cloud:
         self.configure(**config)
         self.fake = FakeCloud(deepcopy(EMPTY if state is None else state))
         (folder / "bin").mkdir()
+        commands = _COMMANDS.format(port=self.fake.server_address[1])
+        self._command("commands.bash", commands)
         for name in ("gcloud", "curl"):
-            self._command(name, _CLIENT.format(name=name, port=self.fake.server_address[1]))
+            self._command(name, f'#!/bin/bash -p\n{commands}{name} "$@"\n')
         self._command("python", _PYTHON.format(python=sys.executable))
         self.use_python(is_copied=Path("/proc/self/fd").exists())
         self.now = int(time.time())
@@ -82,8 +96,8 @@ class Cloud:
         self._command("date", f'#!/bin/sh\nexec {shutil.which("date")} --date=@{self.now} "$@"\n')
 
     def configure(self, **config: str) -> None:
-        """Rewrite the configuration; the values are bash."""
-        settings = {"PROJECT": PROJECT} | config
+        """Rewrite the configuration; the values are bash. Monitoring, half of a run's work, is off otherwise."""
+        settings = {"PROJECT": PROJECT, "MONITORING": "off"} | config
         self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
 
     def use_python(self, *, is_copied: bool) -> None:
@@ -91,7 +105,7 @@ class Cloud:
         # On many machines python3 is a script of a version manager, which costs more than all that it starts.
         python = Path(sys.executable).resolve()
         new = f'#!/bin/sh\nexec {python} -S "$@"\n'
-        self._command("python3", PYTHON3.format(python=python, port=_serve_python()) if is_copied else new)
+        self._command("python3", PYTHON3.format(python=python, port=serve_python(python)) if is_copied else new)
 
     @property
     def state(self) -> State:
@@ -114,19 +128,24 @@ class Cloud:
         annotations: dict[str, str] = self.state["secret/cloudsched-dispatch"]["annotations"]
         return annotations
 
-    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "", seconds: int = 200) -> Result:
-        """Run a script of ``infra/`` until it exits or the fake cloud kills it."""
-        self.fake.forget()
-        self.fake.die_at, self.fake.deny = die_at, deny
-        environment = {
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which a script finds the fake project."""
+        return {
+            "BASH_ENV": str(self.folder / "bin" / "commands.bash"),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder),
             "DELAY_FACTOR": "0",
             "PYTHON": str(self.folder / "bin" / "python"),
         }
+
+    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "", seconds: int = 200) -> Result:
+        """Run a script of ``infra/`` until it exits or the fake cloud kills it."""
+        self.fake.forget()
+        self.fake.die_at, self.fake.deny = die_at, deny
         done = subprocess.run(  # noqa: S603 - a script of this repository
             [str(self.checkout / "infra" / script), f"--config={self.config}", *arguments],
-            env=environment,
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -158,11 +177,16 @@ class Cloud:
 
 
 @cache
-def _serve_python() -> int:
-    """Start the interpreter that waits, once; return its port. It ends when this process does."""
-    command = [str(Path(sys.executable).resolve()), "-S", str(Path(__file__).with_name("python_server.py"))]
-    server = subprocess.Popen(  # noqa: S603 - our own interpreter
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+def serve_python(python: Path, *modules: str, path: str = "") -> int:
+    """Start an interpreter that waits and has these modules, once; return its port. It ends when this process does."""
+    command = [str(python), "-S", str(Path(__file__).with_name("python_server.py")), *modules]
+    server = subprocess.Popen(  # noqa: S603 - our own interpreter, or gcloud's
+        command,
+        env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
     )
     assert server.stdin
     assert server.stdout

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import json
 import os
 import pathlib
@@ -21,9 +22,9 @@ import traceback
 import typing
 
 PRELOADED = (hashlib, json, pathlib, re, typing)
-"""What the scripts import."""
+"""What the scripts import. The command's arguments name further modules."""
 
-CLIENT = """#!/bin/bash
+CLIENT = """#!/bin/bash -p
 [[ "$1" == -c || "$1" == *.py ]] || exec {python} -S "$@"
 exec 5<&0 6>&1 7>&2 9<>/dev/tcp/127.0.0.1/{port} || exit 99 # printf exchanges 1 for a moment
 printf '%s\\n' "$$" >&9
@@ -35,6 +36,8 @@ exit "$status"
 
 def serve() -> None:
     """Print the port, and copy this process for each request until its input ends, which is when the tests' do."""
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
@@ -61,7 +64,7 @@ def _answer(connection: socket.socket) -> typing.NoReturn:
     """Become the process that has called, run its code, and tell it the exit status."""
     process = pathlib.Path("/proc", connection.makefile().readline().strip())
     os.chdir(process / "cwd")
-    arguments = (process / "cmdline").read_bytes().decode().split("\0")[2:-1]
+    arguments = (process / "cmdline").read_bytes().decode().split("\0")[3:-1]  # after bash, -p and its file
     variables = (process / "environ").read_bytes().decode().split("\0")[:-1]
     os.environ.clear()
     os.environ.update(pair.partition("=")[::2] for pair in variables)

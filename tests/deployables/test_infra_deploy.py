@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.queue_names import channel_queue_id, list_queue_ids, queue_id
@@ -117,6 +117,7 @@ def test_functions_get_the_settings_that_they_need(deployed: Cloud) -> None:
 
 def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
     """A second deployment runs only read-only commands, and --check reports no difference."""
+    cloud.configure(MONITORING="on")
     before = deepcopy(cloud.state)
     ran = cloud.ok("deploy.sh")
     assert cloud.changes == 0
@@ -128,7 +129,7 @@ def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
 
 def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
     """After any number of kills, before or after a change took effect, the next run reaches the same result."""
-    cloud = Cloud(tmp_path)
+    cloud = Cloud(tmp_path, MONITORING="on")
     deaths = 0
     for die_at in (1, 2, 11, 22, 12, 5):
         ran = cloud.run("deploy.sh", die_at=die_at)
@@ -142,7 +143,7 @@ def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
 
 def test_a_dry_run_prints_the_commands_of_a_run(tmp_path: Path, deployed: Cloud) -> None:
     """--dry-run runs nothing, needs no credentials, and prints exactly the commands of a first deployment."""
-    cloud = Cloud(tmp_path)
+    cloud = Cloud(tmp_path, MONITORING="on")
     printed = cloud.ok("deploy.sh", "--dry-run").out
     printed = printed.replace("PROJECT_NUMBER", NUMBER).replace("user:YOU", f"user:{OPERATOR}")
     assert cloud.calls == []
@@ -219,16 +220,16 @@ def test_addresses_of_feeds_are_not_logged(cloud: Cloud) -> None:
     wanted = deepcopy(exclusions)
     for change in ({"filter": "severity=DEBUG"}, {"disabled": True}):
         exclusions[0].update(change)
-        assert "differs: update the exclusion of feeds" in cloud.run("deploy.sh", "--check").out
+        assert "differs: update the exclusion of feeds" in cloud.run("deploy.sh", "--check", "--step=logs").out
         cloud.ok("deploy.sh", "--step=logs")
         assert exclusions == wanted
     cloud.ok("teardown.sh", "--yes")
     assert exclusions == [theirs]
 
 
-def test_a_project_without_the_default_sink_is_told_what_to_exclude(tmp_path: Path) -> None:
+def test_a_project_without_the_default_sink_is_told_what_to_exclude(cloud: Cloud) -> None:
     """An organisation may have removed the sink: the deployment goes on, and says what other sinks should leave out."""
-    cloud = Cloud(tmp_path, {key: value for key, value in EMPTY.items() if not key.startswith("sink/")})
+    del cloud.state["sink/_Default"]
     assert 'exclude resource.type="cloud_run_revision"' in cloud.ok("deploy.sh").err
 
 
@@ -333,12 +334,13 @@ def test_existing_rules_are_kept(tmp_path: Path) -> None:
     release = f"rules/projects/{PROJECT}/releases/cloud.firestore"
     cloud.state.update({release: {"rulesetName": f"projects/{PROJECT}/rulesets/x"}})
     cloud.state.update({f"rules/projects/{PROJECT}/rulesets/x": theirs})
-    ran = cloud.run("deploy.sh")
+    cloud.ok("deploy.sh", "--step=secret")
+    ran = cloud.run("deploy.sh", "--step=rules")
     assert ran.code == 1
     assert "rules that these scripts did not release" in ran.err
     assert cloud.state[release]["rulesetName"].endswith("/x")
     cloud.configure(RULES="replace")
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", "--step=rules")
     ruleset = cloud.state["rules/" + cloud.state[release]["rulesetName"]]
     ours = (cloud.checkout / "infra/firestore.rules").read_text(encoding="utf-8")
     assert ruleset["source"]["files"][0]["content"] == ours

@@ -27,9 +27,9 @@ def apply(cloud: Cloud, *options: str) -> str:
     return cloud.ok("deploy.sh", "--step=monitoring", *options).out
 
 
-def new_cloud(folder: Path, **config: str) -> Cloud:
+def new_cloud(folder: Path) -> Cloud:
     """Return a project that has the ledger and nothing else."""
-    return Cloud(folder, {**EMPTY, "secret/cloudsched-dispatch": LEDGER}, **config)
+    return Cloud(folder, {**EMPTY, "secret/cloudsched-dispatch": LEDGER}, MONITORING="on")
 
 
 def find(cloud: Cloud, part: str) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
     assert cloud.changes == 0
     assert apply(cloud, "--check") == ""
 
-    cloud.configure(NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
+    cloud.configure(MONITORING="on", NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
     apply(cloud)
     assert cloud.changes == len(ALERTS)
     assert [each["notificationChannels"] for each in find(cloud, "alertPolicies") if "userLabels" in each] == [

@@ -23,7 +23,7 @@ def test_teardown_lists_what_it_would_remove(cloud: Cloud) -> None:
 
 def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     """Resources that existed before the deployment still exist after its teardown."""
-    cloud = Cloud(tmp_path)
+    cloud = Cloud(tmp_path, MONITORING="on")
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
     cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
     cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})

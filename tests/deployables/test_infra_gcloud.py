@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 from tests.deployables.fake_schedules import Schedules
+from tests.deployables.real_gcloud import Gcloud, find_gcloud
 from tests.deployables.test_doctor import HARMS
 
 from cloudsched.adapters.google.queue_names import channel_queue_id, hop_queue_id, queue_id
@@ -34,40 +34,10 @@ QUEUES = [
 WORDS = r"(?:[a-z][a-z-]+ )"
 
 
-@pytest.fixture(scope="session")
-def gcloud() -> str:
-    """The real gcloud. Without it the tests fail where CI is set, and are skipped elsewhere."""
-    found = shutil.which("gcloud")
-    if found is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            "No gcloud on the PATH: cloud.google.com/sdk/docs/install"
-        )
-    return found
-
-
-def parse_commands(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | None]:
-    """Have gcloud's own parser check commands without running them; return its errors."""
-    asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
-        [gcloud, "info", "--format=value(installation.sdk_root,basic.python_location)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=200,
-        env=os.environ | {"CLOUDSDK_CONFIG": str(folder)},
-    )
-    root, python = asked.stdout.strip().split("\t")
-    done = subprocess.run(  # noqa: S603 - gcloud's own Python
-        [python, "-W", "ignore", str(ROOT / "tests/deployables/gcloud_arguments.py"), root],
-        input=json.dumps(commands),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        env=os.environ | {"CLOUDSDK_CONFIG": str(folder), "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    complaints: list[str | None] = json.loads(done.stdout)
-    return [complaint and complaint + "\n" + done.stderr for complaint in complaints]
+@pytest.fixture
+def gcloud() -> Gcloud:
+    """The real gcloud."""
+    return find_gcloud()
 
 
 def make_old(cloud: Cloud, function: str) -> None:
@@ -79,7 +49,7 @@ def make_old(cloud: Cloud, function: str) -> None:
 def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     """Run the scripts through deployment, repair, upgrade, rollback and teardown; return every gcloud command."""
     public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results"}
-    cloud = Cloud(folder, deployed.state)
+    cloud = Cloud(folder, deployed.state, MONITORING="on")
     calls = list(deployed.calls)
     smoke = f"smoke@{PROJECT}.iam.gserviceaccount.com"
     cloud.state["secret/keys"] = {"name": "keys", "annotations": {}, "versions": {"1": "…"}}
@@ -161,7 +131,7 @@ def list_documented_commands() -> list[list[str]]:
 
 
 @pytest.mark.timeout(600)
-def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
+def test_gcloud_understands_every_command(gcloud: Gcloud, deployed: Cloud, tmp_path: Path) -> None:
     """The real gcloud parses every command of the scripts, docs and doctor: groups, flags, values, filters, formats.
 
     It rejects the invalid commands listed here, and no command in the scripts is left unchecked.
@@ -181,7 +151,7 @@ def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path
         word for each in of_doctor for word in each
     }
     commands += [*list_documented_commands(), *of_doctor]
-    complaints = parse_commands(gcloud, [*commands, *wrong], tmp_path / "gcloud")
+    complaints = gcloud.parse([*commands, *wrong], tmp_path / "gcloud")
     bad = [(command, said) for command, said in zip(commands, complaints, strict=False) if said is not None]
     assert bad == []
     assert None not in complaints[len(commands) :]
@@ -200,7 +170,7 @@ def cloud_tasks() -> Iterator[CloudTasksEmulator]:
         yield running
 
 
-def test_queues_are_created_in_the_emulator(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
+def test_queues_are_created_in_the_emulator(gcloud: Gcloud, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
     """The real script and the real gcloud create the queues in the emulator, and update one that differs.
 
     A second run recognizes the other three as correct and leaves them alone.
@@ -210,7 +180,7 @@ def test_queues_are_created_in_the_emulator(gcloud: str, cloud_tasks: CloudTasks
     commands = tmp_path / "bin"
     commands.mkdir()
     # The emulator has no projects and no secrets, so only `gcloud tasks` goes to the real gcloud.
-    answers = f'case "$1" in tasks) exec {gcloud} "$@" ;; projects) echo 1 ;; esac'
+    answers = f'case "$1" in tasks) exec {shlex.join(gcloud.command)} "$@" ;; projects) echo 1 ;; esac'
     stub = f'#!/bin/bash\n[[ "$1 $2" != "secrets describe" ]] || {{ echo NOT_FOUND >&2; exit 1; }}\n{answers}\n'
     (commands / "gcloud").write_text(stub, encoding="utf-8")
     (commands / "gcloud").chmod(0o755)
@@ -256,9 +226,9 @@ def test_queues_are_created_in_the_emulator(gcloud: str, cloud_tasks: CloudTasks
     }
 
 
-def _describe(gcloud: str, queue: str, environment: dict[str, str]) -> dict[str, Any]:
+def _describe(gcloud: Gcloud, queue: str, environment: dict[str, str]) -> dict[str, Any]:
     done = subprocess.run(  # noqa: S603 - the gcloud on the PATH
-        [gcloud, "tasks", "queues", "describe", f"{LOCATION}/queues/{queue}", "--format=json"],
+        [*gcloud.command, "tasks", "queues", "describe", f"{LOCATION}/queues/{queue}", "--format=json"],
         env=environment,
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import time_machine
-from tests.deployables.test_infra_gcloud import parse_commands
+from tests.deployables.real_gcloud import find_gcloud
 from tests.doc_blocks import Block, matches, read_blocks, without_figures
 from tests.docs.terminal import KEEP_RUNNING
 from tests.docs.world import World, open_world
@@ -135,10 +135,7 @@ def test_commands_for_google_cloud_are_accepted(world: World, tmp_path: Path, re
     calls = [call for call in typed if tuple(call) not in ACCEPTED]
     if not calls:
         return
-    gcloud = shutil.which("gcloud")
-    if gcloud is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("No gcloud on the PATH")
-    faults = parse_commands(gcloud, [call[1:] for call in calls], tmp_path)
+    faults = find_gcloud().parse([call[1:] for call in calls], tmp_path)
     assert [(call, fault) for call, fault in zip(calls, faults, strict=True) if fault] == []
     ACCEPTED.update(map(tuple, calls))
 

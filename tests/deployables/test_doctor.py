@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from tests.deployables.fake_project import PROJECT, ROOT
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
+from cloudsched.cli.doctor import gcloud
 from cloudsched.cli.doctor.deployment import QUEUES, SERVICES
 from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
@@ -61,6 +63,18 @@ def doctor(
         return int(str(ended.value.code or 0)), bad
 
     return look
+
+
+@pytest.fixture
+def quick_doctor(doctor: Callable[[], Any], cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """The same, asking the fake project in this process; the other tests start `gcloud` for each question."""
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        status, output = cloud.fake.execute("gcloud", command[1:], "")
+        return subprocess.CompletedProcess(command, status, *(("", output) if status else (output, "")))
+
+    monkeypatch.setattr(gcloud, "subprocess", SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL))
+    return doctor
 
 
 def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> None:
@@ -226,20 +240,20 @@ HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
 
 @pytest.mark.parametrize(("harm", "area", "mend"), HARMS.values(), ids=HARMS)
 def test_each_harm_is_found_with_the_command_that_mends_it(
-    harm: Callable[[Cloud], object], area: str, mend: str, doctor: Callable[[], Any], cloud: Cloud
+    harm: Callable[[Cloud], object], area: str, mend: str, quick_doctor: Callable[[], Any], cloud: Cloud
 ) -> None:
     """The exit status is 1, and a line of that area names the command."""
     harm(cloud)
-    code, bad = doctor()
+    code, bad = quick_doctor()
     assert code == 1
     assert [each for each in bad if each["area"] == area and mend in each["mend"]], bad
 
 
 @pytest.mark.parametrize("denied", ["services", "firestore", "tasks queues", "secrets", "projects", "scheduler", "run"])
-def test_what_you_may_not_see_is_said(denied: str, doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
     """It is neither well nor wrong, the rest is looked at all the same, and the exit status is 1."""
     cloud.fake.deny = denied
-    code, bad = doctor()
+    code, bad = quick_doctor()
     assert code == 1
     assert {each["verdict"] for each in bad} == {"unknown"}
     assert all("PERMISSION_DENIED" in each["what"] for each in bad)

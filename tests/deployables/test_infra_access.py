@@ -34,10 +34,10 @@ API, SWEEP = (f"https://cloudsched-{function}-{NUMBER}.us-central1.run.app" for 
 SMOKE, INVOKER, EXECUTOR = (
     f"cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com" for role in ("smoke", "invoker", "executor")
 )
-BILLING = "billing@elsewhere.iam.gserviceaccount.com"
+BILLING, GPU, ANYWHERE = (f"{name}@elsewhere.iam.gserviceaccount.com" for name in ("billing", "gpu", "any"))
 PUBLIC = {"API_ACCESS": "public", "FIREBASE_PROJECT": USERS}
 EVERYTHING = PUBLIC | {
-    "SERVICE_ACCOUNTS": f"({BILLING}=viewer)",
+    "SERVICE_ACCOUNTS": f"({BILLING}=viewer {GPU}=worker@gpu+render {ANYWHERE}=worker)",
     "API_KEYS_SECRET": "our-keys",
     "API_ADDRESSES": "https://tasks.example",
     "CORS_ORIGINS": "https://app.example",
@@ -114,7 +114,15 @@ def configure_everything(folder: Path) -> Cloud:
         {"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": "", "2": str(KEPT)}}}
     )
     cloud.state.update({"bucket/gs://our-results": {"name": "our-results"}})
-    cloud.state.update({f"account/{BILLING}": {"email": BILLING}})
+    cloud.state.update({f"account/{email}": {"email": email} for email in (BILLING, GPU, ANYWHERE)})
+    return cloud
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    """Such a project after its first deployment. Tests must not change it."""
+    cloud = configure_everything(tmp_path_factory.mktemp("everything"))
+    cloud.ok("deploy.sh")
     return cloud
 
 
@@ -137,10 +145,9 @@ def test_by_default_only_the_smoke_account_is_admitted(deployed: Cloud, issuer: 
     assert get_response(deployed).status_code == get_response(deployed, X_Api_Key=KEY).status_code == 401
 
 
-def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issuer) -> None:
+def test_callers_in_the_configuration_are_admitted(everything: Cloud, issuer: Issuer) -> None:
     """A public API accepts users, listed accounts and keys under each of its URLs, and refuses forged tokens."""
-    cloud = configure_everything(tmp_path)
-    cloud.ok("deploy.sh")
+    cloud = everything
     assert get_status(cloud, issuer.make_user_token()) == 200
     for address in (API, "https://tasks.example"):
         assert (
@@ -163,31 +170,26 @@ def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issue
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer: Issuer) -> None:
+def test_a_service_account_may_be_a_worker_of_some_queues(everything: Cloud, issuer: Issuer) -> None:
     """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/reference/security.md has it, and so does the deployed API."""
-    gpu, anywhere = "gpu@elsewhere.iam.gserviceaccount.com", "any@elsewhere.iam.gserviceaccount.com"
-    cloud = Cloud(tmp_path, None, SERVICE_ACCOUNTS=f"({gpu}=worker@gpu+render {anywhere}=worker)")
-    cloud.state.update({f"account/{email}": {"email": email} for email in (gpu, anywhere)})
-    cloud.ok("deploy.sh")
-    gate = Authenticator(Settings.from_environment(get_environment(cloud, "api")).access)
+    gate = Authenticator(Settings.from_environment(get_environment(everything, "api")).access)
     found = [
         gate.authenticate(
             Request.from_values(headers={"Authorization": f"Bearer {issuer.make_account_token(email, aud=API)}"})
         )
-        for email in (gpu, anywhere)
+        for email in (GPU, ANYWHERE)
     ]
     assert [(caller.role, caller.queues) for caller in found] == [
         (Role.WORKER, {"gpu", "render"}),
         (Role.WORKER, frozenset()),
     ]
-    invokers = {member for resource, member, _, _ in cloud.bindings() if resource == "service/cloudsched-api"}
-    assert {f"serviceAccount:{gpu}", f"serviceAccount:{anywhere}"} <= invokers
+    invokers = {member for resource, member, _, _ in everything.bindings() if resource == "service/cloudsched-api"}
+    assert {f"serviceAccount:{email}" for email in (GPU, ANYWHERE)} <= invokers
 
 
-def test_each_function_gets_only_the_settings_that_it_needs(tmp_path: Path) -> None:
+def test_each_function_gets_only_the_settings_that_it_needs(everything: Cloud, tmp_path: Path) -> None:
     """All functions get the bucket, only the API gets keys and accounts, and each gets its own time limit."""
-    cloud = configure_everything(tmp_path)
-    cloud.ok("deploy.sh")
+    cloud = Cloud(tmp_path, everything.state, **EVERYTHING)
     told = {name: Settings.from_environment(get_environment(cloud, name)) for name in ("api", "execute", "sweep")}
     assert {name: settings.bucket for name, settings in told.items()} == dict.fromkeys(told, "our-results")
     assert [name for name, settings in told.items() if settings.access.is_configured] == ["api"]
@@ -216,15 +218,19 @@ def test_only_cloud_scheduler_may_call_the_sweep(deployed: Cloud, issuer: Issuer
         assert get_status(deployed, strip_signature(stranger), "sweep") == 401
 
 
-def test_new_keys_are_deployed_by_an_upgrade(tmp_path: Path) -> None:
-    """The keys are mounted by version number: --check reports a newer version, and an upgrade deploys it."""
+def test_keys_that_do_not_exist_are_named(tmp_path: Path) -> None:
+    """Nothing is deployed without the secret that the configuration names."""
     cloud = configure_everything(tmp_path)
     del cloud.state["secret/our-keys"]
     ran = cloud.run("deploy.sh")
     assert (ran.code, "Secret our-keys does not exist" in ran.err, cloud.changes) == (1, True, 0)
-    cloud.state.update({"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": str(KEPT)}}})
-    cloud.ok("deploy.sh")
-    cloud.state["secret/our-keys"]["versions"]["2"] = str(create_key("other", Role.VIEWER)[1])
+
+
+def test_new_keys_are_deployed_by_an_upgrade(everything: Cloud, tmp_path: Path) -> None:
+    """The keys are mounted by version number: --check reports a newer version, and an upgrade deploys it."""
+    cloud = Cloud(tmp_path, everything.state, **EVERYTHING)
+    assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("mailer:")
+    cloud.state["secret/our-keys"]["versions"]["3"] = str(create_key("other", Role.VIEWER)[1])
     assert "function cloudsched-api; run infra/upgrade.sh" in cloud.run("deploy.sh", "--check").out
     cloud.ok("upgrade.sh")
     assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")

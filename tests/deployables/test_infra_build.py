@@ -122,24 +122,16 @@ def test_further_files_are_packed_by_name(tmp_path: Path) -> None:
     assert packed == PACKED | {"reports/template.html"}
 
 
-def test_the_digest_covers_what_is_packed(tmp_path: Path) -> None:
-    """Clutter does not make functions differ from the configuration; a change of a packed file does."""
+def test_a_deployment_packs_the_configured_files_and_its_digest_covers_them(tmp_path: Path) -> None:
+    """deploy.sh passes FUNCTIONS_FILES on to the build. Clutter makes no function differ; such a file does."""
     functions = tmp_path / "functions"
-    write(functions, *PACKED)
+    write(functions, *PACKED, "reports/first.html", "key.json")
     cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), FUNCTIONS_FILES="('reports/*.html')")
     cloud.ok("deploy.sh")
+    source = cloud.checkout / "build/functions-source"
+    assert (source / "reports/first.html").is_file()
+    assert not (source / "key.json").exists()
     write(functions, *(name for name in CLUTTER if name != "reports/template.html"))
     assert cloud.ok("deploy.sh", "--check").out == ""
     write(functions, "reports/template.html")
     assert "function cloudsched-api" in cloud.run("deploy.sh", "--check").out
-
-
-def test_a_deployment_packs_the_configured_files(tmp_path: Path) -> None:
-    """deploy.sh passes FUNCTIONS_FILES on to the build."""
-    functions = tmp_path / "functions"
-    write(functions, *PACKED, *CLUTTER)
-    cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), FUNCTIONS_FILES="('reports/*.html')")
-    cloud.ok("deploy.sh")
-    source = cloud.checkout / "build/functions-source"
-    assert (source / "reports/template.html").is_file()
-    assert not (source / "key.json").exists()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from tests.deployables.fake_project import Cloud
+import pytest
+from tests.deployables.fake_project import ROOT, Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,19 +47,44 @@ def list_states(cloud: Cloud) -> set[str]:
     return {index["state"] for index in [*cloud.state["indexes"], *single]}
 
 
-def test_contention_is_retried(tmp_path: Path) -> None:
+@pytest.fixture(name="bare")
+def remove_indexes(cloud: Cloud) -> Cloud:
+    """A deployed project whose database has no index."""
+    cloud.state.update({"indexes": [], "fields": {}})
+    return cloud
+
+
+def shorten_waiting(cloud: Cloud) -> None:
+    """Let the scripts look at unready indexes six times instead of sixty-four."""
+    file = cloud.checkout / "infra/lib/indexes.sh"
+    code = file.read_text(encoding="utf-8")
+    assert "{1..60}" in code
+    file.write_text(code.replace("{1..60}", "{1..2}"), encoding="utf-8")
+
+
+def test_indexes_are_given_an_hour() -> None:
+    """The scripts look at indexes that are being built within seconds, and then each minute, for about an hour."""
+    command = ["bash", "-c", f'source {ROOT}/infra/lib/indexes.sh; echo "${{BUILD_DELAYS[@]}}"']
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)  # noqa: S603 - bash
+    delays = [int(word) for word in done.stdout.split()]
+    assert delays == sorted(delays)
+    assert (delays[0], delays[-1], sum(delays) // 60) == (5, 60, 61)
+
+
+def test_contention_is_retried(bare: Cloud) -> None:
     """Requests refused with 409 (contention) are repeated, one at a time, until every index exists once."""
-    cloud = Cloud(tmp_path)
+    cloud = bare
     cloud.fake.contended = 7
-    result = cloud.ok("deploy.sh")
+    result = cloud.ok("deploy.sh", "--step=indexes")
     assert "Firestore is busy with other indexes; retrying in 5 s" in result.err
     assert len(cloud.state["indexes"]) == len(read_index_file(cloud)["indexes"])
+    cloud.ok("deploy.sh", "--step=functions")
     assert list_states(cloud) == {"READY"}
 
 
-def test_contention_that_lasts_ends_the_run(tmp_path: Path) -> None:
+def test_contention_that_lasts_ends_the_run(bare: Cloud) -> None:
     """After some minutes of contention the run fails with Firestore's error; the next run continues."""
-    cloud = Cloud(tmp_path)
+    cloud = bare
     cloud.fake.contended = 1_000
     result = cloud.run("deploy.sh")
     assert result.code == 1
@@ -68,18 +95,16 @@ def test_contention_that_lasts_ends_the_run(tmp_path: Path) -> None:
     assert list_states(cloud) == {"READY"}
 
 
-def test_other_refusals_are_not_repeated(tmp_path: Path) -> None:
+def test_other_refusals_are_not_repeated(bare: Cloud) -> None:
     """A request that fails for another reason fails the run at once."""
-    cloud = Cloud(tmp_path)
+    cloud = bare
     result = cloud.run("deploy.sh", deny="firestore indexes composite create")
     assert (result.code, "PERMISSION_DENIED" in result.err, len(request_indexes(cloud))) == (1, True, 1)
 
 
-def test_an_index_that_exists_already_counts_as_created(tmp_path: Path) -> None:
+def test_an_index_that_exists_already_counts_as_created(bare: Cloud) -> None:
     """If the response to a request was lost, its repetition finds that the index exists, and the run goes on."""
-    cloud = Cloud(tmp_path)
-    cloud.ok("deploy.sh", "--step=secret")
-    cloud.ok("deploy.sh", "--step=database")
+    cloud = bare
     cloud.fake.hidden_indexes = 1
     cloud.ok("deploy.sh", "--step=indexes")
     cloud.ok("deploy.sh", "--step=indexes")
@@ -87,9 +112,21 @@ def test_an_index_that_exists_already_counts_as_created(tmp_path: Path) -> None:
 
 
 def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> None:
-    """deploy.sh waits for the indexes, with progress, before it deploys functions: those serve at once."""
+    """deploy.sh waits for the indexes, with progress, before it deploys functions: those serve at once.
+
+    After an hour of building it gives up before it deploys a function, and --check names the indexes.
+    """
     cloud = Cloud(tmp_path)
-    cloud.fake.build_polls = 9
+    shorten_waiting(cloud)
+    cloud.fake.build_polls = 10_000
+    result = cloud.run("deploy.sh")
+    assert result.code == 1
+    assert "still being built after an hour" in result.err
+    assert not any(key.startswith("service/") for key in cloud.state)
+    checked = cloud.run("deploy.sh", "--check", "--step=functions").out
+    assert "index on tasks (owner, createdAt) is not ready: CREATING" in checked
+
+    cloud.fake.build_polls = cloud.fake.polls + 9
     result = cloud.ok("deploy.sh")
     assert "waiting for " in result.err
     before = [state for state in cloud.fake.history if "service/cloudsched-execute" not in state]
@@ -97,19 +134,6 @@ def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> No
     deployed_at = next(at for at, call in enumerate(cloud.calls) if call[1:3] == ["run", "deploy"])
     lists = [at for at, call in enumerate(cloud.calls) if call[1:5] == ["firestore", "indexes", "composite", "list"]]
     assert len([at for at in lists if at < deployed_at]) >= 4
-
-
-def test_indexes_that_are_never_ready_end_the_run(tmp_path: Path) -> None:
-    """After an hour of building deploy.sh gives up before it deploys a function, and --check names the indexes."""
-    cloud = Cloud(tmp_path)
-    cloud.fake.build_polls = 10_000
-    result = cloud.run("deploy.sh")
-    assert result.code == 1
-    assert "still being built after an hour" in result.err
-    assert not any(key.startswith("service/") for key in cloud.state)
-    assert "index on tasks (owner, createdAt) is not ready: CREATING" in cloud.run("deploy.sh", "--check").out
-    cloud.fake.build_polls = 1
-    cloud.ok("deploy.sh")
 
 
 def test_a_broken_index_is_reported(cloud: Cloud) -> None:
@@ -141,6 +165,7 @@ def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None
     content["indexes"].append(NEW)
     configure_indexes(cloud, content)
     cloud.configure(MEMORY="1Gi")
+    shorten_waiting(cloud)
     cloud.fake.build_polls = 10_000
     before = cloud.serving("api")
     result = cloud.run("upgrade.sh")
@@ -161,11 +186,11 @@ def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
     configure_indexes(cloud, content)
     cloud.configure(MEMORY="1Gi")
     before = deepcopy(cloud.state["fields"])
-    for script in ("deploy.sh", "upgrade.sh"):
-        cloud.ok(script)
+    for command in (("deploy.sh", "--step=indexes"), ("upgrade.sh",)):
+        cloud.ok(*command)
         assert _get_orders(cloud, "wakeAt") == ["ASCENDING"]
         assert _get_orders(cloud, "createdAt") == ["ASCENDING", "DESCENDING"]
-    cloud.ok("deploy.sh")
+    cloud.ok("deploy.sh", "--step=indexes")
     assert _get_orders(cloud, "wakeAt") == []
     assert _get_orders(cloud, "createdAt") == ["ASCENDING"]
     assert before.keys() == cloud.state["fields"].keys()

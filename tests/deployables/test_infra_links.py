@@ -148,11 +148,6 @@ def copy_deployment(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -
 
 def test_an_upgrade_whose_links_are_broken_is_reverted(cloud: Cloud) -> None:
     """The function for links is asked before it gets requests, too; what Cloud Run refuses is not its fault."""
-    for variable in ("mail-server", "mail-events"):
-        cloud.state[f"secret/{variable}"] = {"name": variable, "annotations": {}, "versions": {"1": EVENTS}}
-    cloud.configure(**CONFIG)
-    cloud.ok("deploy.sh")
-    cloud.ok("upgrade.sh")
     before = cloud.serving("links")
     cloud.configure(**CONFIG, SETTINGS="(MUTE=yes)")
     ran = cloud.run("upgrade.sh")

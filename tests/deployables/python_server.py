@@ -8,6 +8,8 @@ number. A copy of that takes over the arguments, environment, folder, input and 
 # The interpreter that waits runs this file itself, so it imports what the scripts import and nothing else.
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import hashlib
 import importlib
@@ -20,6 +22,9 @@ import socket
 import sys
 import traceback
 import typing
+
+if typing.TYPE_CHECKING:
+    import types
 
 PRELOADED = (hashlib, json, pathlib, re, typing)
 """What the scripts import. The command's arguments name further modules."""
@@ -44,9 +49,12 @@ def serve() -> None:
     gc.freeze()
     while select.select([listener, sys.stdin], [], [])[0] == [listener]:
         connection, _ = listener.accept()
+        process = pathlib.Path("/proc", connection.makefile().readline().strip())
+        with contextlib.suppress(OSError, SyntaxError):  # the copy says what is wrong
+            _compile(*_find_code(process, _read_arguments(process)))  # once, for all copies to come
         if os.fork() == 0:
             listener.close()
-            _answer(connection)
+            _answer(connection, process)
         connection.close()
         _bury_the_dead()
 
@@ -60,11 +68,26 @@ def _bury_the_dead() -> None:
         pass
 
 
-def _answer(connection: socket.socket) -> typing.NoReturn:
+def _read_arguments(process: pathlib.Path) -> list[str]:
+    return (process / "cmdline").read_bytes().decode().split("\0")[3:-1]  # after bash, -p and its file
+
+
+def _find_code(process: pathlib.Path, arguments: list[str]) -> tuple[str, str]:
+    """Return the code after ``-c``, or that of a file, and the name of where it is."""
+    if arguments[0] == "-c":
+        return arguments[1], "-c"
+    return (process / "cwd" / arguments[0]).read_text(encoding="utf-8"), arguments[0]
+
+
+@functools.cache
+def _compile(code: str, name: str) -> types.CodeType:
+    return compile(code, name, "exec", dont_inherit=True)
+
+
+def _answer(connection: socket.socket, process: pathlib.Path) -> typing.NoReturn:
     """Become the process that has called, run its code, and tell it the exit status."""
-    process = pathlib.Path("/proc", connection.makefile().readline().strip())
     os.chdir(process / "cwd")
-    arguments = (process / "cmdline").read_bytes().decode().split("\0")[3:-1]  # after bash, -p and its file
+    arguments = _read_arguments(process)
     variables = (process / "environ").read_bytes().decode().split("\0")[:-1]
     os.environ.clear()
     os.environ.update(pair.partition("=")[::2] for pair in variables)
@@ -72,7 +95,7 @@ def _answer(connection: socket.socket) -> typing.NoReturn:
         os.dup2(os.open(process / "fd" / str(kept), flags), number)
     status = 0
     try:
-        _run(arguments)
+        _run(_compile(*_find_code(process, arguments)), arguments)
         sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -85,16 +108,13 @@ def _answer(connection: socket.socket) -> typing.NoReturn:
     os._exit(0)
 
 
-def _run(arguments: list[str]) -> None:
-    """Run a file, or the code after ``-c``, as the main module."""
-    if arguments[0] == "-c":
-        code, sys.argv = arguments[1], ["-c", *arguments[2:]]
-    else:
-        code, sys.argv = pathlib.Path(arguments[0]).read_text(encoding="utf-8"), arguments
+def _run(code: types.CodeType, arguments: list[str]) -> None:
+    """Run code as the main module."""
+    sys.argv = ["-c", *arguments[2:]] if arguments[0] == "-c" else arguments
     module = type(sys)("__main__")
     module.__file__ = sys.argv[0]
     sys.modules["__main__"] = module
-    exec(compile(code, sys.argv[0], "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - it is an interpreter
+    exec(code, module.__dict__)  # noqa: S102 - it is an interpreter
 
 
 if __name__ == "__main__":

@@ -207,7 +207,6 @@ def test_what_cannot_work_is_refused_before_anything_is_made(
     """A plan fails with a sentence that says what to change."""
     write_stand_in(tmp_path / "module")
     (tmp_path / "module/terraform.tfvars.json").write_text(json.dumps(variables), encoding="utf-8")
-    assert run_terraform(tmp_path / "module", "init", "-input=false")[0] == 0
     code, said = run_terraform(tmp_path / "module", "plan", "-input=false", "-no-color")
     assert code == 1
     assert complaint in " ".join(re.sub(r"[│╷╵]", "", said).split())

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
@@ -35,9 +34,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 # Hundreds of processes are started that would otherwise compile all of cloudsched anew, each for itself.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# How long an example takes says more of the machine, which may be busy, than of the code.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+from tests.fixed_examples import fix_examples  # noqa: E402 - the line above finds it
+
+fix_examples()
 
 
 @pytest.fixture(scope="session", autouse=True)

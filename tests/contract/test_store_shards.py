@@ -197,7 +197,9 @@ def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Exec
         store.commit(task, None, [make_execution(task, "e1", content=None, **found_by)])
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7, 35), (2, 5, 35)]), is_old=st.booleans())
 def test_lists_are_the_same_with_any_number_of_shards(
     database: Database,
@@ -233,7 +235,9 @@ def test_lists_are_the_same_with_any_number_of_shards(
     assert not database.rules.refusals
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(fields=_TASKS, limit=st.integers(1, 3), counts=st.sampled_from([(7, 35), (2, 5, 35)]))
 def test_a_page_token_from_before_it_grew_continues_where_it_was(
     database: Database,

@@ -50,7 +50,9 @@ def changes(task: Task, change: Callable[[Task], Transition]) -> bool:
         return False
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(state=_STATES, status=st.sampled_from(ExecutionStatus), own=_SIZES)
 def test_a_retry_is_offered_exactly_if_it_is_accepted(
     make_task: MakeTask, state: dict[str, Any], status: ExecutionStatus, own: int | None
@@ -76,7 +78,9 @@ _CHANGES: dict[Verb, Callable[[Task], Transition]] = {
 
 
 @pytest.mark.parametrize("verb", _CHANGES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(state=_STATES)
 def test_a_task_s_verb_is_offered_exactly_if_it_is_accepted(
     make_task: MakeTask, verb: Verb, state: dict[str, Any]

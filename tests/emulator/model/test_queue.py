@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.call_counts import count_calls
 
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Dispatch, QueueConfig
@@ -258,21 +257,29 @@ def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
 
 
 def test_the_cost_of_a_dispatch_does_not_grow_with_the_backlog() -> None:
-    """Measured in this thread's processor time and without garbage collection, so that nothing else counts."""
+    """A thousand tasks that wait or thirty times as many: calls and comparisons of instants are about as many."""
 
-    def cost(waiting: int) -> float:
+    class Instant(datetime):
+        """Is compared by a function in Python, so that the comparisons of a heap are counted, too."""
+
+        def __lt__(self, other: datetime) -> bool:
+            return super().__lt__(other)
+
+        def __eq__(self, other: object) -> bool:
+            return super().__eq__(other)
+
+        __hash__ = datetime.__hash__
+
+    start = Instant.fromisoformat(START.isoformat())
+
+    def count_dispatch_calls(waiting: int) -> int:
         board = make_queues(rate_limits=RateLimits(500, 5000, 10**6))
         for number in range(waiting):
-            add(board, f"w{number}", START + timedelta(days=1, seconds=number % 977))
+            add(board, f"w{number}", start + timedelta(days=1, seconds=number % 977))
         for number in range(2000):
-            add(board, f"d{number}")
-        gc.disable()
-        try:
-            began = time.thread_time()
+            add(board, f"d{number}", start)
+        with count_calls() as calls:
             run(board, START)
-            return time.thread_time() - began
-        finally:
-            gc.enable()
+        return calls.count
 
-    few = min(cost(1_000) for _ in range(3))
-    assert min(cost(30_000) for _ in range(5)) < 3 * few + 0.01
+    assert count_dispatch_calls(30_000) < 2 * count_dispatch_calls(1_000)

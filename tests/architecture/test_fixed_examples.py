@@ -1,0 +1,79 @@
+"""What the tests try is fixed: no clock, no chance and no other test decides it, or whether a test passes."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    import pytest
+
+TESTS = Path(__file__).parents[1]
+STOPWATCHES = {"thread_time", "process_time", "perf_counter", "thread_time_ns", "process_time_ns", "perf_counter_ns"}
+UNSEEDED = {"random", "choice", "choices", "shuffle", "randint", "randrange", "uniform", "sample", "getrandbits"}
+EXCUSED = {"simulation/test_histories.py", "architecture/test_fixed_examples.py"}
+
+
+def draw() -> list[tuple[int, str]]:
+    """Return the examples of one test."""
+    drawn: list[tuple[int, str]] = []
+
+    @settings(max_examples=300)
+    @given(st.integers(), st.text())
+    def look(number: int, text: str) -> None:
+        drawn.append((number, text))
+
+    look()
+    return drawn
+
+
+def test_examples_do_not_depend_on_what_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a module that another test imports, Hypothesis tries no constants."""
+    before = draw()
+    path = tmp_path / "many_constants.py"
+    path.write_text("\n".join(f"A{n} = {n * 7919 + 10**9}\nB{n} = 'constant {n}'" for n in range(500)))
+    spec = importlib.util.spec_from_file_location("many_constants", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "many_constants", module)
+    assert draw() == before
+
+
+def list_limits(path: Path) -> list[str]:
+    """Return where a test's file measures time, draws without a seed, or has examples that a clock may end."""
+    found = []
+    tree = ast.parse(path.read_text("utf-8"))
+    modules = {
+        each.asname or each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) | ast.alias(name=name) if name in STOPWATCHES:
+                found.append(f"{path}:{node.lineno}: {name}: count calls (tests/call_counts.py)")
+            case ast.Attribute(value=ast.Name(id="random"), attr=name) if name in UNSEEDED and "random" in modules:
+                found.append(f"{path}:{node.lineno}: random.{name}: take a Random of a fixed seed")
+            case ast.Call(func=ast.Name(id="Random") | ast.Attribute(attr="Random"), args=[]):
+                found.append(f"{path}:{node.lineno}: Random(): give it a seed")
+            case ast.Call(func=ast.Name(id="settings") | ast.Attribute(attr="register_profile"), keywords=keywords):
+                said = {each.arg: ast.unparse(each.value) for each in keywords}
+                if said.get("deadline", "None") != "None":
+                    found.append(f"{path}:{node.lineno}: deadline: count calls (tests/call_counts.py)")
+                if "too_slow" not in said.get("suppress_health_check", "too_slow"):
+                    found.append(f"{path}:{node.lineno}: suppress_health_check lacks HealthCheck.too_slow")
+                if said.get("derandomize", "True") != "True":
+                    found.append(f"{path}:{node.lineno}: derandomize")
+    return found
+
+
+def test_no_test_has_a_stopwatch_or_unseeded_dice() -> None:
+    """Waiting for a condition is bounded by `time.monotonic`, which only ends a test that fails."""
+    paths = [each for each in TESTS.rglob("*.py") if each.relative_to(TESTS).as_posix() not in EXCUSED]
+    assert [limit for each in sorted(paths) for limit in list_limits(each)] == []

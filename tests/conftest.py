@@ -38,6 +38,8 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 
 fix_examples()
 
+pytest_plugins = ["tests.run.leftovers", "tests.run.order", "tests.run.quick", "tests.run.report"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _heed_interrupts() -> Iterator[None]:
@@ -53,11 +55,13 @@ def _heed_interrupts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def firestore_address() -> Iterator[str]:
+def firestore_address(request: pytest.FixtureRequest) -> Iterator[str]:
     """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere.
 
     What this process sends to it is refused where production would refuse it, and the emulator would not.
     """
+    if request.config.getoption("--quick"):
+        pytest.fail("a quick run starts no emulator: leave this out in tests/run/quick.py")
     from tests.adapters.firestore.production import ProductionChannel, ProductionRules  # noqa: PLC0415 - needs gRPC
 
     from cloudsched.adapters.firestore import rpc  # noqa: PLC0415 - likewise
@@ -71,11 +75,6 @@ def firestore_address() -> Iterator[str]:
         patch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
         yield found.address
     assert not rules.refusals, "the emulator serves these queries, production would not"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that no process is left with it at the end while the others have nothing."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -262,8 +262,8 @@ def test_the_cost_of_a_dispatch_does_not_grow_with_the_backlog() -> None:
     class Instant(datetime):
         """Is compared by a function in Python, so that the comparisons of a heap are counted, too."""
 
-        def __lt__(self, other: datetime) -> bool:
-            return super().__lt__(other)
+        def __lt__(self, other: object) -> bool:
+            return isinstance(other, datetime) and super().__lt__(other)
 
         def __eq__(self, other: object) -> bool:
             return super().__eq__(other)

@@ -1,0 +1,116 @@
+"""What a run says at its end, and what it looks for that was left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.run import leftovers
+from tests.run.order import shuffle
+from tests.run.report import describe_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LISTEN = """import socket, time
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[leftovers.Before]:
+    """The state before a run that has just begun, in a home and a checkout of its own."""
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(leftovers, "ROOT", tmp_path)
+    monkeypatch.setattr(leftovers, "PATIENCE", 0.1)
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)  # noqa: S603, S607 - Git
+    state = leftovers.Before()
+    yield state
+    state.close()
+
+
+def test_nothing_is_left_behind(before: leftovers.Before, tmp_path: Path) -> None:
+    """Processes that have ended, files that are gone, and the tools' own folders do not count."""
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    with tempfile.TemporaryDirectory():
+        (tmp_path / ".cache").mkdir()
+    assert before.list_leftovers() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_and_its_port_are_found(before: leftovers.Before) -> None:
+    """Also if it has left the session of its parent."""
+    with subprocess.Popen(  # noqa: S603 - Python
+        [sys.executable, "-c", LISTEN], start_new_session=True, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        port = process.stdout.readline().strip()
+        found = before.list_leftovers()
+        process.kill()
+    assert len(found) == 1
+    assert found[0].startswith(f"a process: {process.pid} ")
+    assert found[0].endswith(f"(listens on {port})")
+
+
+def test_files_are_found(before: leftovers.Before, tmp_path: Path) -> None:
+    """In the folder for temporary files, at home and in the checkout."""
+    folder = tempfile.mkdtemp()
+    (tmp_path / "forgotten.txt").touch()
+    expected = [
+        f"a file: {folder}",
+        f"a file: {tmp_path / 'forgotten.txt'}",
+        "a change in the checkout: ?? forgotten.txt",
+    ]
+    assert before.list_leftovers() == expected
+
+
+def test_the_environment_is_as_it_was_after_a_run(before: leftovers.Before) -> None:
+    """The folder is gone, and the variables have the values of before."""
+    mark = before.mark.partition("=")[2]
+    assert os.environ[leftovers.MARK] == mark
+    assert Path(tempfile.gettempdir()) == before.temporary
+    before.close()
+    assert os.environ.get(leftovers.MARK) != mark
+    assert not before.temporary.exists()
+    before.temporary.mkdir()  # for the fixture's own end
+
+
+def test_the_table_counts_each_test_once_and_sums_its_phases() -> None:
+    """Set-up and tear-down belong to their test; the histories that tests record are added up."""
+
+    def report(name: str, when: str, seconds: float, histories: int = 0) -> pytest.TestReport:
+        recorded: list[tuple[str, object]] = [("histories", histories)] if histories else []
+        where = (name, None, name)
+        return pytest.TestReport(name, where, {}, "passed", None, when, duration=seconds, user_properties=recorded)  # type: ignore[arg-type]
+
+    reports = [report(f"t{number}", "call", number, 40) for number in range(12)]
+    reports += [report("t0", "setup", 100, 40), report("t0", "teardown", 1)]
+    lines = describe_run(reports, 60, "slow tests first")
+    assert [line.split(maxsplit=1) for line in lines[:4]] == [
+        ["tests", "12"],
+        ["histories", "480"],
+        ["seconds", "60, of tests 167"],
+        ["order", "slow tests first"],
+    ]
+    assert [line.split() for line in lines[5:]] == [["101.0", "t0"], *([f"{n}.0", f"t{n}"] for n in range(11, 2, -1))]
+
+
+def test_an_order_keeps_modules_together_and_is_repeatable(request: pytest.FixtureRequest) -> None:
+    """Every test comes once; another seed gives another order."""
+    items = request.session.items
+    shuffled = shuffle(items, 7)
+    assert sorted(map(id, shuffled)) == sorted(map(id, items))
+    assert shuffled == shuffle(items, 7)
+    if len(items) > 5:
+        assert shuffled != shuffle(items, 8)
+    paths = [item.path for item in shuffled]
+    assert len(list(groupby(paths))) == len(set(paths))

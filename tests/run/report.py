@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -28,11 +30,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     reports = [each for some in terminalreporter.stats.values() for each in some if isinstance(each, pytest.TestReport)]
     terminalreporter.section("the run")
-    for line in describe_run(reports, time.monotonic() - config.stash[_BEGAN], describe_order(config)):
+    for line in describe_run(reports, time.monotonic() - config.stash[_BEGAN], find_peak(), describe_order(config)):
         terminalreporter.write_line(line)
 
 
-def describe_run(reports: Iterable[pytest.TestReport], seconds: float, order: str) -> list[str]:
+def find_peak() -> int:
+    """Return how many megabytes the largest process had, of this one and those that have ended."""
+    unit = 1024 if sys.platform == "linux" else 1024**2
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return max(resource.getrusage(each).ru_maxrss for each in whose) // unit
+
+
+def describe_run(reports: Iterable[pytest.TestReport], seconds: float, peak: int, order: str) -> list[str]:
     """Return the lines of the table."""
     taken: dict[str, float] = defaultdict(float)
     histories = 0
@@ -44,6 +53,7 @@ def describe_run(reports: Iterable[pytest.TestReport], seconds: float, order: st
         ("tests", f"{len(taken):,}"),
         ("histories", f"{histories:,}"),
         ("seconds", f"{seconds:,.0f}, of tests {sum(taken.values()):,.0f}"),
+        ("memory", f"{peak:,} MB in the largest process"),
         ("order", order),
     ]
     slowest = sorted(taken.items(), key=lambda each: -each[1])[:SLOWEST]

@@ -94,14 +94,15 @@ def test_the_table_counts_each_test_once_and_sums_its_phases() -> None:
 
     reports = [report(f"t{number}", "call", number, 40) for number in range(12)]
     reports += [report("t0", "setup", 100, 40), report("t0", "teardown", 1)]
-    lines = describe_run(reports, 60, "slow tests first")
-    assert [line.split(maxsplit=1) for line in lines[:4]] == [
+    lines = describe_run(reports, 60, 1500, "slow tests first")
+    assert [line.split(maxsplit=1) for line in lines[:5]] == [
         ["tests", "12"],
         ["histories", "480"],
         ["seconds", "60, of tests 167"],
+        ["memory", "1,500 MB in the largest process"],
         ["order", "slow tests first"],
     ]
-    assert [line.split() for line in lines[5:]] == [["101.0", "t0"], *([f"{n}.0", f"t{n}"] for n in range(11, 2, -1))]
+    assert [line.split() for line in lines[6:]] == [["101.0", "t0"], *([f"{n}.0", f"t{n}"] for n in range(11, 2, -1))]
 
 
 def test_an_order_keeps_modules_together_and_is_repeatable(request: pytest.FixtureRequest) -> None:

@@ -43,6 +43,7 @@ def test_nothing_is_left_behind(before: leftovers.Before, tmp_path: Path) -> Non
     subprocess.run([sys.executable, "-c", ""], check=True)
     with tempfile.TemporaryDirectory():
         (tmp_path / ".cache").mkdir()
+        (before.temporary / "cloudsched-dev-0").mkdir()
     assert before.list_leftovers() == []
 
 
@@ -63,10 +64,14 @@ def test_a_process_and_its_port_are_found(before: leftovers.Before) -> None:
 
 def test_files_are_found(before: leftovers.Before, tmp_path: Path) -> None:
     """In the folder for temporary files, at home and in the checkout."""
-    folder = tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(prefix="a")
+    secrets = before.temporary / "cloudsched-dev-0"
+    secrets.mkdir()
+    (secrets / "forgotten.env").touch()
     (tmp_path / "forgotten.txt").touch()
     expected = [
         f"a file: {folder}",
+        f"a file: {secrets}",
         f"a file: {tmp_path / 'forgotten.txt'}",
         "a change in the checkout: ?? forgotten.txt",
     ]

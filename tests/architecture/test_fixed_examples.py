@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 STOPWATCHES = {"thread_time", "process_time", "perf_counter", "thread_time_ns", "process_time_ns", "perf_counter_ns"}
 UNSEEDED = {"random", "choice", "choices", "shuffle", "randint", "randrange", "uniform", "sample", "getrandbits"}
-EXCUSED = {"simulation/test_histories.py", "architecture/test_fixed_examples.py"}
+EXCUSED = {"architecture/test_fixed_examples.py"}
 
 
 def draw() -> list[tuple[int, str]]:

@@ -69,6 +69,19 @@ def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) ->
         sim.redeliver(replace(sent, body=b"{}"))
 
 
+def test_its_channels_name_each_message_that_they_take(app: App, sim: Simulation) -> None:
+    """As mail servers and push services do: what relies on the name that was handed in fails here, too."""
+    task = app.create(owner="ada", title="T", handler="tick", delivery_channels=["MOBILE"])
+    sim.channel("MOBILE").drops_answers(1)
+    sim.advance(DAY)
+    (execution,) = sim.executions(task.id)
+    (report,) = app.deliveries(task.id, execution.id)
+    first, second = sim.sent("MOBILE")
+    assert first.message == second.message
+    assert len({first.id, second.id, first.message.id}) == 3
+    assert report.message_id == second.id
+
+
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_a_yearly_task_runs_each_year_for_a_decade(app: App, is_lost: bool, sim: Simulation) -> None:  # noqa: FBT001 - a parameter
     """A yearly task runs ten times in ten years, each on its instant; within a minute of it if the queue loses all."""

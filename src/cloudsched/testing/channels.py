@@ -39,6 +39,8 @@ class SentMessage:
     body: str
     message: Message
     """All that the sender was given."""
+    id: str
+    """What the channel calls it, and what its record says. The same message has another name when it is sent again."""
 
 
 class SimulatedChannel:
@@ -53,21 +55,35 @@ class SimulatedChannel:
         self.owners: dict[str, str] = {}
         """Whose addresses are known."""
         self._failures = 0
+        self._dropped_answers = 0
         self._clock = clock
 
     def fails(self, times: int) -> None:
         """Let the next messages fail, so that they are tried again."""
         self._failures += times
 
+    def drops_answers(self, times: int) -> None:
+        """Let the next messages be taken without anybody's learning of it, so that they are sent twice."""
+        self._dropped_answers += times
+
     def send(self, message: Message, recipient: Recipient) -> str:
-        """Take a message. Raises DeliveryDelayed if the test says so."""
+        """Take a message, and give it a name of the channel's own, as mail servers and push services do.
+
+        Raises:
+            DeliveryDelayed: The test says so.
+        """
         if self.is_down or self._failures:
             self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
             raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
         owner = self.owners.get(recipient.address, "")
         now = self._clock.now()
-        self.sent.append(SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message))
-        return message.id
+        name = f"{self.name.lower()}/{len(self.sent) + 1}"
+        sent = SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message, name)
+        self.sent.append(sent)
+        if self._dropped_answers:
+            self._dropped_answers -= 1
+            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
+        return name
 
 
 class SimulatedChannels(Mapping[str, SimulatedChannel]):

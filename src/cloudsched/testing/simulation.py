@@ -331,7 +331,7 @@ class Simulation:
     def channel(self, name: str) -> SimulatedChannel:
         """Return a channel of deliveries, such as ``EMAIL``, to make it fail.
 
-        ``sim.channel("EMAIL").fails(2)``, ``sim.channel("EMAIL").is_down = True``.
+        ``sim.channel("EMAIL").fails(2)``, ``….drops_answers(1)``, ``….is_down = True``.
         """
         return self._channels[name]
 

@@ -12,6 +12,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from benchmarks.scale_limits import Refusal
 from google.cloud.firestore_v1.types import firestore
 from tests.adapters.firestore.index_rules import Indexes
+from tests.adapters.firestore.write_rules import why_commit_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,14 +35,17 @@ class ProductionRules:
         Raises:
             Refusal: Production would refuse it.
         """
+        if request.DESCRIPTOR.name == "CommitRequest":
+            self._refuse(grpc.StatusCode.INVALID_ARGUMENT, why_commit_refused(request, self.indexes))
         query = find_query(request)
-        if query is None:
-            return
-        self.queries.append(query)
-        reason = self.indexes.why_refused(query)
+        if query is not None:
+            self.queries.append(query)
+            self._refuse(grpc.StatusCode.FAILED_PRECONDITION, self.indexes.why_refused(query))
+
+    def _refuse(self, code: grpc.StatusCode, reason: str | None) -> None:
         if reason is not None:
             self.refusals.append(reason)
-            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, reason)
+            raise Refusal(code, reason)
 
 
 def find_query(request: Any) -> Any:  # noqa: ANN401 - a protobuf message
@@ -93,6 +97,61 @@ class ProductionChannel:
             return call(request, **options)
 
         return checked
+
+
+class ContendedChannel:
+    """A channel on which each request fails once, and is answered when it is made again.
+
+    A commit is ABORTED for contention before it takes effect; a stream of responses breaks off behind the first one.
+    """
+
+    def __init__(self, channel: Any) -> None:  # noqa: ANN401 - grpcio ships no types
+        self._channel = channel
+        self._failed: set[bytes] = set()
+        self.failures: list[str] = []
+        """The methods whose calls have failed, each time."""
+
+    def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of one request and one response."""
+        call = self._channel.unary_unary(method, **codec)
+
+        def contended(request: Any, **options: Any) -> Any:  # noqa: ANN401 - protobuf messages
+            if self._is_first(method, request):
+                reason = "Too much contention on these documents. Please try again."
+                raise Refusal(grpc.StatusCode.ABORTED, reason)
+            return call(request, **options)
+
+        return contended
+
+    def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of one request and a stream of responses."""
+        call = self._channel.unary_stream(method, **codec)
+
+        def contended(request: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 - a protobuf message
+            responses = call(request, **options)
+            if self._is_first(method, request):
+                yield next(responses)
+                raise Refusal(grpc.StatusCode.UNAVAILABLE, "The connection broke off.")
+            yield from responses
+
+        return contended
+
+    def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of two streams, as it is."""
+        call: Callable[..., Any] = self._channel.stream_stream(method, **codec)
+        return call
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _is_first(self, method: str, request: Any) -> bool:  # noqa: ANN401 - a protobuf message
+        asked = method.encode() + request.SerializeToString()
+        if asked in self._failed:
+            return False
+        self._failed.add(asked)
+        self.failures.append(method.rpartition("/")[2])
+        return True
 
 
 class EmptyDatabase:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from contextlib import closing, suppress
 from dataclasses import fields
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import (
     INDEX_FILE,
     NOW,
+    ContendedChannel,
     EmptyDatabase,
     ProductionChannel,
     ProductionRules,
@@ -30,6 +33,7 @@ from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+from cloudsched.adapters.google import backoff
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
@@ -261,6 +265,21 @@ def test_every_query_that_the_ports_can_make_has_its_index(
     call_every_port(make_task, monkeypatch, spread[1])
     assert rules.refusals == []
     assert len(rules.queries) > 100
+
+
+def test_every_call_of_the_ports_outlives_contention(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is made again after a failure that may pass, also one whose answer broke off in the middle."""
+    channels: list[ContendedChannel] = []
+
+    def open_contended(*_: object) -> ContendedChannel:
+        channels.append(ContendedChannel(EmptyDatabase()))
+        return channels[-1]
+
+    monkeypatch.setattr(rpc, "open_channel", open_contended)
+    monkeypatch.setattr(backoff, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+    call_every_port(make_task, monkeypatch, 1)
+    failed = {method for each in channels for method in each.failures}
+    assert failed == {"BatchGetDocuments", "Commit", "RunQuery", "RunAggregationQuery"}
 
 
 @pytest.mark.parametrize("spread", [("one", 1), ("many", 7)], indirect=True, ids=str)

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "src" / "cloudsched"
 
 FOR_USERS = {
     "add_worker": "Simulation: a test of a user's own handlers runs a worker",
+    "drops_answers": "SimulatedChannel: a channel of a user's own tests takes a message and fails",
     "inject": "CloudTasksEmulator: faults for a user's own tests",
     "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",
 }

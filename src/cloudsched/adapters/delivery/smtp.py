@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import smtplib
 import ssl
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -22,6 +24,7 @@ from cloudsched.adapters.delivery.mail import make_address, write_mail
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from email.headerregistry import Address
     from email.message import EmailMessage
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Message, Recipient, Template
 
 TIMEOUT_SECONDS = 30.0
-"""How long one answer may take."""
+"""How long a server may be silent."""
+MAX_SECONDS = 120.0
+"""How long handing over one mail may take, also if the server says something now and then."""
 _SERVICE: Final = "The mail server"
 _DEFAULT_PORTS: Final = {"smtps": 465, "smtp": 587}
 _FORM: Final = "Write smtps://user:password@host:465, or smtp://user:password@host:587 for STARTTLS."
@@ -138,9 +143,9 @@ class SmtpSender:
         context = self._tls or ssl.create_default_context()
         connection: smtplib.SMTP
         if server.is_tls:
-            connection = smtplib.SMTP_SSL(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
+            connection = _TlsConnection(server.host, server.port, timeout=TIMEOUT_SECONDS, context=context)
         else:
-            connection = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_SECONDS)
+            connection = _Connection(server.host, server.port, timeout=TIMEOUT_SECONDS)
         try:
             connection.ehlo_or_helo_if_needed()
             if not server.is_tls and not server.is_local:
@@ -151,6 +156,45 @@ class SmtpSender:
             connection.close()
             raise
         return connection
+
+
+class _Connection(smtplib.SMTP):
+    """A connection that is over after `MAX_SECONDS`: an answer may have any number of lines."""
+
+    _whole: socket.socket | None = None
+    """A descriptor of its own, because TLS takes over that of the socket."""
+    _limit: threading.Timer | None = None
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        opened: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]  # typeshed lacks it
+        self._whole = opened.dup()
+        self._limit = threading.Timer(MAX_SECONDS, _shut_down, [self._whole])
+        self._limit.daemon = True
+        self._limit.start()
+        return opened
+
+    def close(self) -> None:
+        super().close()
+        if self._whole is not None and self._limit is not None:
+            self._limit.cancel()
+            self._whole.close()
+
+
+def _shut_down(connected: socket.socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(SHUT_RDWR)
+
+
+class _TlsConnection(smtplib.SMTP_SSL, _Connection):
+    """The same, with TLS from the beginning."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        try:
+            opened: socket.socket = super()._get_socket(host, port, timeout)
+        except BaseException:
+            self.close()  # the handshake has failed
+            raise
+        return opened
 
 
 def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) -> None:

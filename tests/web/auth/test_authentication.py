@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
+import time_machine
 from tests.greeting_app import app
 from tests.harness import LocalClient
 from tests.web.auth.token_issuer import (
     AUDIENCE,
     FIREBASE_CERTS,
     GOOGLE_CERTS,
+    MAX_AGE,
     PROJECT,
     Issuer,
     account_claims,
@@ -165,6 +167,22 @@ def test_a_swapped_key_is_refused(issuer: Issuer) -> None:
     assert request_status(Issuer(kid="another").make_user_token()) == 401
     assert request_status(Issuer(kid=issuer.kid).make_account_token(ROBOT)) == 401
     assert request_status(Issuer(kid="another").make_account_token(ROBOT)) == 401
+
+
+def test_keys_that_google_exchanges_are_found_in_time(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept for as long as Google says, and no longer: then the new ones count, and the old ones do not."""
+
+    def list_statuses(signer: Issuer) -> list[int]:
+        return [request_status(token) for token in (signer.make_user_token(), signer.make_account_token(ROBOT))]
+
+    old, new = Issuer(issuer.kid, issuer.key), Issuer("key-2")
+    assert list_statuses(old) == [200, 200]
+    monkeypatch.setattr(issuer, "kid", new.kid)
+    monkeypatch.setattr(issuer, "key", new.key)
+    assert list_statuses(new) == [401, 401]
+    with time_machine.travel(time.time() + MAX_AGE + 1):
+        assert list_statuses(new) == [200, 200]
+        assert list_statuses(old) == [401, 401]
 
 
 @pytest.mark.parametrize("alg", ["none", "None", "RS256", "HS256"])

@@ -30,6 +30,9 @@ PROJECT = "demo-users"
 AUDIENCE = "https://api.example"
 FIREBASE_CERTS = "https://www.googleapis.com/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com"
 GOOGLE_CERTS = "https://www.googleapis.com/oauth2/v1/certs"
+MAX_AGE = 20_000
+"""For how many seconds Google lets its keys be kept. It publishes new ones long before it signs with them; this issuer
+may exchange its only one at any time."""
 
 
 @dataclass
@@ -106,7 +109,8 @@ def publish_keys(issuer: Issuer) -> Iterator[list[str]]:
     @Request.application
     def answer(_request: Request) -> Response:
         content = json.dumps({issuer.kid: issuer.certificate})
-        return Response(content, content_type="application/json", headers={"Cache-Control": "public, max-age=20000"})
+        headers = {"Cache-Control": f"public, max-age={MAX_AGE}"}
+        return Response(content, content_type="application/json", headers=headers)
 
     def send(adapter: HTTPAdapter, request: PreparedRequest, *more: Any, **named: Any) -> requests.Response:
         meant = request.url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -20,8 +20,10 @@ from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 
 if TYPE_CHECKING:
+    from cloudsched import Task
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.ports.version import Version
 
 SECOND = timedelta(seconds=1)
 
@@ -100,6 +102,25 @@ def test_a_small_difference_is_allowed(skew: timedelta) -> None:
     clock.skew = skew
     app.deliver(outbox.sent[0].body, outbox.sent[0].token)
     assert calls == ["ran"]
+
+
+def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim is of the time that was compared: no lease lasts longer, or has ended, because of the step."""
+    app, _, outbox, _ = deployment(TimedStore())
+    store, commit, leases = app.container.store, app.container.store.commit, list[datetime]()
+    reads = iter([timedelta(0)] * 3)  # for the dispatch, before the task is read, and after it
+
+    def now(_: SkewedClock) -> datetime:
+        return datetime.now(UTC) + 2 * SECOND + next(reads, timedelta(hours=1))
+
+    def note(task: Task, *arguments: Any, **named: Any) -> Version:
+        leases.extend(run.lease.until for run in task.runs if run.lease)
+        return commit(task, *arguments, **named)
+
+    monkeypatch.setattr(store, "commit", note)
+    monkeypatch.setattr(SkewedClock, "now", now)
+    app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    assert leases[0] < datetime.now(UTC) + timedelta(minutes=50)
 
 
 def test_a_store_without_a_clock_is_not_compared() -> None:

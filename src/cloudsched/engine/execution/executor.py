@@ -102,39 +102,46 @@ class Executor:
             secrets.token_hex(16)
         )  # the token itself is not needed: no report arrives from outside
 
-        def claim(stored: VersionedTask | None) -> tuple[VersionedTask | None, Decision]:
+        def claim(loaded: tuple[VersionedTask | None, datetime]) -> tuple[VersionedTask | None, Decision]:
+            stored, now = loaded
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
             if run and run.lease and run.lease.token_hash == token_hash:  # committed, but its answer was lost
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
-            now = self._engine.now()
             decision = on_dispatch(stored.task, dispatch, now, token_hash)
             if isinstance(decision, Claim) and can_run_quick(self._engine.registry, stored.task, decision, now):
                 return stored, _to_quick_claim(stored.task, decision, now)
-            return self._commit_claim(stored, decision, dispatch) if isinstance(decision, Claim) else (stored, decision)
+            return (
+                self._commit_claim(stored, decision, dispatch, now)
+                if isinstance(decision, Claim)
+                else (stored, decision)
+            )
 
         return compare_and_set(f"task {dispatch.task_id}", lambda: self._load(dispatch.task_id), claim)
 
-    def _load(self, task_id: str) -> VersionedTask | None:
-        """Load a task; the store's time, which comes with it, must agree with this machine's.
+    def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
+        """Load a task; return it with this machine's time, which has to agree with the store's that comes with it.
+
+        What is decided is decided at that time: the clock may be set in the next moment.
 
         Raises:
             ClockSkewed: It does not. Nothing is decided by a wrong clock; deliver the dispatch again.
         """
         before = self._engine.now() if self._checks_clock else None
         stored = self._engine.store.load(task_id)
+        now = self._engine.now()
         if before is None or stored is None or stored.read_at is None:
-            return stored
-        skew = measure_skew(before, stored.read_at, self._engine.now())
+            return stored, now
+        skew = measure_skew(before, stored.read_at, now)
         if abs(skew) > MAX_SKEW:
             error = ClockSkewed(skew, MAX_SKEW)
             log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
             raise error
-        return stored
+        return stored, now
 
     def _commit_claim(
-        self, stored: VersionedTask, decision: Claim, dispatch: Dispatch
+        self, stored: VersionedTask, decision: Claim, dispatch: Dispatch, now: datetime
     ) -> tuple[VersionedTask, Decision]:
         """Commit a claim with the lock that it needs, or an end without a result with the lock that it frees.
 
@@ -146,10 +153,9 @@ class Executor:
             if self._waits_for_lock(stored.task, dispatch):
                 return stored, WaitForLock(f"others hold {stored.task.lock_key!r}")
             return self._commit_finish(stored, transition, dispatch), decision
-        cost = _count_cost(stored.task, run, self._engine.now())
+        cost = _count_cost(stored.task, run, now)
         if run.lock_key is None:
             return self._engine.committer.commit(transition, stored, **cost), decision
-        now = self._engine.now()
         result = self._engine.locks.acquire(transition.task, run, dispatch, now)
         if result.is_acquired:
             return self._engine.committer.commit(transition, stored, result.lock, **cost), decision

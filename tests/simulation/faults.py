@@ -31,6 +31,8 @@ class FaultProfile:
     """How many clients act on the same task at the same time; one of these numbers each time."""
     purge: float = 0.0
     """The probability, at each change by a client, that the queue loses everything."""
+    wrong_clock: timedelta = timedelta(0)
+    """By how much the clock of one executor is wrong, which also sweeps."""
     changes: int = 12
     """How many changes clients make."""
     length: timedelta = timedelta(hours=6)
@@ -86,6 +88,22 @@ PROFILES = (
         drift=timedelta(seconds=2),
         steps=0.1,
         rivals=(1, 2),
+    ),
+    FaultProfile(
+        "a clock that is ahead",
+        fault=0.03,
+        kill=0.02,
+        linger=0.1,
+        drift=timedelta(seconds=2),
+        wrong_clock=timedelta(minutes=4),
+    ),
+    FaultProfile(
+        "a clock that is behind",
+        fault=0.03,
+        kill=0.02,
+        linger=0.1,
+        drift=timedelta(seconds=2),
+        wrong_clock=timedelta(minutes=-4),
     ),
     FaultProfile("edits at locks", linger=0.4, yields=0.2, rivals=(1, 1, 3), is_crowded=True, moves_locks=True),
     FaultProfile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from tests.simulation.world import World
 
@@ -49,10 +50,15 @@ OVERLOAD_CODES = ("ABORTED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCE
 
 
 class DriftingClock:
-    """A clock with an error that is corrected now and then, and so may go back."""
+    """A machine's clock, with an error that is corrected now and then, so that it may go back.
 
-    def __init__(self, world: World) -> None:
+    Args:
+        error: By how much it is wrong besides, and stays so.
+    """
+
+    def __init__(self, world: World, error: timedelta = timedelta(0)) -> None:
         self._world = world
+        self._error = error
         self._drift = self._draw_drift()
 
     def now(self) -> datetime:
@@ -64,7 +70,7 @@ class DriftingClock:
         return world.now + self._drift
 
     def _draw_drift(self) -> timedelta:
-        return self._world.fault_profile.drift * (2 * self._world.random.random() - 1)
+        return self._error + self._world.fault_profile.drift * (2 * self._world.random.random() - 1)
 
 
 class FaultyStore:
@@ -94,7 +100,7 @@ class FaultyStore:
         def effect() -> VersionedTask | None:
             stored = self._world.real_store.load(task_id)
             self._world.rules.on_read(stored)
-            return stored
+            return stored and replace(stored, read_at=self._world.now)
 
         return self._call("load", effect)
 

@@ -126,7 +126,8 @@ class World:
         self.kinds = {each: fault_profile.pick_kind(self.random) for each in self.ids}
         self._paces: dict[str, Any] = self.random.choice(_PACES) if fault_profile.is_durable else {}
         self._quick_share = self.random.choice([1.0, 1.0, 0.6]) if fault_profile.has_quick else 0.0
-        self.apps = [self._app() for _ in range(6 if fault_profile.has_workers else 4)]
+        errors = (fault_profile.wrong_clock, *[timedelta(0)] * (5 if fault_profile.has_workers else 3))
+        self.apps = [self._app(each) for each in errors]
         """Three for executors, one for clients and, where there are workers, two for them."""
         if fault_profile.has_channels:
             add_person(self)
@@ -134,15 +135,16 @@ class World:
         moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
         self._changes = deque(sorted(moments))
 
-    def _app(self) -> App:
+    def _app(self, clock_error: timedelta) -> App:
         app = App(
             Settings(secret=SECRET, executor_url="http://executor", **self._paces),
             store=FaultyStore(self),
             dispatcher=FaultyQueue(self),
-            clock=DriftingClock(self),
+            clock=DriftingClock(self, clock_error),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
+        app.container.executor._checks_clock = True  # noqa: SLF001 - as it does by the system's clock
         register_handlers(app, self, quick=self._quick_share > 0 and self.random.random() < self._quick_share)
         register_durable_handlers(app, self)
         if self.fault_profile.has_channels:

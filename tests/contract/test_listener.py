@@ -48,7 +48,7 @@ def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream is opened again after milliseconds, and a connection after some, by gRPC itself."""
     monkeypatch.setattr(firestore_listener, "INITIAL_BACKOFF", timedelta(milliseconds=5))
     pauses = (("grpc.initial_reconnect_backoff_ms", 20), ("grpc.min_reconnect_backoff_ms", 20))
-    monkeypatch.setattr(channel, "OPTIONS", (*channel.OPTIONS, *pauses))  # noqa: SLF001 - to add to it
+    monkeypatch.setattr(channel, "OPTIONS", (*channel.OPTIONS, *pauses))
 
 
 @pytest.fixture

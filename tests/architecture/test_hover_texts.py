@@ -64,6 +64,12 @@ class Editor:
                 is_configuration = message["method"] == "workspace/configuration"
                 self._send({"id": message["id"], "result": settings if is_configuration else None})
 
+    def close(self) -> None:
+        """End it as an editor does: it removes its temporary folder, which it would leave behind if it were killed."""
+        self.ask("shutdown")
+        self._send({"method": "exit"})
+        self._process.wait(60)
+
     def _open(self, file: Path) -> None:
         document = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": file.read_text("utf-8")}
         self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
@@ -99,7 +105,9 @@ def open_editor() -> Iterator[Editor]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            yield Editor(process)
+            editor = Editor(process)
+            yield editor
+            editor.close()
         finally:
             process.kill()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.cases import try_each
@@ -23,6 +24,7 @@ CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`\n]*`")
 
 
+@cache
 def list_test_names() -> set[str]:
     """Return the name of every test and of every test module."""
     names: set[str] = set()

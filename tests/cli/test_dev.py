@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.harness import request
 from werkzeug.wrappers import Request
 
+from cloudsched import App, Settings
 from cloudsched.cli import dev as dev_command
 from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
 from cloudsched.local.store_choice import open_store
 from cloudsched.web.functions import serve_api
 
@@ -83,3 +87,30 @@ def test_a_mistake_of_the_user_is_reported_in_one_line(
     assert said.err.startswith("cloudsched: ")
     assert says in said.err
     assert len(said.err.splitlines()) == 1
+
+
+def test_the_exit_code_is_that_of_the_command(
+    run_command: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a shell has it: what COMMAND exits with, 128 plus a signal that ends it, 127 if there is no such command."""
+    monkeypatch.chdir(tmp_path)
+    for command, code in ((("sh", "-c", "exit 7"), 7), (("sh", "-c", "kill -9 $$"), 137), (("no-such-command",), 127)):
+        assert run_command("dev", "--store", "sqlite", "--", *command).code == code, command
+
+
+def test_a_taken_port_is_reported(
+    run_command: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second stack on the same port says so and exits with 2; the first one keeps running."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        dev_command, "threading", SimpleNamespace(Event=lambda: pytest.fail("it runs beside the first"))
+    )
+    with run_stack(App(), base=Settings(), store="sqlite") as first:
+        for option, address in (("--port", first.url), ("--tasks-port", first.emulator.address)):
+            ports = {"--port": "0", "--tasks-port": "0", option: address.rpartition(":")[2]}
+            said = run_command("dev", "--store", "sqlite", *(word for pair in ports.items() for word in pair))
+            assert said.code == 2, option
+            assert "cannot listen" in said.err.lower()
+            assert len((said.out + said.err).splitlines()) == 1
+        assert request(first.url, "GET", "/v1/tasks").status == 200

@@ -50,13 +50,6 @@ app.close()
 HASHED_KEY = f"ops:admin:{'0' * 64}"
 
 
-def test_the_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
-    """As a shell has it: what COMMAND exits with, 128 plus a signal that ends it, 127 if there is no such command."""
-    for command, code in ((("sh", "-c", "exit 7"), 7), (("sh", "-c", "kill -9 $$"), 137), (("no-such-command",), 127)):
-        with process(*DEV, "--", *command, cwd=tmp_path) as dev:
-            assert dev.wait() == code
-
-
 def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
     """The command after -- finds the API and the clock in its environment, and its task runs.
 
@@ -260,17 +253,6 @@ def test_data_survives_a_restart(tmp_path: Path) -> None:
         assert request(tasks, "POST", "/clock", {"advance": "P1D"}).body["delivered"] == 1
         (message,) = request(url, "GET", "/v1/inboxes/ada/messages").body["messages"]
         assert message["createdAt"] == "2027-01-01T13:00:00Z"
-
-
-def test_a_taken_port_is_reported(stack: Process, tmp_path: Path) -> None:
-    """A second stack on the same port says so and exits with 2; the first one keeps running."""
-    url, tasks = _ready(stack)
-    for option, address in (("--port", url), ("--tasks-port", tasks)):
-        with process(*ALONE, option, address.rpartition(":")[2], cwd=tmp_path) as second:
-            assert second.wait() == 2
-            assert "cannot listen" in second.output.lower()
-            assert len(second.output.splitlines()) == 1
-    assert request(url, "GET", "/v1/tasks").status == 200
 
 
 def _ready(dev: Process) -> tuple[str, str]:

@@ -113,6 +113,16 @@ class _Server(Server):
 
     ConnectionClass = _Connection
 
+    @staticmethod
+    def bind_socket(socket_: socket.socket, bind_addr: tuple[str, int]) -> socket.socket:
+        """Bind the socket; close it if its port is taken, which cheroot leaves to the garbage collector."""
+        try:
+            socket_.bind(bind_addr)
+        except OSError:
+            socket_.close()
+            raise
+        return socket_
+
     def process_conn(self, conn: HTTPConnection) -> None:
         """Serve a connection on which a request begins to arrive; let a new one wait for that."""
         if conn.last_used is None:

@@ -1,0 +1,50 @@
+"""``cloudsched serve`` on the command line: what it refuses before it serves anything."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.cli import serve as serve_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import CommandResult
+
+HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> None: ...\n"
+KEYS = f"ops:admin:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "says"),
+    [
+        ({"CLOUDSCHED_OPEN": "off"}, (), "Nobody may use this API yet"),
+        ({"K_SERVICE": "api", "CLOUDSCHED_OPEN": "off", "CLOUDSCHED_API_KEYS": KEYS}, (), "Cloud Run"),
+        ({}, ("--data", "file"), "file"),
+        ({}, ("--handlers", "nowhere.py"), "There is no file nowhere.py"),
+    ],
+    ids=["closed", "Cloud Run", "no folder", "no handlers"],
+)
+def test_it_says_what_is_wrong_with_its_settings(
+    variables: dict[str, str],
+    options: tuple[str, ...],
+    says: str,
+    run_command: Callable[..., CommandResult],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without credentials configured, in Cloud Run, in a folder that is a file, without handlers: exit code 2."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(serve_command, "threading", SimpleNamespace(Event=lambda: pytest.fail("it serves")))
+    monkeypatch.delenv("CLOUDSCHED_API_KEYS", raising=False)
+    for name, value in {"CLOUDSCHED_OPEN": "on", **variables}.items():
+        monkeypatch.setenv(name, value)
+    said = run_command("serve", "--port", "0", "--data", "data", *options)
+    assert said.code == 2
+    assert says in said.out + said.err

@@ -47,7 +47,6 @@ app = App()
 print(app.tasks().items[0].title)
 app.close()
 """
-HASHED_KEY = f"ops:admin:{'0' * 64}"
 
 
 def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
@@ -72,14 +71,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     with process(*ALONE, env=env, cwd=tmp_path_factory.mktemp("stack")) as dev:
         dev.wait_for("Ready")
         yield dev
-
-
-def test_the_stack_prints_whether_it_is_open(stack: Process, tmp_path: Path) -> None:
-    """An open stack lets everyone name every handler, which users of the deployed API may not."""
-    assert "access       open: every caller is an admin" in stack.output
-    with process(*ALONE, env={**os.environ, "CLOUDSCHED_API_KEYS": HASHED_KEY}, cwd=tmp_path) as dev:
-        dev.wait_for("Ready")
-        assert "access       for callers who" in dev.output
 
 
 def test_the_stack_prints_where_its_dashboard_is(stack: Process) -> None:

@@ -92,7 +92,7 @@ fi
 
 revoke_smoke_access
 case "$MODE" in
-  apply) log "" "Done: $CHANGES changes. The API is at $(get_service_url api)" ;;
+  apply) log "" "Done: $CHANGES changes. The API is at ${SERVICE_URLS[api]}" ;;
   check)
     ((CHANGES == 0)) || exit 1
     log "" "Nothing differs."

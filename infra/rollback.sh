@@ -38,8 +38,8 @@ read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
 declare -A target=()
 for function in "${FUNCTIONS[@]}"; do
   # An interrupted upgrade leaves `serving` in the ledger, a completed one `previous`.
-  target[$function]="$(get_ledger_entry "serving.$function")"
-  target[$function]="${target[$function]:-$(get_ledger_entry "previous.$function")}"
+  target[$function]="${LEDGER[serving.$function]-}"
+  target[$function]="${target[$function]:-${LEDGER[previous.$function]-}}"
   [[ "$MODE" != dry-run ]] || target[$function]="PREVIOUS-$function"
   # The function for links may be younger than the last upgrade. It sends no dispatches, so it can stay as it is.
   [[ -n "${target[$function]}" || "$function" == links ]] ||
@@ -47,13 +47,13 @@ for function in "${FUNCTIONS[@]}"; do
 deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
 infra/upgrade.sh."
 done
-if [[ "$(get_ledger_entry previous.schema)" != "$(get_ledger_entry schema)" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
-  [[ -z "$(get_ledger_entry previous.schema)" ]] || die "Documents have been written with schema version \
-$(get_ledger_entry schema), which the previous code (version $(get_ledger_entry previous.schema)) refuses to read. Fix \
+if [[ "${LEDGER[previous.schema]-}" != "${LEDGER[schema]-}" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
+  [[ -z "${LEDGER[previous.schema]-}" ]] || die "Documents have been written with schema version \
+${LEDGER[schema]-}, which the previous code (version ${LEDGER[previous.schema]-}) refuses to read. Fix \
 the problem with a new upgrade, or use --force."
 fi
 
-[[ -z "$(get_ledger_entry trust.api)" ]] || record "trust.api=yes"
+[[ -z "${LEDGER[trust.api]-}" ]] || record "trust.api=yes"
 # The functions that send dispatches first, the one that receives them last.
 cleared=()
 for function in "${SENDERS_FIRST[@]}"; do

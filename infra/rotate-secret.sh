@@ -43,15 +43,15 @@ for option in "${EXTRA_OPTIONS[@]}"; do
 done
 load_configuration "$CONFIG"
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
-current="$(get_ledger_entry secret.current)"
-previous="$(get_ledger_entry secret.previous)"
-next="$(get_ledger_entry secret.next)"
+current="${LEDGER[secret.current]-}"
+previous="${LEDGER[secret.previous]-}"
+next="${LEDGER[secret.next]-}"
 if [[ "$MODE" == dry-run ]]; then
   current="${current:-1}" previous="${previous:-${finish:+0}}"
 fi
-[[ "$(get_ledger_entry digest.execute)" != rolled-back ]] ||
+[[ "${LEDGER[digest.execute]-}" != rolled-back ]] ||
   die "The functions were rolled back, and a rotation would deploy the code that you rolled back. Run infra/upgrade.sh first."
-[[ -z "$(get_ledger_entry serving.execute)" ]] ||
+[[ -z "${LEDGER[serving.execute]-}" ]] ||
   die "An upgrade is in progress. Complete it with infra/upgrade.sh or undo it with infra/rollback.sh."
 
 # update_secrets FUNCTION CURRENT [ALSO-ACCEPTED]: create a revision of the same code with other secrets. When this
@@ -66,7 +66,7 @@ update_secrets() {
 if [[ -n "$finish" ]]; then
   [[ -n "$previous" ]] || die "There is no old secret to disable."
   [[ -z "$next" ]] || die "A rotation is in progress. Run infra/rotate-secret.sh to complete it."
-  rotated="$(get_ledger_entry secret.rotated)"
+  rotated="${LEDGER[secret.rotated]-}"
   remaining=$((${rotated:-0} + MAX_DISPATCH_WAIT - $(date +%s)))
   [[ -n "$compromised" ]] || ((remaining <= 0)) || die "Dispatches signed with the old secret may still be waiting. \
 Try again in $(((remaining + 86399) / 86400)) days."

@@ -66,7 +66,7 @@ if [[ "$PUBLIC_LINKS" == no ]] && is_managed account.links; then
 fi
 for function in "${SENDERS_FIRST[@]}"; do
   # One that was made by `gcloud functions deploy` and never upgraded since is still Cloud Functions' own.
-  [[ "$MODE" != dry-run && "$(get_ledger_entry "platform.$function")" == run ]] ||
+  [[ "$MODE" != dry-run && "${LEDGER[platform.$function]-}" == run ]] ||
     remove "function $NAME-$function" "function.$function" \
       gcloud functions describe "$NAME-$function" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet -- \
       gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
@@ -77,7 +77,7 @@ done
 include_feeds_in_logs
 names=()
 for priority in "${QUEUES[@]}"; do
-  names+=("$(get_queue_name "$priority")")
+  names+=("${QUEUE_NAMES[$priority]}")
 done
 for entry in "${!LEDGER[@]}"; do # QUEUES_PER_PRIORITY may have been greater
   queue="${entry#created.queue.}"
@@ -92,7 +92,7 @@ done
 # revoke_role ROLE ACCOUNT [--condition=…] -- COMMAND-GROUP -- RESOURCE-AND-FLAGS, as for `grant_role`
 revoke_role() {
   local role="$1" member condition=() group=()
-  member="serviceAccount:$(get_account_email "$2")"
+  member="serviceAccount:${ACCOUNT_EMAILS[$2]}"
   is_managed "account.$2" || [[ "$MODE" == dry-run ]] || return 0
   shift 2
   while [[ "$1" != -- ]]; do
@@ -129,9 +129,9 @@ for entry in "${SECRETS[@]}"; do
   done
 done
 for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
-  remove "service account $(get_account_email "$account")" "account.$account" \
-    gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
-    gcloud iam service-accounts delete "$(get_account_email "$account")" --project="$PROJECT" --quiet
+  remove "service account ${ACCOUNT_EMAILS[$account]}" "account.$account" \
+    gcloud iam service-accounts describe "${ACCOUNT_EMAILS[$account]}" --format="value(email)" --project="$PROJECT" --quiet -- \
+    gcloud iam service-accounts delete "${ACCOUNT_EMAILS[$account]}" --project="$PROJECT" --quiet
 done
 if [[ -n "$with_data" ]]; then
   if is_managed rules && is_managed database && [[ "$MODE" == apply ]]; then

@@ -46,12 +46,12 @@ find_api_keys_version
 require_closed_api
 
 for function in "${FUNCTIONS[@]}"; do
-  [[ "$MODE" == dry-run || -n "$(get_ledger_entry "digest.$function")" ]] ||
+  [[ "$MODE" == dry-run || -n "${LEDGER[digest.$function]-}" ]] ||
     die "$NAME-$function is not deployed yet. Run infra/deploy.sh, which creates it, and then this script again."
 done
 
 log_step "Schema"
-old_schema="$(get_ledger_entry schema)" new_schema="$(get_schema_version)"
+old_schema="${LEDGER[schema]-}" new_schema="$(get_schema_version)"
 old_schema="${old_schema:-$new_schema}"
 shares=(10 50 100)
 if ((new_schema < old_schema)) && [[ "${EXTRA_OPTIONS[*]}" != --force ]]; then
@@ -66,7 +66,7 @@ create_indexes
 log_step "Candidates"
 declare -A old=() candidate=()
 for function in "${FUNCTIONS[@]}"; do
-  old[$function]="$(get_ledger_entry "serving.$function")"
+  old[$function]="${LEDGER[serving.$function]-}"
   [[ -n "${old[$function]}" ]] || old[$function]="$(get_serving_revision "$function" | tail -n 1)"
   [[ -n "${old[$function]}" ]] ||
     die "Requests to $NAME-$function are split between revisions. Run infra/rollback.sh first."
@@ -113,7 +113,7 @@ for function in api links; do
 done
 test_links candidate || roll_back
 grant_smoke_access
-request_when_allowed GET "$(get_service_url api candidate)/v1/tasks?pageSize=1"
+request_when_allowed GET "${SERVICE_URLS[candidate.api]}/v1/tasks?pageSize=1"
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
   log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
   roll_back
@@ -152,5 +152,5 @@ set_trust_after_upgrade
 record "${ended[@]}" "trust.api=$TRUST_AFTER_UPGRADE"
 revoke_smoke_access
 log "" "Upgraded. Run infra/rollback.sh to go back."
-[[ "$API_ACCESS" == private || "$(get_ledger_entry open.api)" == yes ]] ||
+[[ "$API_ACCESS" == private || "${LEDGER[open.api]-}" == yes ]] ||
   log "The API is still private. Run infra/deploy.sh to make it public."

@@ -83,7 +83,7 @@ close_access() {
 create_reminder() {
   local at
   at="$(date -u --date="@$(($(date +%s) + $2))" +%Y-%m-%dT%H:%M:%SZ)"
-  request_when_allowed POST "$(get_service_url api)/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
+  request_when_allowed POST "${SERVICE_URLS[api]}/v1/tasks" "{\"id\": \"$1\", \"owner\": \"$NAME-acceptance\", \
 \"title\": \"Acceptance\", \"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD, \"schedule\": {\"at\": \"$at\"}}"
   require_success "The API did not accept the task $1"
 }
@@ -93,7 +93,7 @@ expect_one_run() {
   local attempt state="" late
   [[ "$MODE" != dry-run ]] || return 0
   for ((attempt = 0; attempt <= $2 / 5; attempt++)); do
-    request_when_allowed GET "$(get_service_url api)/v1/tasks/$1/executions"
+    request_when_allowed GET "${SERVICE_URLS[api]}/v1/tasks/$1/executions"
     state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
     [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
     sleep "$((5 * ${DELAY_FACTOR:-1}))"
@@ -124,7 +124,7 @@ accept_deploy() {
   run_script deploy.sh
   run_script deploy.sh --check
   [[ "$MODE" == dry-run ]] || read_ledger
-  note "image of the executor: $(get_ledger_entry image.execute)"
+  note "image of the executor: ${LEDGER[image.execute]-}"
 }
 
 accept_reminder() {
@@ -145,7 +145,7 @@ accept_hop() {
   note "the first hop of a task in 31 days is at $at"
   [[ "$MODE" == dry-run ]] || (($(date -u --date="$at" +%s) < $(date +%s) + 30 * 86400)) ||
     die "The first hop is later than Cloud Tasks accepts: $at."
-  request DELETE "$(get_service_url api)/v1/tasks/accept-hop"
+  request DELETE "${SERVICE_URLS[api]}/v1/tasks/accept-hop"
   require_success "The API did not delete the task"
 }
 
@@ -206,7 +206,7 @@ accept_restore() {
     --project="$PROJECT" --quiet
   for account in "${STORE_ACCOUNTS[@]}"; do
     change "revoke roles/datastore.user on database $other from $NAME-$account" gcloud projects remove-iam-policy-binding \
-      "$PROJECT" --member="serviceAccount:$(get_account_email "$account")" --role=roles/datastore.user --format=none --quiet \
+      "$PROJECT" --member="serviceAccount:${ACCOUNT_EMAILS[$account]}" --role=roles/datastore.user --format=none --quiet \
       --condition="expression=resource.name==\"projects/$PROJECT/databases/$other\",title=$NAME-database"
   done
   change "delete database $other" gcloud firestore databases delete --database="$other" --project="$PROJECT" --quiet

@@ -24,7 +24,7 @@ set_access_settings() {
     api)
       ACCESS_SETTINGS+=(
         "CLOUDSCHED_SERVICE_ACCOUNTS=${API_ACCOUNTS[*]}"
-        "CLOUDSCHED_AUDIENCES=$(get_service_url api)${API_ADDRESSES:+ $API_ADDRESSES}"
+        "CLOUDSCHED_AUDIENCES=${SERVICE_URLS[api]}${API_ADDRESSES:+ $API_ADDRESSES}"
         ${FIREBASE_PROJECT:+"CLOUDSCHED_FIREBASE_PROJECT=$FIREBASE_PROJECT"}
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
       )
@@ -33,7 +33,7 @@ set_access_settings() {
     sweep)
       # Always private: only Cloud Scheduler's account may call it.
       ACCESS_SETTINGS+=(
-        "CLOUDSCHED_SWEEPER=$(get_account_email invoker)" "CLOUDSCHED_AUDIENCES=$(get_service_url sweep)"
+        "CLOUDSCHED_SWEEPER=${ACCOUNT_EMAILS[invoker]}" "CLOUDSCHED_AUDIENCES=${SERVICE_URLS[sweep]}"
         "CLOUDSCHED_TRUST_CLOUD_RUN=on"
       )
       ;;
@@ -47,9 +47,9 @@ set_public_settings() {
   PUBLIC_SETTINGS=()
   [[ " ${SETTINGS[*]}" != *" CLOUDSCHED_PUBLIC_URL="* ]] || return 0
   if [[ "$API_ACCESS" == public ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url api)")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=${SERVICE_URLS[api]}")
   elif [[ "$PUBLIC_LINKS" == yes ]]; then
-    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=$(get_service_url links)")
+    PUBLIC_SETTINGS=("CLOUDSCHED_PUBLIC_URL=${SERVICE_URLS[links]}")
   fi
 }
 
@@ -71,7 +71,7 @@ find_api_keys_version() {
 require_closed_api() {
   local opened remaining
   [[ "$API_ACCESS" == private ]] || return 0
-  opened="$(get_ledger_entry open.api)"
+  opened="${LEDGER[open.api]-}"
   [[ "$opened" != yes ]] ||
     die "$NAME-api is public. Run infra/deploy.sh, which makes it private, and then this script again."
   remaining=$((${opened:-0} + IAM_PROPAGATION_SECONDS - $(date +%s)))
@@ -85,7 +85,7 @@ set_trust_after_upgrade() {
   TRUST_AFTER_UPGRADE=none
   if [[ "$API_ACCESS" == private ]]; then
     TRUST_AFTER_UPGRADE=yes
-  elif [[ "$(get_ledger_entry trust.api)" == yes ]]; then
+  elif [[ "${LEDGER[trust.api]-}" == yes ]]; then
     TRUST_AFTER_UPGRADE=previous
   fi
 }
@@ -97,7 +97,7 @@ close_api() {
     change "make function $NAME-api private" gcloud run services remove-iam-policy-binding "$NAME-api" \
       --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
   fi
-  [[ "$(get_ledger_entry open.api)" != yes ]] || record "open.api=$(date +%s)"
+  [[ "${LEDGER[open.api]-}" != yes ]] || record "open.api=$(date +%s)"
 }
 
 # Let everybody call the function for links, which answers 404 to all else; or nobody, once it is not wanted any more.
@@ -113,7 +113,7 @@ expose_links() {
 
 open_api() {
   [[ "$API_ACCESS" == public ]] || return 0
-  case "$(get_ledger_entry trust.api)" in
+  case "${LEDGER[trust.api]-}" in
     yes)
       report_difference "function $NAME-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh"
       return
@@ -129,12 +129,12 @@ grant_invoker_roles() {
   log_step "Who may invoke the functions"
   local function entry
   for function in execute sweep; do
-    grant_role "function $NAME-$function" "serviceAccount:$(get_account_email invoker)" roles/run.invoker -- \
+    grant_role "function $NAME-$function" "serviceAccount:${ACCOUNT_EMAILS[invoker]}" roles/run.invoker -- \
       gcloud run services -- "$NAME-$function" --region="$REGION"
   done
   for entry in "${API_ACCOUNTS[@]}"; do
     # Our own smoke account may call the API only during a smoke test.
-    [[ "${entry%%=*}" != "$(get_account_email smoke)" ]] || continue
+    [[ "${entry%%=*}" != "${ACCOUNT_EMAILS[smoke]}" ]] || continue
     grant_role "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
       gcloud run services -- "$NAME-api" --region="$REGION"
   done

@@ -1,9 +1,14 @@
 # Load and validate the configuration, and derive resource names from it.
 # shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
+declare -A ACCOUNT_EMAILS=() # of the accounts that the scripts create
+declare -A SERVICE_URLS=()   # of the functions, and as candidate.FUNCTION of the revisions with that tag
+declare -A QUEUE_NAMES=()    # in Cloud Tasks, by kind of queue
+declare -A QUEUE_LIMITS=()   # DISPATCHES-PER-SECOND/CONCURRENT-DISPATCHES, by kind of queue
+
 # Load the configuration and reject invalid values before anything is created.
 load_configuration() {
-  local file="$1"
+  local file="$1" account
   [[ -f "$file" ]] || die "$file does not exist. Copy infra/config.example.sh to it and set PROJECT."
   # shellcheck source=config.example.sh
   source "$INFRA/config.example.sh"
@@ -19,6 +24,9 @@ load_configuration() {
     die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks accepts 15 to 1800 seconds."
   ((SWEEP_TIMEOUT >= 15 && SWEEP_TIMEOUT <= 1800)) ||
     die "SWEEP_TIMEOUT is $SWEEP_TIMEOUT; Cloud Scheduler accepts 15 to 1800 seconds."
+  for account in api executor invoker builder links smoke; do
+    ACCOUNT_EMAILS["$account"]="$NAME-$account@$PROJECT.iam.gserviceaccount.com"
+  done
   validate_access
   validate_settings
   validate_secrets
@@ -74,7 +82,7 @@ admin, user, reader, worker or worker@QUEUE+QUEUE."
   ACCOUNTS=(api executor invoker builder)
   [[ "$PUBLIC_LINKS" != yes ]] || ACCOUNTS+=(links)
   [[ -n "$SMOKE_ACCOUNT" ]] || ACCOUNTS+=(smoke)
-  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(get_account_email smoke)}"
+  SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-${ACCOUNT_EMAILS[smoke]}}"
   API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}")
   case "${roles[$SMOKE_ACCOUNT]-}" in
     admin) ;;
@@ -117,7 +125,7 @@ validate_queues() {
   add_queues
   local priority limits sum=0 capacity=$((EXECUTE_CONCURRENCY * EXECUTE_MAX_INSTANCES))
   for priority in "${QUEUES[@]}"; do
-    limits="$(get_queue_limits "$priority")"
+    limits="${QUEUE_LIMITS[$priority]}"
     [[ "$limits" =~ ^([0-9]{1,3})/([0-9]{1,4})$ ]] ||
       die "QUEUE_${priority^^} is '$limits'; it must be <dispatches per second>/<concurrent dispatches>."
     ((BASH_REMATCH[1] >= 1 && BASH_REMATCH[1] <= 500)) ||
@@ -140,10 +148,11 @@ FUNCTIONS=(execute sweep api) # in deployment order: the function that receives 
 SENDERS_FIRST=(api sweep execute) # the other way round, to go back or to remove them
 STORE_ACCOUNTS=(api executor) # the accounts that use the database
 
-# Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set SCALE_SETTINGS to the variables
-# by which the functions know of them, and of shards.
+# Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set QUEUE_NAMES and QUEUE_LIMITS for
+# all of them; the names must match the Cloud Tasks adapter. Set SCALE_SETTINGS to the variables by which the functions
+# know of them, and of shards.
 add_queues() {
-  local priority number
+  local priority number queue limits
   SCALE_SETTINGS=()
   ((QUEUES_PER_PRIORITY == 1)) || SCALE_SETTINGS+=("CLOUDSCHED_QUEUES_PER_PRIORITY=$QUEUES_PER_PRIORITY")
   [[ "$SHARDS" == 1 ]] || SCALE_SETTINGS+=("CLOUDSCHED_SHARDS=$SHARDS")
@@ -152,43 +161,34 @@ add_queues() {
       QUEUES+=("$priority-q$number")
     done
   done
+  for queue in "${QUEUES[@]}"; do
+    QUEUE_NAMES["$queue"]="$NAME-$queue"
+    [[ "$queue" != normal && "$queue" != normal-q* ]] || QUEUE_NAMES["$queue"]="$NAME${queue#normal}"
+    limits="QUEUE_${queue^^}" limits="${limits%-Q*}"
+    QUEUE_LIMITS["$queue"]="${!limits-}"
+  done
+  for queue in "${CHANNELS[@]}"; do
+    QUEUE_LIMITS["$queue"]="${QUEUE_LIMITS[$queue]:-$CHANNEL_LIMITS}"
+  done
 }
 
 # Reject fewer shards than every task has its place in: nobody would look for those in the others.
 require_shards() {
   local placed
-  placed="$(get_ledger_entry shards)"
+  placed="${LEDGER[shards]-}"
   ((SHARDS >= ${placed:-1})) || die "SHARDS is $SHARDS, but the tasks are in $placed shards already. Their number cannot be \
 lowered."
 }
 
-get_queue_limits() {
-  local kind="${1%-q*}"
-  local name="QUEUE_${kind^^}"
-  if [[ " ${CHANNELS[*]} " == *" $1 "* ]]; then
-    printf '%s' "${!name:-$CHANNEL_LIMITS}"
-  else
-    printf '%s' "${!name}"
-  fi
-}
-
-# Print the name of a queue; must match the Cloud Tasks adapter.
-get_queue_name() {
-  if [[ "$1" == normal || "$1" == normal-q* ]]; then
-    printf '%s%s' "$NAME" "${1#normal}"
-  else
-    printf '%s-%s' "$NAME" "$1"
-  fi
-}
-
-get_account_email() { printf '%s-%s@%s.iam.gserviceaccount.com' "$NAME" "$1" "$PROJECT"; }
-
-# Print the URL that Cloud Run derives from a service's name, even before the service exists; $2 is a revision's tag.
-get_service_url() { printf 'https://%s%s-%s-%s.%s.run.app' "${2:+$2---}" "$NAME" "$1" "$PROJECT_NUMBER" "$REGION"; }
-
+# Set PROJECT_NUMBER, and SERVICE_URLS: Cloud Run derives the URL from a service's name, even before the service exists.
 find_project_number() {
+  local function host
   PROJECT_NUMBER="$(query gcloud projects describe "$PROJECT" --format="value(projectNumber)" --quiet)" || {
     [[ "$MODE" == dry-run ]] || die "Project $PROJECT does not exist, or you have no access to it (gcloud auth login)."
     PROJECT_NUMBER="PROJECT_NUMBER"
   }
+  for function in execute sweep api links; do
+    host="$NAME-$function-$PROJECT_NUMBER.$REGION.run.app"
+    SERVICE_URLS["$function"]="https://$host" SERVICE_URLS["candidate.$function"]="https://candidate---$host"
+  done
 }

@@ -19,13 +19,13 @@ get_secret_mounts() {
     list_secrets links | paste -sd, | tr -d '\n'
     return
   fi
-  current="$(get_ledger_entry secret.current)"
+  current="${LEDGER[secret.current]-}"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
   ((${#SECRETS[@]} == 0)) || printf ',%s' "${SECRETS[@]}"
   [[ "$1" == execute ]] || return 0
-  other="$(get_ledger_entry secret.next)"
-  other="${other:-$(get_ledger_entry secret.previous)}"
+  other="${LEDGER[secret.next]-}"
+  other="${other:-${LEDGER[secret.previous]-}}"
   [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
 }
 
@@ -54,8 +54,8 @@ set_deploy_flags() {
     "CLOUDSCHED_QUEUE=$NAME"
     "${SCALE_SETTINGS[@]}"
     "CLOUDSCHED_DATABASE=$DATABASE"
-    "CLOUDSCHED_EXECUTOR_URL=$(get_service_url execute)"
-    "CLOUDSCHED_INVOKER=$(get_account_email invoker)"
+    "CLOUDSCHED_EXECUTOR_URL=${SERVICE_URLS[execute]}"
+    "CLOUDSCHED_INVOKER=${ACCOUNT_EMAILS[invoker]}"
     # functions-framework's default is four threads per CPU, fewer than the requests that Cloud Run sends at a time.
     "THREADS=$concurrency"
     # A durable handler suspends before this limit and continues in another call.
@@ -69,8 +69,8 @@ set_deploy_flags() {
   local IFS='~'
   DEPLOY_FLAGS=(
     --region="$REGION" --function="$function" --base-image="$RUNTIME" --automatic-updates --no-allow-unauthenticated
-    --service-account="$(get_account_email "$account")"
-    --build-service-account="projects/$PROJECT/serviceAccounts/$(get_account_email builder)"
+    --service-account="${ACCOUNT_EMAILS[$account]}"
+    --build-service-account="projects/$PROJECT/serviceAccounts/${ACCOUNT_EMAILS[builder]}"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress="$ingress"
     --set-env-vars="^~^${settings[*]}"
@@ -133,7 +133,7 @@ get_commit() {
 # Cloud Run's back. Detached, it is a Cloud Run service like any other, with the same address, revisions, secrets and
 # roles. Google cannot undo that. It creates a revision, so pin the traffic first.
 detach_function() {
-  [[ "$(get_ledger_entry "platform.$1")" != run ]] || return 0
+  [[ "${LEDGER[platform.$1]-}" != run ]] || return 0
   if [[ "$MODE" == dry-run ]] || query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" \
     --format="value(state)" --project="$PROJECT" --quiet >/dev/null; then
     change "make function $NAME-$1 a Cloud Run service of its own" gcloud functions detach "$NAME-$1" \
@@ -158,7 +158,7 @@ get_ready_revision() {
 has_outdated_functions() {
   local function deployed
   for function in "${FUNCTIONS[@]}"; do
-    deployed="$(get_ledger_entry "digest.$function")"
+    deployed="${LEDGER[digest.$function]-}"
     [[ -n "$deployed" ]] || continue
     set_digest "$function"
     [[ "$deployed" == "$DIGEST" ]] || return 0
@@ -176,8 +176,8 @@ deploy_functions() {
     exists=yes
     revision="$(get_ready_revision "$function")" || exists=""
     set_digest "$function"
-    if [[ -n "$revision" && -n "$exists" && -n "$(get_ledger_entry "digest.$function")" ]]; then
-      [[ "$(get_ledger_entry "digest.$function")" == "$DIGEST" ]] || OUTDATED+=("$function")
+    if [[ -n "$revision" && -n "$exists" && -n "${LEDGER[digest.$function]-}" ]]; then
+      [[ "${LEDGER[digest.$function]-}" == "$DIGEST" ]] || OUTDATED+=("$function")
       continue
     fi
     if [[ -n "$exists" ]] && ! is_managed "function.$function"; then
@@ -210,22 +210,22 @@ verify_address() {
   local found
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  grep -qF "$(get_service_url "$1")" <<<"$found" ||
-    die "$NAME-$1 does not have the expected URL $(get_service_url "$1"). It has: $found"
+  grep -qF "${SERVICE_URLS[$1]}" <<<"$found" ||
+    die "$NAME-$1 does not have the expected URL ${SERVICE_URLS[$1]}. It has: $found"
 }
 
 # The job has no retries: the next sweep follows within a minute anyway.
 create_sweep_job() {
   log_step "Cloud Scheduler"
   local url found flags expected
-  url="$(get_service_url sweep)"
+  url="${SERVICE_URLS[sweep]}"
   flags=(
     --location="$REGION" --schedule="$SWEEP_SCHEDULE" --time-zone=Etc/UTC --uri="$url/" --http-method=post
-    --oidc-service-account-email="$(get_account_email invoker)" --oidc-token-audience="$url"
+    --oidc-service-account-email="${ACCOUNT_EMAILS[invoker]}" --oidc-token-audience="$url"
     --attempt-deadline="${SWEEP_TIMEOUT}s" --max-retry-attempts=0
     --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   )
-  expected="$(printf '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(get_account_email invoker)" "${SWEEP_TIMEOUT}s")"
+  printf -v expected '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "${ACCOUNT_EMAILS[invoker]}" "${SWEEP_TIMEOUT}s"
   if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
     mark_managed job

@@ -76,7 +76,7 @@ compare_indexes() {
 
 # Print which of the file's indexes the database has: with `one` shard, while it is `growing`, or with `many`.
 get_index_kind() {
-  if [[ -n "$(get_ledger_entry shards)" ]]; then
+  if [[ -n "${LEDGER[shards]-}" ]]; then
     printf many
   elif ((SHARDS > 1)); then
     printf growing

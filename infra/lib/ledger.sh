@@ -4,6 +4,7 @@
 # a resource without an entry was not created by these scripts.
 # shellcheck shell=bash
 
+# The entries that have a value. One that holds "none" in the project was cleared, which is the same as not to be there.
 declare -A LEDGER=()
 
 read_ledger() {
@@ -11,25 +12,21 @@ read_ledger() {
   LEDGER=()
   found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || return 1
   while IFS='=' read -r key value; do
-    [[ -z "$key" ]] || LEDGER["$key"]="$value"
+    [[ -z "$key" || "$value" == none ]] || LEDGER["$key"]="$value"
   done < <(python3 -c '
 import json, sys
 for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
     print("=".join(pair))' <<<"$found")
 }
 
-# Print an entry's value, or nothing if there is none. A cleared entry holds "none".
-get_ledger_entry() {
-  local value="${LEDGER[$1]-}"
-  [[ "$value" == none ]] || printf '%s' "$value"
-}
-
-# Write the KEY=VALUE pairs that differ from the ledger.
+# Write the KEY=VALUE pairs that differ from the ledger. The value "none" clears an entry.
 record() {
-  local pair new=()
+  local pair key value new=()
   for pair in "$@"; do
-    [[ "${LEDGER[${pair%%=*}]-}" == "${pair#*=}" ]] || new+=("$pair")
-    LEDGER["${pair%%=*}"]="${pair#*=}"
+    key="${pair%%=*}" value="${pair#*=}"
+    [[ "${LEDGER[$key]:-none}" == "$value" ]] || new+=("$pair")
+    [[ "$value" != none ]] || value=""
+    LEDGER["$key"]="$value"
   done
   ((${#new[@]})) || return 0
   [[ "$MODE" != check ]] || return 0

@@ -67,7 +67,7 @@ create_accounts() {
   log_step "Service accounts"
   local account email
   for account in "${ACCOUNTS[@]}"; do
-    email="$(get_account_email "$account")"
+    email="${ACCOUNT_EMAILS[$account]}"
     ensure "service account $email" "account.$account" \
       gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
@@ -120,12 +120,12 @@ grant_project_roles() {
   found="$(query gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" --quiet \
     --format="value(bindings.role,bindings.members,bindings.condition.expression)")" || found=""
   for account in "${STORE_ACCOUNTS[@]}"; do
-    ! has_line "roles/datastore.user"$'\t'"serviceAccount:$(get_account_email "$account")"$'\t'"$expression" "$found" || continue
-    change "grant roles/datastore.user on database $DATABASE to serviceAccount:$(get_account_email "$account")" retry \
-      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:$(get_account_email "$account")" \
+    ! has_line "roles/datastore.user"$'\t'"serviceAccount:${ACCOUNT_EMAILS[$account]}"$'\t'"$expression" "$found" || continue
+    change "grant roles/datastore.user on database $DATABASE to serviceAccount:${ACCOUNT_EMAILS[$account]}" retry \
+      gcloud projects add-iam-policy-binding "$PROJECT" --member="serviceAccount:${ACCOUNT_EMAILS[$account]}" \
       --role=roles/datastore.user --condition="expression=$expression,title=$NAME-database" --format=none --quiet
   done
-  grant_role "project $PROJECT" "serviceAccount:$(get_account_email builder)" roles/run.builder --condition=None -- \
+  grant_role "project $PROJECT" "serviceAccount:${ACCOUNT_EMAILS[builder]}" roles/run.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
   revoke_old_builder_role
 }
@@ -134,10 +134,10 @@ grant_project_roles() {
 # keeps that as long as a function is deployed in that way.
 revoke_old_builder_role() {
   local function member
-  member="serviceAccount:$(get_account_email builder)"
+  member="serviceAccount:${ACCOUNT_EMAILS[builder]}"
   [[ "$MODE" != dry-run ]] && is_managed account.builder || return 0
   for function in "${FUNCTIONS[@]}"; do
-    [[ "$(get_ledger_entry "platform.$function")" == run ]] || return 0
+    [[ "${LEDGER[platform.$function]-}" == run ]] || return 0
   done
   has_binding "$member" roles/cloudbuild.builds.builder gcloud projects get-iam-policy "$PROJECT" --quiet || return 0
   change "revoke roles/cloudbuild.builds.builder from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
@@ -147,8 +147,8 @@ revoke_old_builder_role() {
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
   local api executor invoker member priority queue entry kept
-  api="serviceAccount:$(get_account_email api)" executor="serviceAccount:$(get_account_email executor)"
-  invoker="$(get_account_email invoker)"
+  api="serviceAccount:${ACCOUNT_EMAILS[api]}" executor="serviceAccount:${ACCOUNT_EMAILS[executor]}"
+  invoker="${ACCOUNT_EMAILS[invoker]}"
   # Both members of one resource follow each other, so that its policy is read once.
   for member in "$api" "$executor"; do
     grant_role "secret $SECRET" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "$SECRET"
@@ -157,7 +157,7 @@ grant_resource_roles() {
     grant_role "account $NAME-invoker" "$member" roles/iam.serviceAccountUser -- gcloud iam service-accounts -- "$invoker"
   done
   for priority in "${QUEUES[@]}"; do
-    queue="$(get_queue_name "$priority")"
+    queue="${QUEUE_NAMES[$priority]}"
     for member in "$api" "$executor"; do
       grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
@@ -170,7 +170,7 @@ grant_resource_roles() {
       grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     done
     if [[ "$PUBLIC_LINKS" == yes && "$entry" == CLOUDSCHED_MAIL_EVENTS_SECRET=* ]]; then
-      grant_role "secret ${kept%:*}" "serviceAccount:$(get_account_email links)" \
+      grant_role "secret ${kept%:*}" "serviceAccount:${ACCOUNT_EMAILS[links]}" \
         roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
     fi
   done
@@ -208,8 +208,8 @@ create_queues() {
     [[ -z "$queue" ]] || existing["$queue"]="$found"
   done <<<"$listed"
   for priority in "${QUEUES[@]}"; do
-    queue="$(get_queue_name "$priority")"
-    IFS=/ read -r rate concurrent <<<"$(get_queue_limits "$priority")"
+    queue="${QUEUE_NAMES[$priority]}"
+    IFS=/ read -r rate concurrent <<<"${QUEUE_LIMITS[$priority]}"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"
       # Cloud Tasks retries a failed dispatch after 1, 2, 4, … s, and then every minute, so that an executor that was

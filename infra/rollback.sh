@@ -63,7 +63,7 @@ for function in "${SENDERS_FIRST[@]}"; do
   fi
   shift_traffic "$function" "${target[$function]}=100"
   cleared+=("digest.$function=rolled-back" "serving.$function=none")
-  cleared+=("image.$function=$(get_image "${target[$function]}" | tail -n 1)")
+  cleared+=("image.$function=$(get_image "${target[$function]}")")
 done
 # The serving revisions no longer match the digests in the ledger. Clear them, so that the next upgrade deploys even if
 # the code and settings have not changed.

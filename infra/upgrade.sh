@@ -67,7 +67,7 @@ log_step "Candidates"
 declare -A old=() candidate=()
 for function in "${FUNCTIONS[@]}"; do
   old[$function]="${LEDGER[serving.$function]-}"
-  [[ -n "${old[$function]}" ]] || old[$function]="$(get_serving_revision "$function" | tail -n 1)"
+  [[ -n "${old[$function]}" ]] || old[$function]="$(get_serving_revision "$function")"
   [[ -n "${old[$function]}" ]] ||
     die "Requests to $NAME-$function are split between revisions. Run infra/rollback.sh first."
 done
@@ -100,7 +100,7 @@ for function in "${FUNCTIONS[@]}"; do
   shift_traffic "$function" "${old[$function]}=100"
   detach_function "$function"
   deploy_function "$function"
-  candidate[$function]="$(get_latest_revision "$function" | tail -n 1)"
+  candidate[$function]="$(get_latest_revision "$function")"
   if [[ "${candidate[$function]}" == "${old[$function]}" ]]; then
     log "$NAME-$function has no new revision."
   fi
@@ -146,7 +146,7 @@ for function in "${FUNCTIONS[@]}"; do
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   set_digest "$function"
   record "digest.$function=$DIGEST" "previous.$function=${old[$function]}" \
-    "image.$function=$(get_image "${candidate[$function]}" | tail -n 1)"
+    "image.$function=$(get_image "${candidate[$function]}")"
 done
 set_trust_after_upgrade
 record "${ended[@]}" "trust.api=$TRUST_AFTER_UPGRADE"

@@ -1,7 +1,7 @@
 # What every script shares: its options, its output, and how it runs commands (apply, dry run or check).
 # shellcheck shell=bash disable=SC2034 # the scripts use the variables set here
 
-INFRA="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+INFRA="$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)" # each script sources this file by its path
 MODE="apply"
 CHANGES=0
 

@@ -88,6 +88,7 @@ declare -A DIGESTS=() # those that are known already: neither code nor settings 
 # Set DIGEST to a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation
 # changes. The files are read once: they are the same for all functions.
 set_digest() {
+  local flag
   DIGEST="${DIGESTS[$1]-}"
   [[ -z "$DIGEST" ]] || return 0
   [[ -n "$SOURCE_HASHES" ]] || SOURCE_HASHES="$(
@@ -97,7 +98,9 @@ set_digest() {
   set_deploy_flags "$1"
   DIGEST="$({
     printf '%s\n' "$SOURCE_HASHES"
-    printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
+    for flag in "${DEPLOY_FLAGS[@]}"; do
+      [[ "$flag" == --set-secrets=* ]] || printf '%s\n' "$flag"
+    done
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
     list_secrets "$1"
   } | sha256sum)"
@@ -105,7 +108,12 @@ set_digest() {
   DIGESTS["$1"]="$DIGEST"
 }
 
-get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../src/cloudsched/domain/documents/document.py"; }
+get_schema_version() {
+  local line
+  while read -r line; do
+    [[ ! "$line" =~ ^SCHEMA_VERSION\ =\ ([0-9]+)$ ]] || printf '%s' "${BASH_REMATCH[1]}"
+  done <"$INFRA/../src/cloudsched/domain/documents/document.py"
+}
 
 build_source() {
   [[ "$MODE" != check ]] || return 0
@@ -113,11 +121,14 @@ build_source() {
   change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }
 
+COMMIT="" # the commit of this checkout, once it is known
+
 # deploy_function FUNCTION: build and create a revision, labelled with the commit that it was built from.
 deploy_function() {
   set_deploy_flags "$1"
+  [[ -n "$COMMIT" ]] || COMMIT="$(get_commit)"
   change "deploy function $NAME-$1 (some minutes)" gcloud run deploy "$NAME-$1" "${DEPLOY_FLAGS[@]}" \
-    --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$(get_commit)" --source="$SOURCE_DIR" \
+    --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$COMMIT" --source="$SOURCE_DIR" \
     --project="$PROJECT" --quiet
 }
 
@@ -194,8 +205,8 @@ deploy_functions() {
       record "created.function.$function=yes" "platform.$function=run"
     fi
     deploy_function "$function"
-    revision="$(get_latest_revision "$function" | tail -n 1)"
-    record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision" | tail -n 1)" "schema=$(get_schema_version)"
+    revision="$(get_latest_revision "$function")"
+    record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision")" "schema=$(get_schema_version)"
     verify_address "$function"
   done
   ((${#OUTDATED[@]})) || return 0
@@ -210,7 +221,7 @@ verify_address() {
   local found
   found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  grep -qF "${SERVICE_URLS[$1]}" <<<"$found" ||
+  [[ "$found" == *"${SERVICE_URLS[$1]}"* ]] ||
     die "$NAME-$1 does not have the expected URL ${SERVICE_URLS[$1]}. It has: $found"
 }
 
@@ -251,9 +262,12 @@ get_serving_revision() {
     printf 'SERVING-%s' "$1"
     return
   fi
-  query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
-    --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet |
-    sed -n 's/^100\t//p' | head -n 1
+  local found percent revision
+  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
+    --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet)" || return
+  while IFS=$'\t' read -r percent revision; do
+    [[ "$percent" != 100 ]] || printf '%s' "$revision" # only one has all requests
+  done <<<"$found"
 }
 
 get_latest_revision() {

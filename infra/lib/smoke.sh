@@ -73,12 +73,15 @@ revoke() {
 # Revoke the access that a killed run has left.
 revoke_leftover_smoke_access() {
   [[ "$SMOKE_ACCOUNT" == "${ACCOUNT_EMAILS[smoke]}" ]] || return 0
-  local state found
+  local state found role member
   state="$(get_smoke_account_state)"
   [[ -n "$state" ]] || return 0
   found="$(query gcloud iam service-accounts get-iam-policy "$SMOKE_ACCOUNT" --flatten="bindings[].members" \
     --format="value(bindings.role,bindings.members)" --project="$PROJECT" --quiet)" || found=""
-  mapfile -t IMPERSONATORS < <(sed -n 's|^roles/iam.serviceAccountTokenCreator\t||p' <<<"$found")
+  IMPERSONATORS=()
+  while IFS=$'\t' read -r role member; do
+    [[ "$role" != roles/iam.serviceAccountTokenCreator ]] || IMPERSONATORS+=("$member")
+  done <<<"$found"
   if [[ "$state" == disabled && ${#IMPERSONATORS[@]} == 0 ]] &&
     ! has_binding "serviceAccount:$SMOKE_ACCOUNT" roles/run.invoker gcloud run services get-iam-policy "$NAME-api" \
       --region="$REGION" --project="$PROJECT" --quiet; then

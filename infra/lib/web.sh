@@ -79,7 +79,7 @@ release_rules() {
     200)
       ruleset="$(get_json_field rulesetName <<<"$RESPONSE_BODY")"
       request GET "$RULES_API/$ruleset"
-      [[ "$(get_json_field source.files.0.content <<<"$RESPONSE_BODY")" != "$(cat "$INFRA/firestore.rules")" ]] || return 0
+      [[ "$(get_json_field source.files.0.content <<<"$RESPONSE_BODY")" != "$(<"$INFRA/firestore.rules")" ]] || return 0
       is_managed rules || [[ "$RULES" == replace ]] ||
         die "Database $DATABASE has rules that these scripts did not release. Merge \
 infra/firestore.rules into them and set RULES=keep, or replace them with RULES=replace."

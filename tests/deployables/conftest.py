@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import Cloud
+from tests.deployables.fake_project import AT_END, Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     """A project after its first deployment, for which each Python was a new interpreter. Tests must not change it."""
     cloud = Cloud(tmp_path_factory.mktemp("deployed"), MONITORING="on")
     cloud.use_python(is_copied=False)
+    cloud.pack_source()
     cloud.ok("deploy.sh")
     return cloud
 
@@ -24,3 +25,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 def cloud(tmp_path: Path, deployed: Cloud) -> Cloud:
     """A deployed project that the test may change."""
     return Cloud(tmp_path, deployed.state)
+
+
+def pytest_sessionfinish() -> None:
+    """End what the tests share, before it counts as left behind."""
+    AT_END.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.deployables.fake_project import ROOT, serve_python
+from tests.deployables.fake_project import AT_END, ROOT, serve_python
 from tests.deployables.python_server import CLIENT
 
 
@@ -56,7 +55,7 @@ def find_gcloud() -> Gcloud:
             "No gcloud on the PATH: cloud.google.com/sdk/docs/install"
         )
     folder = Path(tempfile.mkdtemp(prefix="cloudsched-gcloud-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    AT_END.callback(shutil.rmtree, folder, ignore_errors=True)
     asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
         [found, "info", "--format=value(installation.sdk_root,basic.python_location)"],
         capture_output=True,

@@ -47,6 +47,7 @@ def write(folder: Path, *names: str) -> None:
 
 def build(cloud: Cloud, functions: Path, *patterns: str) -> tuple[set[str], str]:
     """Build a source folder, with pip replaced; return the packed files and the messages."""
+    cloud.pack_source()
     output = cloud.folder / "source"
     done = subprocess.run(  # noqa: S603 - a script of this repository
         [str(cloud.checkout / "infra/build-source.sh"), str(functions), str(output), *patterns],
@@ -127,6 +128,7 @@ def test_a_deployment_packs_the_configured_files_and_its_digest_covers_them(tmp_
     functions = tmp_path / "functions"
     write(functions, *PACKED, "reports/first.html", "key.json")
     cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), FUNCTIONS_FILES="('reports/*.html')")
+    cloud.pack_source()
     cloud.ok("deploy.sh")
     source = cloud.checkout / "build/functions-source"
     assert (source / "reports/first.html").is_file()

@@ -11,6 +11,7 @@ import json
 import threading
 import zlib
 from functools import partial
+from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +179,8 @@ class FakeCloud(ThreadingTCPServer):
         name = call.words[2]
         if f"function/{name}" in self.state:
             fail(f"FAILED_PRECONDITION: {name} is managed by Cloud Functions.")
+        if not Path(call.flags["source"], "main.py").is_file():
+            fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
         self.change(lambda: deploy_service(self.state, call, name))
 
     def _policy(self, call: Call, verb: str, key: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, with_usage
 from cloudsched.testing import Simulation
@@ -152,15 +152,16 @@ def test_steps_of_an_attempt_whose_process_died_count_at_the_next_end(sim: Simul
 
 def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     """A task counts for the handler that it had; of months, only the current and the last one stay in it."""
-    task_id = create_hourly(sim, "spend")
+    daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T00:30:00")
+    task_id = sim.app.create(owner="ada", title="T", handler="spend", schedule=daily).id
     sim.advance(timedelta(days=1))
     sim.app.update(task_id, handler="idle")
     sim.advance(timedelta(days=31))
     by_key = {(each.month, each.handler): each.counts for each in sim.app.get(task_id).usage}
     assert set(by_key) == {("2027-01", "spend"), ("2027-01", "idle"), ("2027-02", "idle")}
-    assert by_key["2027-01", "spend"].queries == 24 * 3
-    assert by_key["2027-01", "idle"].executions == 30 * 24
-    assert by_key["2027-02", "idle"].executions == 24
+    assert by_key["2027-01", "spend"].queries == 3
+    assert by_key["2027-01", "idle"].executions == 30
+    assert by_key["2027-02", "idle"].executions == 1
     sim.advance(timedelta(days=28))
     assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
 

@@ -38,7 +38,7 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 
 fix_examples()
 
-pytest_plugins = ["tests.run.leftovers", "tests.run.order", "tests.run.quick", "tests.run.report"]
+pytest_plugins = ["tests.run.emulator", "tests.run.leftovers", "tests.run.order", "tests.run.quick", "tests.run.report"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,11 +63,12 @@ def firestore_address(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.config.getoption("--quick"):
         pytest.fail("a quick run starts no emulator: leave this out in tests/run/quick.py")
     from tests.adapters.firestore.production import ProductionChannel, ProductionRules  # noqa: PLC0415 - needs gRPC
+    from tests.run.emulator import find_address  # noqa: PLC0415 - found now that its folder is on the path
 
     from cloudsched.adapters.firestore import rpc  # noqa: PLC0415 - likewise
     from cloudsched.adapters.google.channel import open_channel  # noqa: PLC0415 - likewise
 
-    found = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
+    found = find_emulator(find_address())
     if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
     rules = ProductionRules()

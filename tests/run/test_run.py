@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.run import leftovers
+from tests.run import emulator, leftovers
 from tests.run.order import shuffle
 from tests.run.report import describe_run
+
+from cloudsched.adapters.firestore.emulator import FirestoreEmulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +122,35 @@ def test_an_order_keeps_modules_together_and_is_repeatable(request: pytest.Fixtu
         assert shuffled != shuffle(items, 8)
     paths = [item.path for item in shuffled]
     assert len(list(groupby(paths))) == len(set(paths))
+
+
+class _Emulator(FirestoreEmulator):
+    """One that only counts how often it is started."""
+
+    def start(self) -> str:
+        self.reason += " started"
+        self.address = "127.0.0.1:1"
+        return self.address
+
+    def stop(self) -> None:
+        self.address = ""
+
+
+def test_the_processes_of_a_run_share_one_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that asks starts it, it ends with the run, and one that was given is taken instead."""
+    one = _Emulator("it was")
+    monkeypatch.setattr(emulator, "find_emulator", lambda: one)
+    monkeypatch.delenv("FIRESTORE_EMULATOR_HOST", raising=False)
+    shared = emulator.SharedEmulator()
+    try:
+        monkeypatch.setenv(emulator.ASK_AT, str(shared.port))
+        assert one.reason == "it was"
+        assert [emulator.find_address() for _ in range(3)] == ["127.0.0.1:1"] * 3
+        assert one.reason == "it was started"
+        monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:2")
+        assert emulator.find_address() == "127.0.0.1:2"
+    finally:
+        shared.close()
+    assert not one.address
+    monkeypatch.delenv("FIRESTORE_EMULATOR_HOST")
+    assert emulator.find_address() is None, "the run has ended"

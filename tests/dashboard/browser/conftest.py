@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import shutil
@@ -115,9 +116,9 @@ def delete_new_tasks(site: Site) -> Iterator[None]:
             site.call("DELETE", f"/v1/tasks/{task['id']}")
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """One browser. It ends with its module: Playwright keeps a loop in the thread, which other tests cannot have."""
+@pytest.fixture(scope="session")
+def started() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """One browser for all modules, and Playwright's loop, which rests unless `chromium` gives it the thread."""
     path = find_chromium()
     if path is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(
@@ -126,9 +127,22 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield browser
+        args = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
+        browser = playwright.chromium.launch(executable_path=path, args=args)
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)  # noqa: SLF001 - what loops of other kinds use, too
+        yield browser, loop
+        asyncio._set_running_loop(loop)  # noqa: SLF001
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(started: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """The browser, for one module. Until it ends, Playwright's loop has the thread, and no other loop can run in it."""
+    browser, loop = started
+    asyncio._set_running_loop(loop)  # noqa: SLF001
+    yield browser
+    asyncio._set_running_loop(None)  # noqa: SLF001
 
 
 class Visitor:

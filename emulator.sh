@@ -118,7 +118,7 @@ pytest)
     shift
     cd "$root"
     unset PYTHONDONTWRITEBYTECODE # or each of the many processes that the tests start compiles all of cloudsched again
-    exec "$python" -m pytest -n 2 --dist worksteal "$@" # an -n in your arguments overrides this one
+    exec "$python" -m pytest -n 3 --dist worksteal "$@" # waits fill two cores; an -n of yours overrides this one
     ;;
 check)
     check

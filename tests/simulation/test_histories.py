@@ -37,7 +37,7 @@ ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
     *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES),
 )
-HISTORIES_EACH = 3
+HISTORIES_EACH = 2
 """How many histories of each profile a normal run lives through: the same on every machine."""
 
 

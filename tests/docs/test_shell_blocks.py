@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from tests.docs.terminal import KEEP_RUNNING
 from tests.docs.world import World, open_world
 from tests.harness import ROOT
 
-from cloudsched import TaskQuery, TaskStatus
 from cloudsched.cli import tasks
 
 if TYPE_CHECKING:
@@ -33,17 +33,13 @@ OWN_TESTS = {
     **{page.name: "stories/test_tutorial.py" for page in (DOCS / "tutorial").glob("*.md")},
 }
 """Pages that are one story from their first command to their last, which a test of their own tells with processes."""
-FIRST = "usage.md"
-"""The page that says what all tasks together have used, so it comes before those that create more."""
 PAGES = [
     page
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), *ROOT.glob("infra/**/*.md")]
     if page.name not in OWN_TESTS and any(block.language in SHELLS for block in read_blocks(page))
 ]
-MOVES_CLOCK = "/clock\n"
-PAGES.sort(
-    key=lambda page: (page.name != FIRST, MOVES_CLOCK in page.read_text("utf-8"))
-)  # who moves the clock comes last
+ALONE = {page for page in PAGES if page.name == "usage.md" or "/clock\n" in page.read_text("utf-8")}
+"""Pages with a stack of their own: one says what all tasks have used, others move the clock."""
 DATES = [datetime(2028, 2, 29, 11, tzinfo=UTC), datetime(2030, 12, 31, 23, 30, tzinfo=UTC)]
 """Days on which the pages are read: a leap day, and one after which each date of the pages is past."""
 CLOUD = re.compile(r"\bgcloud |\binfra/")
@@ -101,8 +97,13 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_do_as_the_page_shows(world: World, page: Path) -> None:
+def test_commands_do_as_the_page_shows(world: World, page: Path, tmp_path: Path) -> None:
     """Each command succeeds, on any day; what it prints is what the page shows, but for what the page leaves open."""
+    with open_world(tmp_path) if page in ALONE else nullcontext(world) as found:
+        type_page(found, page)
+
+
+def type_page(world: World, page: Path) -> None:
     for name, script in re.findall(
         r"([\w-]+\.js)\b[^`]*`?[^`]*\n\n```js\n(.*?)```", page.read_text("utf-8"), re.DOTALL
     ):
@@ -112,8 +113,6 @@ def test_commands_do_as_the_page_shows(world: World, page: Path) -> None:
     for block in read_blocks(page):
         if block.language == "python" and (name := re.match(r"# (\w+\.py)\n", block.text)):
             (world.terminal.folder / name[1]).write_text(block.text, "utf-8")
-    if MOVES_CLOCK in page.read_text("utf-8"):
-        pause_tasks(world)
     for step in read_steps(page):
         done = world.terminal.type(world.fill(step.block, step.text))
         assert done.returncode == 0, f"{step.block}:\n{step.text}\n{done.stdout[-900:]}{done.stderr}"
@@ -156,14 +155,6 @@ def test_what_no_machine_can_run_says_why(page: Path) -> None:
             is_for_cloud = CLOUD.search(re.sub(r"#.*", "", block.text)) is not None
             reason = NOT_RUN.search(block.mark)
             assert is_for_cloud == (reason is not None), f"{block}: <!-- not run: needs Google Cloud -->"
-
-
-def pause_tasks(world: World) -> None:
-    """Pause what other pages have created: hundreds of occurrences would run while the clock is moved by days."""
-    active = TaskQuery(status=TaskStatus.ACTIVE)
-    while found := world.stack.app.tasks(active).items:
-        for task in found:
-            world.stack.app.pause(task.id)
 
 
 def is_like(shown: object, answered: object) -> bool:

@@ -51,6 +51,8 @@ class CalendarInvariants:
             self._check_recorded(before, after, executions)
 
     def _check_started(self, before: Task, after: Task) -> None:
+        if self._world.rules.current_verb() == "retry":
+            return  # what a client runs again was started before the days changed
         known = {run.execution_id for run in before.runs}
         for run in after.runs:
             is_new = run.execution_id not in known and run.trigger is Trigger.SCHEDULE and run.attempt == 1

@@ -123,6 +123,20 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
     assert leases[0] < datetime.now(UTC) + timedelta(minutes=50)
 
 
+def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is four minutes ahead, and the first read takes six: the store's time lies between both readings."""
+    app, _, outbox, calls = deployment(TimedStore())
+    readings = iter([-2, -2])  # in minutes, for the dispatch and before the task is read; it is read six minutes later
+
+    def now(_: SkewedClock) -> datetime:
+        return datetime.now(UTC) + timedelta(minutes=next(readings, 4))
+
+    monkeypatch.setattr(SkewedClock, "now", now)
+    with pytest.raises(ClockSkewed):
+        app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    assert calls == []
+
+
 def test_a_store_without_a_clock_is_not_compared() -> None:
     """A file is used by the processes of one machine, which share one clock."""
     app, clock, outbox, calls = deployment(SqliteStore())

@@ -1,0 +1,33 @@
+"""How many steps a task takes through the code: what somebody must read to follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.steps import CREATE, RUN, RUN_WITH_CONTEXT, count_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMITS = {CREATE: (249, 44), RUN: (422, 67), RUN_WITH_CONTEXT: (443, 72)}
+"""The most calls, and the most files. Whoever needs more says why in the commit; whoever needs fewer lowers them."""
+
+
+def test_a_task_takes_no_more_steps_than_are_known(tmp_path: Path) -> None:
+    """A creation and a dispatch call no more of our functions, in no more files, than the table says."""
+    found = {name: (each.count, each.files) for name, each in count_all(tmp_path).items()}
+    exceeded = {
+        name: steps for name, steps in found.items() if steps[0] > LIMITS[name][0] or steps[1] > LIMITS[name][1]
+    }
+    assert not exceeded, f"python -m benchmarks.steps --list '{next(iter(exceeded))}' names each function"
+
+
+def test_steps_are_counted_alike_each_time(tmp_path: Path) -> None:
+    """The same code takes the same steps, in another folder and another process's order of tests."""
+    first, second = (count_all(_make(tmp_path / name)) for name in ("first", "second"))
+    assert first == second
+
+
+def _make(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

@@ -30,8 +30,8 @@ from benchmarks import language_phrases
 from benchmarks.language_scoring import CASES, judge, parse_now
 from benchmarks.rivals import FOLDER, find_site_packages
 
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import CloudschedError
 from cloudsched.language import read
 

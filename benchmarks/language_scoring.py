@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
 
 COLLECTED = Path(__file__).parents[2] / "shared" / "plain-language" / "cases.json"
 CASES: list[dict[str, Any]] = json.loads(COLLECTED.read_text(encoding="utf-8"))["cases"] if COLLECTED.exists() else []

@@ -57,24 +57,18 @@ ALL_TESTS = (
     *("tests/web", "tests/client", "tests/cli", "tests/drafts", "tests/local", "tests/adapters"),
 )
 """What a survivor of the tests near it meets."""
-QUICK_RECURRENCE = tuple(
-    f"tests/domain/recurrence/test_{each}.py"
-    for each in (
-        "parse",
-        "describe",
-        "rfc5545_cases",
-        "clock_change_policies",
-        "schedule",
-        "skip",
-        "time_zones",
-        "search_bounds",
-        "calendar",
-    )
+QUICK_RECURRENCE = (
+    *(f"tests/domain/schedules/test_{each}.py" for each in ("parse", "describe", "schedule")),
+    *(
+        f"tests/domain/recurrence/test_{each}.py"
+        for each in ("rfc5545_cases", "clock_change_policies", "skip", "time_zones", "search_bounds", "calendar")
+    ),
 )
 THOROUGH_RECURRENCE = tuple(f"tests/domain/recurrence/test_against_{each}.py" for each in ("dateutil", "reference"))
 NEAR_TESTS = {
     "domain/feeds": ("tests/domain/feeds", "tests/web/api"),
     "domain/documents": ("tests/domain/documents", "tests/domain/transitions", "tests/engine/tasks"),
+    "domain/schedules": (*QUICK_RECURRENCE, *THOROUGH_RECURRENCE),
     "domain/recurrence": (*QUICK_RECURRENCE, *THOROUGH_RECURRENCE),
     "domain/transitions/claim": ("tests/domain/transitions", "tests/engine/tasks", "tests/engine/pull"),
     "domain/transitions/finish": ("tests/domain/transitions", "tests/engine/tasks", "tests/engine/execution"),

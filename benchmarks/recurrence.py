@@ -27,7 +27,7 @@ from benchmarks.rivals import find_site_packages
 from dateutil.rrule import rrulestr
 
 from cloudsched.domain.recurrence import recurrence_set, rrule, time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 ZONE = "America/New_York"
 NOW = datetime(2027, 6, 15, 12, 34, 56, tzinfo=UTC)

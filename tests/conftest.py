@@ -20,7 +20,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

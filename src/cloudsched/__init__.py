@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-    from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
     from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
     from cloudsched.domain.documents.task import Task, TaskStatus
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
     from cloudsched.engine.durable.call_handle import CallHandle
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.async_context import AsyncContext
@@ -70,9 +70,9 @@ _HOMES = {
     "domain.transitions.drafts": ("TaskDraft",),
     "domain.documents.authority": ("EventSender",),
     "domain.documents.execution": ("Execution", "ExecutionStatus"),
-    "domain.documents.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
+    "domain.transitions.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
-    "domain.recurrence.schedule": ("Schedule",),
+    "domain.schedules.schedule": ("Schedule",),
     "domain.documents.task": ("Task", "TaskStatus"),
     "engine.durable.call_handle": ("CallHandle",),
     "engine.durable.race": ("RaceResult",),

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.responses import DeliveryReport
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction

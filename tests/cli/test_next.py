@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cloudsched.cli.next import next_command
-from cloudsched.domain.recurrence.preview import preview
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.schedules.preview import preview
+from cloudsched.domain.schedules.schedule import Schedule
 
 PARIS = {"timezone": "Europe/Paris"}
 

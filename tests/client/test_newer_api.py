@@ -14,7 +14,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Unavailable
 from cloudsched.web.api.responses import task_to_json

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.source import Source
 from cloudsched.domain.documents.task import Backfill, DeliveryChannel
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict

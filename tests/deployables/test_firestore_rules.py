@@ -22,7 +22,7 @@ from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

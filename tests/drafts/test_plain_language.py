@@ -16,7 +16,7 @@ from tests.language.own_phrases import OWN, Own
 from tests.language.walk import NOW, ZONE
 from werkzeug.wrappers import Request
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.reader import read
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api

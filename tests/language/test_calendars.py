@@ -8,7 +8,7 @@ import pytest
 from tests.cases import try_each
 
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language import read
 
 NOW = datetime(2026, 12, 20, 9, 17, tzinfo=UTC)

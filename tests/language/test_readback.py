@@ -14,8 +14,8 @@ from tests.cases import try_each
 from tests.language.own_phrases import OWN
 from tests.language.walk import NOW, ZONE
 
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language import read
 
 if TYPE_CHECKING:

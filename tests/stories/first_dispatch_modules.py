@@ -49,16 +49,17 @@ OWN: Final = {
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "assistant authority batch_change budget_pause category children delivery document document_size execution "
-        "history journal json_limits labels lock_scope log_lines manual_request open_runs outcome person_handlers "
+        "history journal json_limits labels lock_scope log_lines manual_request open_runs person_handlers "
         "policy pull record script source stored_script task usage"
     ),
     "domain.recurrence": (
-        "days days_yearly expand expand_subdaily iso8601 posix_tz recurrence_set rrule rule_streams schedule "
-        "schedule_input time_zones wall_clock"
+        "days days_yearly expand expand_subdaily iso8601 posix_tz recurrence_set rrule rule_streams time_zones "
+        "wall_clock"
     ),
+    "domain.schedules": "schedule",
     "domain.transitions": (
         "backlog claim deliveries drafts edits finish growth history invalid_input left_out lifecycle locks "
-        "offers planning quick records replan requirements retry_execution suspend usage"
+        "offers outcome planning quick records replan requirements retry_execution suspend usage"
     ),
     "engine": "engine_context",
     "engine.children": "child_tasks task_tree",

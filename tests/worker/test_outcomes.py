@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched import App
-    from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.transitions.outcome import Outcome
 
 
 class Frame(BaseModel):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import requests
 
-from cloudsched.domain.calendars.ics_days import MAX_TEXT
+from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 
 if TYPE_CHECKING:

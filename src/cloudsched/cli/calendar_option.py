@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 
 from cloudsched.domain.calendars.calendar_rule import CalendarRule, On
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.calendars.ics_days import read_ics_days
+from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.cli.stored_calendars import StoredCalendars
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 

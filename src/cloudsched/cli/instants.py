@@ -24,7 +24,7 @@ def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
         return at
     if timezone is None:
         raise click.UsageError(f"{option}: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
-    from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
+    from cloudsched.domain.schedules.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
 
     try:
         local = Schedule.parse(at.isoformat(timespec="seconds"), timezone).at

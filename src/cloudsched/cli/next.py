@@ -15,9 +15,9 @@ from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.stored_calendars import StoredCalendars
 from cloudsched.config.settings import Settings
 from cloudsched.domain.calendars.notes import describe_ends
-from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
 

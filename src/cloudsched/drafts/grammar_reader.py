@@ -13,7 +13,7 @@ from cloudsched.drafts.proposal import Proposal, to_missing_fields
 from cloudsched.drafts.update_reader import read_update, refuse_change
 
 if TYPE_CHECKING:
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.handlers import Choice
     from cloudsched.drafts.phrases import Delivery
     from cloudsched.drafts.situation import Situation

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.draft_responses import MissingField
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 SHOWN: Final = 5
 """How many occurrences a draft shows."""

@@ -11,7 +11,7 @@ from cloudsched.domain.documents.draft_responses import MissingField
 if TYPE_CHECKING:
     from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion
     from cloudsched.domain.documents.task import DeliveryChannel, Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Reading
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.limits import DraftLimits
     from cloudsched.drafts.proposal import Proposal
     from cloudsched.drafts.request import DraftRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.recurrence.parse import is_notation
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.reader import read
 from cloudsched.language.result import Problem, Reading

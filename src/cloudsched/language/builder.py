@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, make_local_time
 from cloudsched.language.context import TimeOfDay

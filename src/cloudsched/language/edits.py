@@ -17,7 +17,7 @@ from cloudsched.language.rules import Draft
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.rrule import Rule
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Plan
 

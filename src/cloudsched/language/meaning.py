@@ -13,7 +13,7 @@ from cloudsched.language.refusals import Option, Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.nodes import Clause
 

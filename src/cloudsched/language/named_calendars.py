@@ -12,7 +12,7 @@ from cloudsched.language.nodes import WORKDAY, Days, Unit
 from cloudsched.language.refusals import Refused
 
 if TYPE_CHECKING:
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Plan
     from cloudsched.language.nodes import Span

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.calendar import (
     add_length,
     find_first_day,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.describe import describe
+from cloudsched.domain.schedules.describe import describe
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.refusals import Choices, Refused, Unclear
 from cloudsched.language.result import Alternative, Problem, Reading
@@ -12,7 +12,7 @@ from cloudsched.language.result import Alternative, Problem, Reading
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
 
 MOST_READINGS = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.describe import describe
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.describe import describe
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.lexicon import Language
     from cloudsched.language.nodes import Phrase
 

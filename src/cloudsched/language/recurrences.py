@@ -17,7 +17,7 @@ from cloudsched.language.refusals import Option, Refused
 from cloudsched.language.rules import Draft, build_day_rules, build_subdaily_rules
 
 if TYPE_CHECKING:
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Group, Plan
 

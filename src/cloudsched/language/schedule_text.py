@@ -7,7 +7,7 @@ from datetime import time
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.parse import is_notation
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidSchedule
 
 if TYPE_CHECKING:

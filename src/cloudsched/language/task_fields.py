@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.calendar import make_local_time, resolve_relative_day, to_relativedelta
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.edits import Edit, take_apart

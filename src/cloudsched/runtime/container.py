@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cloudsched.domain.documents.category import Category
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.handlers.registry import Registry

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from cloudsched.client.worker_operations import UNREADABLE_RETRY_DELAY
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run, lease_fingerprint
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler

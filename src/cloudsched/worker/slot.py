@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential, wait_random
 
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.async_procedure import run_on_loop
 from cloudsched.engine.durable.event_loop import Outcome, handlers_loop
 from cloudsched.engine.durable.procedure import run_procedure

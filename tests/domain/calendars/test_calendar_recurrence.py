@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.calendars.calendar_rule import CalendarRule
 from cloudsched.domain.calendars.days import WEEKDAYS, format_days, parse_days, to_day
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT, add_duration
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from cloudsched.domain.people.send_decision import (
     is_wanted,
     without_channel,
 )
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 """Noon in Paris."""

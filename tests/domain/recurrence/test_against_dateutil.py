@@ -16,7 +16,7 @@ import pytest
 from dateutil.rrule import rrulestr
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "3000"))

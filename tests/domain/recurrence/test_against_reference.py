@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

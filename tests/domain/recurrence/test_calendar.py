@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 
 def list_dates(rule: str, dtstart: str, after: str, count: int) -> list[str]:

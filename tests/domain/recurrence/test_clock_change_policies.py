@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 
 def list_local_times(schedule: Schedule, start: str, count: int) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.cases import try_each
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 LAST_DAY = datetime(9998, 12, 31, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.cases import try_each
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 HERE = Path(__file__).parent
 COLLECTED = HERE.parents[3] / "shared" / "recurrence-cases.json"

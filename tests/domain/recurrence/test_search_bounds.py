@@ -15,7 +15,7 @@ from tests.cases import try_each
 
 from cloudsched.domain.recurrence import recurrence_set as recurrence
 from cloudsched.domain.recurrence import rrule, time_zones
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}

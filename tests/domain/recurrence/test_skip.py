@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudsched import ExecutionStatus, TaskDraft, TaskStatus
-from cloudsched.domain.documents.outcome import Done, Fail
 from cloudsched.domain.documents.task import PendingRecords
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.backlog import (
@@ -25,6 +24,7 @@ from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.drafts import to_editable_fields
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
+from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import (
     dispatch_for,
     due_occurrences,

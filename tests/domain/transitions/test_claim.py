@@ -11,12 +11,12 @@ import pytest
 
 from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
-from cloudsched.domain.documents.outcome import Retry
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
+from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.testing import START

@@ -17,7 +17,7 @@ from tests.cases import try_each
 from cloudsched import Task, TaskDraft
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.domain.transitions.planning import (
     HOP_MARGIN,

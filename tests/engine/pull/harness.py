@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionError
-from cloudsched.domain.documents.outcome import Done, Retry
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 from cloudsched.testing import START
 

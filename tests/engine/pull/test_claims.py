@@ -23,8 +23,8 @@ from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.outcome import Cancel, Snooze
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Cancel, Snooze
 from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict

@@ -20,8 +20,8 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Overlap, Schedule, TaskStatus
-from cloudsched.domain.documents.outcome import Snooze
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound

@@ -11,7 +11,7 @@ import pytest
 from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR

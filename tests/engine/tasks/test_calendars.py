@@ -14,7 +14,7 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks import calendar_replan

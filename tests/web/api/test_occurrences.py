@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.tasks import occurrences
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery, list_occurrences

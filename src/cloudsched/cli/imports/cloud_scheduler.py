@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from cloudsched.cli.imports.job import Job, ReadFile, Refusal
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.recurrence.cron import is_cron
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 _NAME = re.compile(r"projects/[^/]+/locations/[^/]+/jobs/([A-Za-z0-9_-]{1,500})\Z")

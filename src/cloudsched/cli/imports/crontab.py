@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.cli.imports.job import Job, ReadFile, Refusal
 from cloudsched.domain.recurrence.cron import is_cron
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

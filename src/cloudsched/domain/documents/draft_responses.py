@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field
 
 from cloudsched.domain.documents.responses import ApiResponse, Occurrence
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
 
 

@@ -17,8 +17,8 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import DeliveryChannel
-from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 MAX_DEVICES = 20

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.execution import Message, ProgressNote
 from cloudsched.domain.documents.history import HistoryEntry
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.shown_execution import Execution
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 T = TypeVar("T")
 

@@ -29,7 +29,7 @@ from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.source import Source
 from cloudsched.domain.documents.usage import TaskUsage
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.feeds.calendar_event import PRODUCT, occurrence_event
 from cloudsched.domain.feeds.feed_calendar import AFTER, MAX_UPCOMING, list_upcoming
 from cloudsched.domain.recurrence.content_lines import join_lines
-from cloudsched.domain.recurrence.icalendar_output import event_lines, split_events
-from cloudsched.domain.recurrence.preview import ClockChange, preview
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
+from cloudsched.domain.schedules.icalendar_output import event_lines, split_events
+from cloudsched.domain.schedules.preview import ClockChange, preview
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH")
 _END = "END:VCALENDAR"

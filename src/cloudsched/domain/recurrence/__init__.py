@@ -1,4 +1,4 @@
-"""When a schedule fires: RRULE, cron, ISO 8601, time zones, and descriptions in words.
+"""When a recurrence fires: RRULE, cron, ISO 8601 and time zones.
 
 Imports `errors` and nothing else of cloudsched.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_RECORDS_PER_COMMIT = 100
 """The most occurrences that one commit records without running them."""

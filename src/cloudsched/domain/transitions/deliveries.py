@@ -21,12 +21,12 @@ from cloudsched.domain.documents.delivery import (
 )
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import json_size, truncate
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import DeliveryChannel, Parent
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.records import derive_message_id, find_chat
 
 if TYPE_CHECKING:

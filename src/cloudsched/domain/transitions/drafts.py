@@ -24,7 +24,7 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.backlog import require_room, take_records
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.left_out import note_left_out

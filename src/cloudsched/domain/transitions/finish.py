@@ -30,7 +30,6 @@ from cloudsched.domain.documents.execution import (
     Trigger,
 )
 from cloudsched.domain.documents.history import Action
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, UsageCounts
@@ -51,6 +50,7 @@ from cloudsched.domain.transitions.lifecycle import (
     start_next_backfill,
     with_changes,
 )
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.records import derive_message_id, execution_record, last_run_fields
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES

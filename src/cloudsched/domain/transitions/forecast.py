@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import PublicTask
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_COUNTED: Final = 5_000
 """If there are more occurrences of one task in its first weeks, those of the others are extrapolated."""

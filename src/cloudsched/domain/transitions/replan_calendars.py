@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import DueRange, Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 _TICK = timedelta(microseconds=1)
 _MAX_COMPARED = 100

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.outcome import Suspend
     from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.transitions.outcome import Suspend
 
 MIN_POLL_INTERVAL = timedelta(minutes=1)
 MAX_POLL_INTERVAL = timedelta(days=1)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, require_storable
-from cloudsched.domain.documents.outcome import Fail
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.transitions.outcome import Fail
 from cloudsched.engine.assistant.answer import parse_answer, write_schema
 from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
 from cloudsched.engine.assistant.tools import choose_tools

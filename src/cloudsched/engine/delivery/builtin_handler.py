@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from cloudsched.domain.documents.authority import Authority
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.delivery.handler import DeliveryHandler
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry

@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
 from cloudsched.engine.ports.sender import Message
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from cloudsched.domain.documents.delivery import Delivery
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock

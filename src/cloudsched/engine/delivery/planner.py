@@ -8,9 +8,9 @@ import hmac
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.outcome import Done
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import plan_callback, plan_deliveries
+from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from cloudsched.engine.durable.calls import wait_for_results
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.outcome import Outcome
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.durable_run import DurableRun
 
 R_co = TypeVar("R_co", covariant=True)

@@ -21,8 +21,8 @@ from cloudsched.domain.documents.journal import (
     describe_step,
 )
 from cloudsched.domain.documents.json_limits import max_size
-from cloudsched.domain.documents.outcome import Cancel, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.outcome import Cancel, Fail, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.failure_cause import FailureTracker
 from cloudsched.engine.durable.handler_thread import HandlerThread
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.authority import SenderRole
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.suspend import Surroundings
 
 OUTAGE_PAUSE = timedelta(seconds=5)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.outcome import Suspend
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.outcome import Suspend
 
 MIN_QUOTA_PAUSE = timedelta(minutes=1)
 MAX_QUOTA_PAUSE = timedelta(minutes=10)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.task import Event, Parent, Task
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.finish import on_outcome
+from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import truncate_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
 from cloudsched.engine.durable.call_results import call_end, call_outcome

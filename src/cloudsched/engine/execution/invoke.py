@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure

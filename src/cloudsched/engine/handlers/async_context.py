@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cloudsched.domain.documents.authority import EventSender
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.event_loop import Blocking
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.context import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from cloudsched.domain.documents.outcome import Snooze
+from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.handlers.handler import builtin_handler
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.task import TaskId
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

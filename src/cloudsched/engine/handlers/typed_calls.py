@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.source import Source
     from cloudsched.domain.documents.task import DeliveryChannel, Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
 
 P = ParamSpec("P")

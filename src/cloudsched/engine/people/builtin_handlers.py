@@ -12,8 +12,8 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.people.person_data import PersonData

@@ -16,7 +16,7 @@ from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 

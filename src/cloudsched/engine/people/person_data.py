@@ -18,7 +18,6 @@ from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.contact_secrets import ContactSecrets, MailLimit
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.outcome import Done, Snooze
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.person_job import (
     MAX_PART_BYTES,
@@ -33,6 +32,7 @@ from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
 from cloudsched.domain.documents.worker_presence import WorkerPresence
+from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
@@ -42,8 +42,8 @@ from cloudsched.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.record import Record
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store

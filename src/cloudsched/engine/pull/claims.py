@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
-from cloudsched.domain.documents.outcome import Done
+from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable

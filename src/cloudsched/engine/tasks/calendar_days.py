@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord

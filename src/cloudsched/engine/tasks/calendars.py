@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.calendars.ics_days import read_ics_days
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import (
     Calendar,
@@ -19,7 +18,8 @@ from cloudsched.domain.documents.calendar import (
 )
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import owner_id_prefix
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.ics_days import read_ics_days
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
-from cloudsched.domain.calendars.ics_days import MAX_TEXT
 from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.task import Owner, Text
+from cloudsched.domain.schedules.ics_days import MAX_TEXT
 
 
 def _parse_day(value: object) -> object:

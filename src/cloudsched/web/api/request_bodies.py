@@ -17,7 +17,7 @@ from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import Owner, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.tokens import MAX_LENGTH
 from cloudsched.engine.ports.search import ExecutionQuery

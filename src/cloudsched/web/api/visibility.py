@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.auth.roles import Role
 

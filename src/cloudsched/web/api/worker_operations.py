@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress

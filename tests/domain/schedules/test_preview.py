@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from tests.cases import try_each
 
 from cloudsched import Schedule
-from cloudsched.domain.recurrence.preview import ClockChange, preview
+from cloudsched.domain.schedules.preview import ClockChange, preview
 
 PARIS = "Europe/Paris"
 SPRING, AUTUMN = datetime(2027, 3, 28, tzinfo=UTC), datetime(2027, 10, 31, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.calendars.days import MAX_INTERVALS
 from cloudsched.domain.recurrence.content_lines import unescape_text, unfold
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.call_counts import count_calls
 from tests.cases import try_each
 
 from cloudsched.domain.recurrence.cron import cron_rules
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 NOW = datetime(2027, 1, 31, 12, 0, tzinfo=UTC)

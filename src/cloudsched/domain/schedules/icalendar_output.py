@@ -29,7 +29,7 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
+    from cloudsched.domain.schedules.schedule_fields import ScheduleFields
 
 _END = re.compile(r";(UNTIL|COUNT)=[^;]+")
 _MAX_EXCLUDED = 1000

@@ -12,7 +12,7 @@ from cloudsched.domain.recurrence.time_zones import Zone, load_tzinfo, load_zone
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.schedules.schedule import Schedule
 
 MAX_PREVIEW = 1000
 

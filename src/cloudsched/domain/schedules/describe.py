@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
+    from cloudsched.domain.schedules.schedule_fields import ScheduleFields
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (

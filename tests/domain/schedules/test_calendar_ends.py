@@ -11,7 +11,7 @@ import pytest
 from cloudsched.domain.calendars.calendar_rule import CalendarRule
 from cloudsched.domain.calendars.days import WEEKENDS_CONTENT, format_days
 from cloudsched.domain.calendars.notes import describe_ends
-from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.schedules.schedule import Schedule
 
 LAST = date(2027, 12, 31)
 """The last date of the calendar: a Friday, after which its dates end."""

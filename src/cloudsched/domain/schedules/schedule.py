@@ -44,11 +44,18 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import to_date
-from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, reject_number, utc_seconds
+from cloudsched.domain.recurrence.iso8601 import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    UTC_EPOCH,
+    parse_moment,
+    reject_number,
+    to_utc,
+    utc_seconds,
+)
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
-from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
-from cloudsched.domain.recurrence.schedule_input import read_dates, read_dtstart, read_instant, read_rules
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
@@ -57,7 +64,77 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_LISTED = 100_000
+MAX_RULES = 20
+MAX_DATES = 1000
 _DISTANT_PAST = -(10**11)
+
+
+def _read_instant(at: datetime) -> datetime:
+    """Return an instant in UTC."""
+    if at.tzinfo is None:
+        raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
+    try:
+        to_utc(at)
+    except ValueError:
+        hint = f"{FIRST_YEAR} to {LAST_YEAR}, in UTC as well"
+        raise InvalidSchedule("at", f"the year {at.year} is out of range", hint) from None
+    return UTC_EPOCH + (at - UTC_EPOCH)  # a plain datetime, even if the store returns a subclass
+
+
+def _read_rules(value: object) -> object:
+    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none."""
+    if isinstance(value, str):
+        if len(value) > MAX_LENGTH:
+            raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
+        text = normalize_rule(value)
+        if not text:
+            raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
+        if "=" not in text:
+            raise InvalidSchedule("rrule", f"{value[:40]!r} is not a rule", _rule_hint(value))
+        return text
+    if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
+        if len(value) > MAX_RULES:
+            raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
+        rules = tuple(dict.fromkeys(_read_rules(rule) for rule in value))
+        return rules if len(rules) > 1 else next(iter(rules), None)
+    return value
+
+
+def _rule_hint(text: str) -> str:
+    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for mistakes
+
+    like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
+    return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
+
+
+def _read_dtstart(value: object) -> object:
+    """Return a local time as canonical ISO text."""
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, str):
+        moment = parse_moment(value, "dtstart")
+        if moment.offset is not None:
+            raise InvalidSchedule(
+                "dtstart", "is a local time and takes no offset", "leave the offset out; timezone says where"
+            )
+        return moment._replace(is_date=False).isoformat()
+    return value
+
+
+def _read_dates(value: object, info: ValidationInfo) -> object:
+    """Return a list of dates and times as canonical ISO texts."""
+    field = str(info.field_name)
+    if isinstance(value, str | datetime):
+        value = (value,)
+    if isinstance(value, list | tuple):
+        if len(value) > MAX_DATES:
+            raise InvalidSchedule(field, f"{len(value)} dates", f"at most {MAX_DATES}")
+        dates = (date.isoformat() if isinstance(date, datetime) else date for date in value)
+        return tuple(
+            parse_moment(date, f"{field}.{number}").isoformat() if isinstance(date, str) else date
+            for number, date in enumerate(dates)
+        )
+    return value
 
 
 class Schedule(BaseModel):
@@ -87,12 +164,12 @@ class Schedule(BaseModel):
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
     )
 
-    at: Annotated[datetime, AfterValidator(read_instant), BeforeValidator(reject_number)] | None = None
-    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(read_rules)] = None
-    dtstart: Annotated[str | None, BeforeValidator(read_dtstart)] = None
+    at: Annotated[datetime, AfterValidator(_read_instant), BeforeValidator(reject_number)] | None = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_read_rules)] = None
+    dtstart: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
     timezone: str = "UTC"
-    rdates: Annotated[tuple[str, ...], BeforeValidator(read_dates)] = ()
-    exdates: Annotated[tuple[str, ...], BeforeValidator(read_dates)] = ()
+    rdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(_read_dates)] = ()
     gap: Gap = "shift"
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
@@ -293,7 +370,7 @@ class Schedule(BaseModel):
 
     def describe(self) -> str:
         """Return the schedule in English, such as ``every weekday at 09:00, Europe/Paris``."""
-        from cloudsched.domain.recurrence.describe import describe  # noqa: PLC0415 -- imported only when used
+        from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
         return describe(self)
 
@@ -302,7 +379,7 @@ class Schedule(BaseModel):
 
         It is a VCALENDAR with an event for each rule, or bare rules if the schedule is not anchored.
         """
-        from cloudsched.domain.recurrence.icalendar_output import to_ical  # noqa: PLC0415 -- imported only when used
+        from cloudsched.domain.schedules.icalendar_output import to_ical  # noqa: PLC0415 -- imported only when used
 
         return to_ical(self, self.model_dump_json(by_alias=True, exclude_defaults=True))
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from cloudsched.domain.calendars.ics_days import read_ics_days
+from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.errors import InvalidInput
 
 NEW_YEAR = date(2027, 1, 1)

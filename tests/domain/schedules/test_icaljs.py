@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.domain.recurrence.test_icalendar_output import ZONES, ZONES_EACH
 from tests.domain.recurrence.test_rfc5545_cases import CASES
+from tests.domain.schedules.test_icalendar_output import ZONES, ZONES_EACH
 from tests.web.api.node_tools import install_node_tools, run_node_script
 
 from cloudsched import Schedule
 from cloudsched.domain.feeds.feed_calendar import TaskHistory, build_feed
 from cloudsched.domain.feeds.task_calendar import build_task_calendar, is_portable
-from cloudsched.domain.recurrence.preview import ClockChange, preview
+from cloudsched.domain.schedules.preview import ClockChange, preview
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

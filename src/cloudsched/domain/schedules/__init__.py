@@ -1,0 +1,4 @@
+"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview.
+
+May import `domain.recurrence`, `domain.calendars` and errors.
+"""

@@ -57,7 +57,7 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
         content = contents.get(rule.id)
         named.append(rule.with_content(stored.read(rule.id) if content is None else content))
     named += [rule for rule in rules if rule.id not in {each.id for each in named}]
-    return schedule.model_copy(update={"calendars": tuple(named)})
+    return schedule.copy_unchecked(calendars=tuple(named))
 
 
 def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarRule:

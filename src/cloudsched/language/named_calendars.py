@@ -54,7 +54,7 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     if len(rules) > MAX_CALENDARS:
         raise Refused("too-many", hint=f"a schedule may name {MAX_CALENDARS} calendars")
     changes = {"calendars": tuple(rules)} | ({} if number is None else {"business_day": number})
-    return schedule.model_copy(update=changes)
+    return schedule.copy_unchecked(**changes)
 
 
 def _require_calendar(context: Context, span: Span) -> str:

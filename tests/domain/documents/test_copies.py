@@ -65,10 +65,16 @@ def test_what_is_built_has_all_of_its_fields_and_no_others(values: dict[str, obj
 
 
 def test_defaults_that_could_be_changed_are_not_shared() -> None:
-    """An object that is built never has a list in common with another one."""
+    """An object that is built never has a list in common with another one: it is given its own."""
 
     class Box(WireModel):
         items: list[int] = Field(default_factory=list)
 
-    with pytest.raises(TypeError, match=r"Box\.items"):
+    class Shelf(WireModel):
+        items: list[int] = []  # noqa: RUF012 - what must be refused
+
+    with pytest.raises(TypeError, match="Box: items are missing"):
         Box.build()
+    assert Box.build(items=[1]).items == [1]
+    with pytest.raises(TypeError, match=r"Shelf\.items"):
+        Shelf.build(items=[1])

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.cases import try_each
 
+from cloudsched.domain.schedules import schedule as schedule_module
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidSchedule
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
@@ -226,3 +228,20 @@ def test_count_is_the_beginning_of_the_endless_rule(count: int, rule: str) -> No
     counted = Schedule(rrule=f"FREQ={rule};COUNT={count}", **START)
     assert counted.after(expected[-1]) is None
     assert counted.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count + 5) == expected
+
+
+def test_a_copy_is_checked_like_a_new_schedule() -> None:
+    """A mistake in a copy is found at once, since a schedule that was made is not checked again."""
+    hourly = Schedule(rrule="FREQ=HOURLY", **START)
+    with pytest.raises(InvalidSchedule, match="Nowhere"):
+        hourly.model_copy(update={"timezone": "Europe/Nowhere"})
+    with pytest.raises(InvalidSchedule):
+        hourly.model_copy(update={"no_such_field": 1})
+
+
+def test_a_schedule_that_was_made_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draft of a task takes it as it is: reading its rule again would say nothing new."""
+    daily = Schedule(rrule="FREQ=DAILY", **START)
+    monkeypatch.setattr(schedule_module, "normalize_rule", lambda _text: pytest.fail("the rule is read again"))
+    assert Schedule.model_validate(daily) is daily
+    assert TaskDraft.of(handler="h", schedule=daily).schedule is daily

@@ -48,13 +48,18 @@ class CalendarRecurrence:
     base: Recurrence
     free_days: FreeDays
 
+    @property
+    def first(self) -> int | None:
+        """The first instant of all; None if there is none."""
+        return self.first_from(-(10**11))
+
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none.
 
         If `MAX_SEARCHED_DAYS` days in a row to which occurrences might move have none, there are no more.
         """
         budget = StepBudget(_MAX_STEPS)
-        first_base = self.base.first_from(-(10**11))
+        first_base = self.base.first
         if first_base is None:
             return None
         day = max(self._day_of(instant) - _MARGIN, self._day_of(first_base) - 400)

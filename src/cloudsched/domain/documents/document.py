@@ -201,17 +201,20 @@ class Document(WireModel):
 
 @cache
 def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, Any]]:
-    """Return the names of a model's required fields, and all fields in their order with their defaults.
+    """Return the names of the fields that `build` requires, and all fields in their order with their defaults.
+
+    Required are those without a default, and those whose default is made for each object.
 
     Raises:
         TypeError: A default could be changed by whoever gets the object, and is not to be shared.
     """
     fields = model.model_fields
-    template = {name: None if field.is_required() else field.get_default() for name, field in fields.items()}
-    for name, field in fields.items():
-        if field.default_factory is not None or isinstance(template[name], dict | list | set):
+    required = frozenset(name for name, field in fields.items() if field.is_required() or field.default_factory)
+    template = {name: None if name in required else field.get_default() for name, field in fields.items()}
+    for name, default in template.items():
+        if isinstance(default, dict | list | set):
             raise TypeError(f"{model.__name__}.{name} has a default that is not to be shared")
-    return frozenset(name for name, field in fields.items() if field.is_required()), template
+    return required, template
 
 
 def _require_readable(document: Document) -> None:

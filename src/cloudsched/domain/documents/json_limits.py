@@ -94,7 +94,7 @@ def require_storable(field: str, value: object, max_bytes: int) -> None:
     Raises:
         InvalidInput: It is not; `field` is the path of the problem.
     """
-    _check(field, value, 0)
+    _check(field, value)
     size = json_size(value)
     if size > max_bytes:
         hint = f"At most {max_bytes} bytes as JSON are allowed; store large data elsewhere and pass a reference to it."
@@ -129,23 +129,25 @@ def stored_size(value: object) -> int:
 
     Firestore has no nested lists: a list directly inside a list is stored as the bytes of its JSON.
     """
-    if type(value) is str and value.isascii():  # nearly all of what there is
-        return len(value) + 1
-    match value:
-        case None | bool():
-            return 1
-        case str():
-            return len(value.encode("utf-8", "surrogatepass")) + 1
-        case list() | tuple():
-            return sum(map(_item_size, value))
-        case dict():
-            return sum(stored_size(key) + stored_size(item) for key, item in value.items())
-        case _:  # a number, or an instant
-            return 8
-
-
-def _item_size(item: object) -> int:
-    return len(json.dumps(item, separators=(",", ":"))) if isinstance(item, list | tuple) else stored_size(item)
+    size, parts = 0, [value]
+    while parts:
+        match parts.pop():
+            case None | bool():
+                size += 1
+            case str() as text:
+                size += 1 + (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
+            case dict() as fields:
+                parts += fields
+                parts += fields.values()
+            case list() | tuple() as items:
+                for item in items:
+                    if isinstance(item, list | tuple):
+                        size += len(json.dumps(item, separators=(",", ":")))
+                    else:
+                        parts.append(item)
+            case _:  # a number, or an instant
+                size += 8
+    return size
 
 
 def json_size(value: object) -> int:
@@ -177,18 +179,19 @@ def exception_text(error: BaseException) -> str:
         return "(its text cannot be read)"
 
 
-def _check(field: str, value: object, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise InvalidInput(field, f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
-    match value:
-        case list() | tuple():
-            for index, item in enumerate(value):
-                _check(f"{field}.{index}", item, depth + 1)
-        case dict():
-            for key, item in value.items():
+def _check(field: str, value: object) -> None:
+    parts = [(field, value, 0)]
+    while parts:
+        field, value, depth = parts.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidInput(field, f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
+        if isinstance(value, list | tuple):
+            parts += [(f"{field}.{index}", item, depth + 1) for index, item in enumerate(value)][::-1]
+        elif isinstance(value, dict):
+            for key in value:
                 _check_key(field, key)
-                _check(f"{field}.{key}", item, depth + 1)
-        case _:
+            parts += [(f"{field}.{key}", item, depth + 1) for key, item in value.items()][::-1]
+        elif not (type(value) is str and value.isascii()):
             _check_scalar(field, value)
 
 

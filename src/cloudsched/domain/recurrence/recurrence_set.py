@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from typing_extensions import override
 
@@ -19,8 +19,10 @@ from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, wall_clock
 
+_DISTANT_PAST = -(10**11)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Recurrence:
     """The instants of a schedule, in seconds since 1970 UTC."""
 
@@ -29,12 +31,24 @@ class Recurrence:
     excluded_days: frozenset[int]
     clock: WallClock
 
+    @cached_property
+    def first(self) -> int | None:
+        """The first instant of all; None if there is none. It is searched once.
+
+        Raises:
+            InvalidSchedule: The search used up its steps.
+        """
+        return self.first_from(_DISTANT_PAST)
+
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none.
 
         Raises:
             InvalidSchedule: The search used up its steps.
         """
+        first: int | None = self.__dict__.get("first")
+        if first is not None and instant <= first:  # its search is not repeated
+            return first
         work = StepBudget()
         while True:
             result = self._earliest_from(instant)

@@ -51,7 +51,7 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
         InvalidSchedule: The schedule is not anchored.
     """
     clock, zone = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
-    unshifted = schedule.model_copy(update={"gap": "skip"})
+    unshifted = schedule.copy_unchecked(gap="skip")
     previews = []
     before = start.astimezone(clock)
     for at in schedule.upcoming(start, min(count, MAX_PREVIEW)):

@@ -61,12 +61,11 @@ from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
-_DISTANT_PAST = -(10**11)
 
 
 def _read_instant(at: datetime) -> datetime:
@@ -232,26 +231,6 @@ class Schedule(BaseModel):
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
-        """Refuse what pydantic refuses with an error of our own, which says what to write instead."""
-        try:
-            return handler(data)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            field = (
-                ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "(schedule)"
-            )
-            if first["type"] != "extra_forbidden":
-                raise InvalidSchedule(field, first["msg"].removeprefix("Value error, "), "") from error
-            if field == "cron":
-                hint = 'write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule'
-            else:
-                near = get_close_matches(field, [*cls.model_fields], n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(cls.model_fields)}"
-            raise InvalidSchedule(field, "is no field of a schedule", hint) from error
-
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         """Refuse a schedule that contradicts itself or never fires; one from the store was validated when created."""
@@ -270,9 +249,46 @@ class Schedule(BaseModel):
                 raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
             for rule in self.rules:
                 parse_rule(rule)
-        elif self._base.first_from(_DISTANT_PAST) is None:
+        elif self._base.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
+        """Refuse what pydantic refuses with an error of our own, which says what to write instead.
+
+        A schedule is immutable, so one that was checked already is taken as it is.
+        """
+        if type(data) is cls:
+            return data
+        try:
+            return handler(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = (
+                ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "(schedule)"
+            )
+            if first["type"] != "extra_forbidden":
+                raise InvalidSchedule(field, first["msg"].removeprefix("Value error, "), "") from error
+            if field == "cron":
+                hint = 'write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule'
+            else:
+                near = get_close_matches(field, [*cls.model_fields], n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(cls.model_fields)}"
+            raise InvalidSchedule(field, "is no field of a schedule", hint) from error
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - pydantic's
+        """Return a copy with these fields changed; unlike pydantic's own, it is checked like a new schedule.
+
+        Raises:
+            InvalidSchedule: As for a new one.
+        """
+        return type(self).model_validate({**dict(self), **(update or {})})
+
+    def copy_unchecked(self, **changes: Any) -> Self:
+        """Return a copy with these fields changed, for changes that leave a schedule valid."""
+        return super().model_copy(update=changes)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -334,7 +350,7 @@ class Schedule(BaseModel):
         """Return the first occurrence, in UTC; None if there is none."""
         if self.at is not None:
             return self.at
-        seconds = self._recurrence.first_from(_DISTANT_PAST)
+        seconds = self._recurrence.first
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:

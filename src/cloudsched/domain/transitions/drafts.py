@@ -121,20 +121,32 @@ class TaskDraft(TaskSpec):
         """Return a draft with these fields, by their Python names.
 
         `payload` may be an instance of the handler's model, and `schedule` an aware datetime (once), a timedelta (every
-        so often) or a notation such as cron. All values pass through JSON, as they do in production.
+        so often) or a notation such as cron. All values pass through JSON, as they do in production; a schedule that
+        was made, and so checked, in this process is taken as it is.
 
         Raises:
             InvalidInput: A field is not valid.
         """
         given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
-        return cls.from_wire(to_wire_fields(given))
+        schedule = given.pop("schedule", None)
+        if isinstance(schedule, datetime | timedelta):
+            schedule = _to_schedule(schedule)
+        if type(schedule) is Schedule:
+            return cls.from_wire({**to_wire_fields(given), "schedule": schedule})
+        return cls.from_wire(to_wire_fields(given if schedule is None else {**given, "schedule": schedule}))
+
+
+_SAME_IN_JSON = (str, int, bool, type(None))
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields with Python names as JSON with camelCase names; `retry` may be a number, True or False."""
     if isinstance(retry := fields.get("retry"), int):
         fields = {**fields, "retry": _parse_retry(retry)}
-    return {_to_wire_name(name): _to_wire_value(name, value) for name, value in fields.items()}
+    return {
+        _to_wire_name(name): value if type(value) in _SAME_IN_JSON else _to_wire_value(name, value)
+        for name, value in fields.items()
+    }
 
 
 @lru_cache(maxsize=200)

@@ -43,7 +43,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     """Return the new task that a draft describes."""
     schedule = _anchor_schedule(draft.schedule, now, lead)
     spec = _spec_fields(draft)
-    task = Task(
+    task = Task.build(
         id=draft.id or str(uuid.uuid4()),
         owner=draft.owner,
         schedule=schedule,
@@ -139,10 +139,8 @@ def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTime
     """
     if draft.schedule is None:
         return task.schedule
-    if not draft.schedule.is_anchored:
-        unanchored = task.schedule.model_copy(update={"dtstart": None})
-        if unanchored == draft.schedule:
-            return task.schedule
+    if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
+        return task.schedule
     return _anchor_schedule(draft.schedule, now, lead)
 
 

@@ -33,7 +33,7 @@ _WHY = "The days of its calendar changed before it started."
 def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
     """Return a schedule with the days of its calendars, by their ids; a calendar that is not given keeps its days."""
     rules = tuple(rule.with_content(contents[rule.id]) if rule.id in contents else rule for rule in schedule.calendars)
-    return schedule if rules == schedule.calendars else schedule.model_copy(update={"calendars": rules})
+    return schedule if rules == schedule.calendars else schedule.copy_unchecked(calendars=rules)
 
 
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:

@@ -62,7 +62,7 @@ def resolve_draft(records: RecordStore, draft: TaskDraft, clock: Clock, known: S
     if size > MAX_CONTENT:
         hint = f"At most {MAX_CONTENT} bytes; name fewer or smaller ones."
         raise InvalidSchedule("schedule.calendars", f"have {size} bytes of days together", hint)
-    return draft.model_copy(update={"id": task_id, "schedule": schedule.model_copy(update={"calendars": rules})})
+    return draft.model_copy(update={"id": task_id, "schedule": schedule.copy_unchecked(calendars=rules)})
 
 
 def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Schedule:
@@ -79,7 +79,7 @@ def resolve_schedule(records: RecordStore, schedule: Schedule, owner: str) -> Sc
             if calendar is None
             else rule.with_content(calendar.content, calendar.id)
         )
-    return schedule.model_copy(update={"calendars": tuple(rules)})
+    return schedule.copy_unchecked(calendars=tuple(rules))
 
 
 def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, str]:

@@ -242,4 +242,4 @@ def _is_same_schedule(task: Task, draft: TaskDraft) -> bool:
     schedule = draft.schedule
     if schedule is None or schedule.is_anchored:
         return schedule == task.schedule
-    return schedule == task.schedule.model_copy(update={"dtstart": None})
+    return schedule == task.schedule.copy_unchecked(dtstart=None)

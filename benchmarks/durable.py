@@ -28,6 +28,7 @@ from rich.table import Table
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def measure_floor(counts: Counts) -> float:
             task = app.create(owner="ada", title="W", handler="work", payload={"n": 1})
             stored = store.load(task.id)
             assert stored is not None
-            version = stored.version
+            written = stored
             entry = JournalEntry(number=1, kind=StepKind.STEP, name="work", execution_id="e", started_at=START)
             entries_per_commit = (counts.writes - counts.commits) / counts.commits
             due = 0.0
@@ -115,7 +116,7 @@ def measure_floor(counts: Counts) -> float:
                 due += entries_per_commit
                 entries = [entry] * int(due)
                 due -= int(due)
-                version = store.commit(task, version, entries=entries)
+                written = store.commit(Commit(task, written, entries=entries))
             for _ in range(counts.reads):
                 store.load(task.id)
             seconds = time.perf_counter() - start

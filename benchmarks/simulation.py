@@ -21,6 +21,7 @@ from rich.table import Table
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
 
 SLICES = 24
@@ -78,7 +79,7 @@ class Floor:
             self._task_id = task.id
             task = app.get(task.id)
         self._store = SqliteStore()
-        self._store.commit(task, None)
+        self._store.commit(Commit(task))
 
     def measure(self, occurrences: int) -> float:
         """Return the processor seconds that the store alone needs for that many occurrences."""
@@ -86,8 +87,8 @@ class Floor:
         for _ in range(occurrences):
             stored = self._store.load(self._task_id)
             assert stored is not None
-            version = self._store.commit(stored.task, stored.version)
-            self._store.commit(stored.task, version, [self._record])
+            written = self._store.commit(Commit(stored.task, stored))
+            self._store.commit(Commit(stored.task, written, [self._record]))
         return time.process_time() - start
 
 

@@ -26,6 +26,7 @@ from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulat
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def fill_store(store: Store, task: Task, size: int) -> None:
     stride = size // OVERDUE
     for number in range(size):
         at: datetime = START + timedelta(hours=1 if number % stride == 0 else 20 * 24, microseconds=number)
-        store.commit(task.model_copy(update={"id": f"t{number}", "next_execution_time": at, "wake_at": at}), None)
+        store.commit(Commit(task.model_copy(update={"id": f"t{number}", "next_execution_time": at, "wake_at": at})))
 
 
 def count_wire_reads(store: FirestoreStore, counts: Counts) -> FirestoreStore:

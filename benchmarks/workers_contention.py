@@ -20,6 +20,7 @@ from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable, VersionConflict
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.version import Version
 
 QUEUE_KEY = "benchmark"
 SETTINGS = Settings(secret="benchmarks have no secrets")
@@ -102,10 +102,10 @@ class ContendedStore(CountingStore):
 
     conflicts = 0
 
-    def commit(self, *arguments: Any, **keywords: Any) -> Version:
+    def commit(self, commit: Commit) -> VersionedTask:
         """Commit; count a version conflict."""
         try:
-            return super().commit(*arguments, **keywords)
+            return super().commit(commit)
         except VersionConflict:
             self.conflicts += 1
             raise
@@ -129,7 +129,7 @@ def fill_store(location: StoreLocation, size: int, queue_keys: int) -> None:
     def put(number: int) -> None:
         queue_key = f"{QUEUE_KEY}/{number % queue_keys}" if queue_keys else QUEUE_KEY
         offer = Offer(queue_key=queue_key, order=f"{task.priority.rank} {number:08}")
-        store.commit(task.model_copy(update={"id": f"t{number:08}", "offer": offer}), None)
+        store.commit(Commit(task.model_copy(update={"id": f"t{number:08}", "offer": offer})))
 
     with ThreadPoolExecutor(1 if location.path else 8) as pool:
         list(pool.map(put, range(size)))
@@ -264,7 +264,7 @@ def _read_and_commit_all(
     while offers := store.list_offers([queue_key], limit=limit):
         for each in store.load_many([offer.task_id for offer in offers]):
             try:
-                store.commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each.version)
+                store.commit(Commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each))
             except StoreUnavailable:
                 unavailable += 1
                 break

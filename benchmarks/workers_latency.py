@@ -15,6 +15,7 @@ from benchmarks.workers_contention import QUEUE_KEY, DiscardingDispatcher, Store
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
@@ -92,7 +93,7 @@ def measure_delays(emulator: str, offers: int, *, listens: bool) -> Delays:
             time.sleep(rng.uniform(0.1, 0.7))
             offer = Offer(queue_key=QUEUE_KEY, order=f"{task.priority.rank} {number:08}")
             offered = task.model_copy(update={"id": f"t{number:08}", "offer": offer})
-            store.commit(offered, None)
+            store.commit(Commit(offered))
             offered_at[offered.id] = time.monotonic()
         assert is_finished.wait(TIMEOUT_SECONDS), "not every task was claimed"
         report: WorkerReport = reports.get(timeout=TIMEOUT_SECONDS)

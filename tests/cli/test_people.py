@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched.domain.documents.execution import Message
+from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ def test_an_inbox_is_read(people: People, sim: Simulation) -> None:
     stored = sim.app.container.store.load(task.id)
     assert stored is not None
     message = Message(id="m1", owner="ada", task_id=task.id, execution_id="e", title="Hi", body="", created_at=sim.now)
-    sim.app.container.store.commit(stored.task, stored.version, (), [message])
+    sim.app.container.store.commit(Commit(stored.task, stored, (), [message]))
     assert people("inbox", "ada").out.splitlines()[0].startswith("* ")
     assert people("read", "ada", "m1").out == "read m1\n"
     assert people("inbox", "ada").out.splitlines()[-1] == "0 unread"

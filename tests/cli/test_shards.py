@@ -15,6 +15,7 @@ from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
 from cloudsched.cli.shards import shards
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, Misconfigured
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def test_the_command_grows_a_database_and_says_how_far_it_is(
     project = f"demo-{uuid.uuid4().hex[:20]}"
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     for number in range(20):
-        store.commit(make_task(id=f"t{number}"), None)
+        store.commit(Commit(make_task(id=f"t{number}")))
     store.close()
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from tests.conftest import NOW, MakeTask
 
+from cloudsched.engine.ports.store import Commit
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,7 +23,7 @@ def fill(store: Store, make_task: MakeTask, make_message: MakeMessage, owner: st
     """Store messages of an owner; return their ids."""
     task = make_task(id=f"task-of-{owner}", owner=owner)
     messages = [make_message(task, f"m{number}") for number in range(count)]
-    store.commit(task, None, (), messages)
+    store.commit(Commit(task, None, (), messages))
     return [each.id for each in messages]
 
 

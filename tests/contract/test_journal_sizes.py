@@ -18,10 +18,10 @@ from cloudsched.domain.documents.journal import (
     StepStatus,
 )
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
-from cloudsched.domain.transitions.lifecycle import Transition, retry
+from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.state.commits import TransitionCommitter
 
 if TYPE_CHECKING:
@@ -44,19 +44,17 @@ def store_run(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]
     """Store a task whose only run has this journal, as its handler writes it: some at a time."""
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=len(entries))
     task = make_task(runs=(run,), next_execution_time=None)
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     for begin in range(0, len(entries), 200):
-        version = store.commit(task, version, entries=entries[begin : begin + 200])
-    return VersionedTask(task, version)
+        written = store.commit(Commit(task, written, entries=entries[begin : begin + 200]))
+    return written
 
 
 def fail_run(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTask:
     """Let the run fail for good."""
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
-    return committer.commit(
-        Transition(task, (execution_record(stored.task, run, ExecutionStatus.FAILED, NOW),)), stored
-    )
+    return committer.commit(Commit(task, stored, (execution_record(stored.task, run, ExecutionStatus.FAILED, NOW),)))
 
 
 def load_record(store: Store, task_id: str) -> Execution:
@@ -87,7 +85,7 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
     for _ in range(2):
         whole = journals.load_execution(load_record(store, stored.task.id))
         assert whole.steps == tuple(entry.to_record() for entry in entries)
-        stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
+        stored = committer.commit(Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e")))
         (run,) = stored.task.runs
         assert run.steps == len(entries)
         assert list(journals.load(stored.task.id, run)) == entries
@@ -117,12 +115,12 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
     entries = journal(30, name="page", result="x" * 15_000)
     stored = fail_run(committer, store_run(store, make_task, entries))
     whole = journals.load_execution(load_record(store, stored.task.id))
-    stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
+    stored = committer.commit(Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e")))
     (run,) = stored.task.runs
     assert run.restored_reference is not None
     again, new = (entries[6].model_copy(update={"number": n, "result": "new"}) for n in (7, 31))
     task = stored.task.model_copy(update={"runs": (run.model_copy(update={"steps": 31}),)})
-    stored = committer.commit(Transition(task, entries=(again, new)), stored)
+    stored = committer.commit(Commit(task, stored, entries=(again, new)))
     expected = [*entries[:6], again, *entries[7:], new]
     assert list(journals.load(task.id, task.runs[0])) == expected
     stored = fail_run(committer, stored)
@@ -138,7 +136,7 @@ def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, ma
     whole = journals.load_execution(load_record(store, stored.task.id))
     assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
     stored = TransitionCommitter(store, empty).commit(
-        journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored
+        Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e"))
     )
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
     fail_run(TransitionCommitter(store, empty), stored)

@@ -18,6 +18,7 @@ from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreList
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import START, Simulation
 
@@ -145,11 +146,11 @@ def test_it_notifies_for_its_queue_keys_only(
 ) -> None:
     """A worker with skills is notified of tasks that require them, and not of others."""
     with open_listener(listener, ["gpu", "gpu/cuda"]) as bell:
-        firestore.commit(make_task(offer=Offer(queue_key="gpu/rocm", order="2 a")), None)
-        firestore.commit(make_task(offer=Offer(queue_key="press", order="2 a")), None)
-        firestore.commit(make_task(), None)
+        firestore.commit(Commit(make_task(offer=Offer(queue_key="gpu/rocm", order="2 a"))))
+        firestore.commit(Commit(make_task(offer=Offer(queue_key="press", order="2 a"))))
+        firestore.commit(Commit(make_task()))
         for written, lane in enumerate(["gpu", "gpu/cuda"], 1):
-            firestore.commit(make_task(id=lane[-4:], offer=Offer(queue_key=lane, order="2 a")), None)
+            firestore.commit(Commit(make_task(id=lane[-4:], offer=Offer(queue_key=lane, order="2 a"))))
             wait_until(lambda last=lane[-4:]: last in received_ids, "the last one was not told of")  # type: ignore[misc]  # bound here
             assert bell.notifications == written
 
@@ -161,7 +162,7 @@ def test_it_notifies_for_its_owner_only(
     with open_listener(listener, ["gpu"], "ada") as bell:
         for number, owner in enumerate(["bob", "bob", "ada"]):
             offer = Offer(queue_key="gpu", order="2 a")
-            firestore.commit(make_task(id=f"{owner}{number}", owner=owner, offer=offer), None)
+            firestore.commit(Commit(make_task(id=f"{owner}{number}", owner=owner, offer=offer)))
         wait_until(lambda: "ada2" in received_ids, "the last one was not told of")
         assert bell.notifications == 1
     assert set(received_ids) == {"ada2"}
@@ -172,14 +173,14 @@ def test_it_does_not_notify_without_new_offers(
 ) -> None:
     """Claims, heartbeats, tasks without a pull queue and offers already notified make no worker poll."""
     backlog = [make_task(id=f"t{number}", offer=Offer(queue_key="gpu", order=f"2 {number}")) for number in range(10)]
-    versions = [firestore.commit(task, None) for task in backlog]
+    versions = [firestore.commit(Commit(task)) for task in backlog]
     with open_listener(listener, ["gpu"]) as bell:
         elsewhere = make_task()
-        version = firestore.commit(elsewhere, None)
+        written = firestore.commit(Commit(elsewhere))
         for _ in range(5):
-            version = firestore.commit(elsewhere, version)
-        firestore.commit(backlog[0].model_copy(update={"offer": None}), versions[0])
-        firestore.commit(make_task(id="last", offer=Offer(queue_key="gpu", order="2 z")), None)
+            written = firestore.commit(Commit(elsewhere, written))
+        firestore.commit(Commit(backlog[0].model_copy(update={"offer": None}), versions[0]))
+        firestore.commit(Commit(make_task(id="last", offer=Offer(queue_key="gpu", order="2 z"))))
         wait_until(lambda: "last" in received_ids, "the last one was not told of")
         assert bell.notifications == 1
 
@@ -189,11 +190,11 @@ def test_a_backlog_costs_few_reads_and_hides_no_new_offer(
 ) -> None:
     """Firestore bills each document that it sends: a few at first, then only new ones, whatever their order."""
     for number in range(300):
-        firestore.commit(make_task(offer=Offer(queue_key="gpu", order=f"2 {number:03}")), None)
+        firestore.commit(Commit(make_task(offer=Offer(queue_key="gpu", order=f"2 {number:03}"))))
     with open_listener(listener, ["gpu"]) as bell:
         assert len(received_ids) == WATCHED_OFFERS < 10
         for written, place in enumerate(["0 first", "2 150", "9 last"], 1):
-            firestore.commit(make_task(id=place[2:], offer=Offer(queue_key="gpu", order=place)), None)
+            firestore.commit(Commit(make_task(id=place[2:], offer=Offer(queue_key="gpu", order=place))))
             wait_until(lambda last=place[2:]: last in received_ids, "the last one was not told of")  # type: ignore[misc]  # bound here
             assert bell.notifications == written
             # The emulator sends all of the window again after any write; the service sends the one that is new.
@@ -210,7 +211,7 @@ def test_a_broken_stream_is_reopened_and_notifies(
             for _ in range(2):
                 proxy.cut()
                 bell.wait()
-                firestore.commit(make_task(offer=Offer(queue_key="gpu", order="2 a")), None)
+                firestore.commit(Commit(make_task(offer=Offer(queue_key="gpu", order="2 a"))))
                 bell.wait()
 
 
@@ -224,7 +225,7 @@ def test_an_offer_made_during_an_outage_is_notified_afterwards(
             proxy.is_passable = False
             proxy.cut()
             wait_until(lambda: proxy.refused >= 2, "it was not tried again")
-            firestore.commit(make_task(offer=Offer(queue_key="gpu", order="2 a")), None)
+            firestore.commit(Commit(make_task(offer=Offer(queue_key="gpu", order="2 a"))))
             assert bell.notifications == 0
             proxy.is_passable = True
             bell.wait()

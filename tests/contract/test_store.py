@@ -26,7 +26,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.source import Source
 from cloudsched.domain.documents.task import Backfill, DeliveryChannel
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.ports.store import Store, TaskWrite
+from cloudsched.engine.ports.store import Commit, Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
     from tests.contract.conftest import OpenStore
 
-    from cloudsched.engine.ports.version import Version
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ODD = NOW.replace(microsecond=123456)
@@ -57,25 +56,25 @@ def test_tasks_of_one_commit_are_written_together_or_not_at_all(
 ) -> None:
     """Each must be as it was read, or not there; if one is not, nothing of the commit is stored."""
     first, old, new = (make_task(id=name, title="before") for name in ("others-1", "others-2", "others-3"))
-    version = store.commit(first, None)
-    store.commit(old, None)
+    written = store.commit(Commit(first))
+    store.commit(Commit(old))
     stored = store.load(old.id)
     assert stored is not None
     edited = old.model_copy(update={"title": "after"})
     writes = [TaskWrite(edited, stored, (make_execution(edited),)), TaskWrite(new)]
-    version = store.commit(first.model_copy(update={"title": "after"}), version, others=writes)
+    written = store.commit(Commit(first.model_copy(update={"title": "after"}), written, others=writes))
     after = [store.load(each.id) for each in (first, old, new)]
     assert [each and each.task.title for each in after] == ["after", "after", "before"]
     assert store.load_execution(old.id, "20270101T090000Z") == make_execution(edited)
     again = make_task(id="others-4")
     for refused in ([TaskWrite(again), TaskWrite(edited, stored)], [TaskWrite(again), TaskWrite(new)]):
         with pytest.raises(VersionConflict):
-            store.commit(first, version, [make_execution(first)], others=refused)
+            store.commit(Commit(first, written, [make_execution(first)], others=refused))
     assert store.load(again.id) is None
     assert store.load_execution(first.id, "20270101T090000Z") is None
     assert store.load(first.id) == after[0]
     latest = store.load(old.id)
-    store.commit(first, version, others=[TaskWrite(edited.model_copy(update={"title": "once more"}), latest)])
+    store.commit(Commit(first, written, others=[TaskWrite(edited.model_copy(update={"title": "once more"}), latest)]))
     assert (found := store.load(old.id)) is not None
     assert found.task.title == "once more"
 
@@ -110,11 +109,11 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         created_at=ODD,
         deferred=True,
     )
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task == task
-    assert stored.version == version
+    assert stored == written
     assert stored.task.created_at.tzinfo is UTC
     assert type(stored.task.payload["numbers"][1]) is float
 
@@ -128,7 +127,7 @@ def test_records_are_read_as_they_were_written(
         task, content=JSON, error=error, started_at=ODD, next_attempt_at=ODD, queries=3, is_delivered=True
     )
     message = make_message(task, "one", created_at=ODD, body="long\n" * 1000)
-    store.commit(task, None, [execution], [message])
+    store.commit(Commit(task, None, [execution], [message]))
     assert store.load_execution(task.id, execution.id) == execution
     assert list(store.list_executions(task.id, limit=10).items) == [execution]
     assert list(store.list_messages(task.owner, limit=10).items) == [message]
@@ -139,7 +138,7 @@ def test_any_json_is_a_result(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], content: object
 ) -> None:
     task = make_task()
-    store.commit(task, None, [make_execution(task, content=content)])
+    store.commit(Commit(task, None, [make_execution(task, content=content)]))
     found = store.load_execution(task.id, "20270101T090000Z")
     assert found is not None
     assert found.content == content
@@ -161,7 +160,7 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
     """Only the order of a map's keys may change, which Firestore does not keep."""
     with open_store() as store:
         task = make_task(payload=payload)
-        store.commit(task, None)
+        store.commit(Commit(task))
         stored = store.load(task.id)
     assert stored is not None
     assert json.dumps(stored.task.payload, sort_keys=True) == json.dumps(payload, sort_keys=True)
@@ -169,9 +168,9 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
 
 def test_a_commit_replaces_the_whole_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(payload={"a": 1}, message="why", delivery_title="t")
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     changed = task.model_copy(update={"payload": {"b": 2}, "message": "", "delivery_title": None, "wake_at": None})
-    store.commit(changed, version)
+    store.commit(Commit(changed, written))
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task == changed
@@ -181,13 +180,13 @@ def test_an_existing_task_is_not_created_again(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
     task = make_task()
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     other = task.model_copy(update={"title": "Another"})
     with pytest.raises(VersionConflict):
-        store.commit(other, None, [make_execution(task)], [make_message(task, "one")])
+        store.commit(Commit(other, None, [make_execution(task)], [make_message(task, "one")]))
     stored = store.load(task.id)
     assert stored is not None
-    assert (stored.task, stored.version) == (task, version)
+    assert stored == written
     assert store.load_execution(task.id, "20270101T090000Z") is None
     assert not store.list_messages(task.owner, limit=10).items
 
@@ -196,48 +195,48 @@ def test_a_stale_version_writes_nothing(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
     task = make_task()
-    first = store.commit(task, None)
-    second = store.commit(task.model_copy(update={"title": "Second"}), first)
+    first = store.commit(Commit(task))
+    second = store.commit(Commit(task.model_copy(update={"title": "Second"}), first))
     with pytest.raises(VersionConflict):
-        store.commit(task, first, [make_execution(task)], [make_message(task, "one")])
+        store.commit(Commit(task, first, [make_execution(task)], [make_message(task, "one")]))
     stored = store.load(task.id)
     assert stored is not None
-    assert (stored.task.title, stored.version) == ("Second", second)
+    assert (stored.task.title, stored) == ("Second", second)
     assert store.load_execution(task.id, "20270101T090000Z") is None
     assert not store.list_messages(task.owner, limit=10).items
 
 
 def test_a_commit_that_changes_nothing_still_makes_a_new_version(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    first = store.commit(task, None)
-    assert store.commit(task, first) != first
+    first = store.commit(Commit(task))
+    assert store.commit(Commit(task, first)) != first
     with pytest.raises(VersionConflict):
-        store.commit(task, first)
+        store.commit(Commit(task, first))
 
 
 def test_a_missing_task_cannot_be_changed(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     store.purge(task.id)
     with pytest.raises(VersionConflict):
-        store.commit(task, version)
+        store.commit(Commit(task, written))
     assert store.load(task.id) is None
 
 
 def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     store.purge(task.id)
-    again = store.commit(task, None)
-    assert again != version
+    again = store.commit(Commit(task))
+    assert again != written
     with pytest.raises(VersionConflict):
-        store.commit(task, version)
+        store.commit(Commit(task, written))
 
 
 def test_a_version_of_a_missing_task_is_a_conflict(store: Store, make_task: MakeTask) -> None:
-    version: Version = store.commit(make_task(), None)
+    written = store.commit(Commit(make_task()))
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), version)
+        store.commit(Commit(make_task(), written))
 
 
 def test_records_are_overwritten(
@@ -245,9 +244,9 @@ def test_records_are_overwritten(
 ) -> None:
     task = make_task()
     retrying = make_execution(task, status=ExecutionStatus.RETRYING, message="first")
-    version = store.commit(task, None, [retrying], [make_message(task, "one", title="Old")])
+    written = store.commit(Commit(task, None, [retrying], [make_message(task, "one", title="Old")]))
     final = make_execution(task)
-    store.commit(task, version, [final], [make_message(task, "one", title="New")])
+    store.commit(Commit(task, written, [final], [make_message(task, "one", title="New")]))
     assert list(store.list_executions(task.id, limit=10).items) == [final]
     assert [message.title for message in store.list_messages(task.owner, limit=10).items] == ["New"]
 
@@ -255,7 +254,7 @@ def test_records_are_overwritten(
 @pytest.fixture
 def store_with_a(store: Store, make_task: MakeTask) -> Store:
     """A store with one task, a."""
-    store.commit(make_task(id="a"), None)
+    store.commit(Commit(make_task(id="a")))
     return store
 
 
@@ -277,7 +276,7 @@ def test_purge_removes_a_task_and_its_executions(
     gone, stays = make_task(deleted_at=NOW), make_task()
     for task in (gone, stays):
         executions = [make_execution(task, f"e{number:03}") for number in range(5)]
-        store.commit(task, None, executions, [make_message(task, "one")])
+        store.commit(Commit(task, None, executions, [make_message(task, "one")]))
     store.purge(gone.id)
     store.purge(gone.id)
     assert store.load(gone.id) is None
@@ -294,7 +293,7 @@ def test_purge_leaves_a_task_that_is_not_deleted(
 ) -> None:
     """It was recreated under the same id, and the purge of the old one comes late."""
     task = make_task()
-    store.commit(task, None, [make_execution(task, "one")])
+    store.commit(Commit(task, None, [make_execution(task, "one")]))
     store.purge(task.id)
     assert store.load(task.id) is not None
     assert store.load_execution(task.id, "one") is not None
@@ -314,7 +313,7 @@ def test_a_check_returns_the_time_of_a_store_with_a_clock(store: Store) -> None:
 def test_a_load_tells_when_it_was_read_by_a_store_with_a_clock(store: Store, make_task: MakeTask) -> None:
     """Firestore's time comes with the document, without another round trip; a file has no clock of its own."""
     task = make_task()
-    store.commit(task, None)
+    store.commit(Commit(task))
     begun = datetime.now(UTC)
     stored = store.load(task.id)
     assert stored
@@ -328,7 +327,7 @@ def test_a_load_tells_when_it_was_read_by_a_store_with_a_clock(store: Store, mak
 def test_a_store_responds_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:
     with open_store() as store:
         store.check()
-    for use in (store.check, lambda: store.load("a"), lambda: store.commit(make_task(), None)):
+    for use in (store.check, lambda: store.load("a"), lambda: store.commit(Commit(make_task()))):
         with pytest.raises(StoreUnavailable):
             use()
     store.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ def test_each_change_of_a_task_is_seen(store: Store, make_task: MakeTask) -> Non
         of_ada.append(find("ada"))
         assert (find(), find("ada"), find("bob")) == (seen[-1], of_ada[-1], of_bob)
 
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     look()
-    store.commit(make_task(id="z", owner="ada", updated_at=NOW), None)
+    store.commit(Commit(make_task(id="z", owner="ada", updated_at=NOW)))
     look()
-    version = store.commit(task, version)
+    written = store.commit(Commit(task, written))
     look()
-    store.commit(task.model_copy(update={"deleted_at": NOW}), version)
+    store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
     look()
     assert len(set(seen)) == len(set(of_ada)) == 5
     stored = store.load("a")
@@ -49,13 +50,14 @@ def test_what_changed_after_a_mark_is_listed(store: Store, make_task: MakeTask) 
     used = (TaskUsage(month="2027-01", handler="h", counts=UsageCounts(queries=1)),)
     ids = [f"t{number}" for number in range(7)]
     versions = {
-        each: store.commit(make_task(id=each, owner="ada" if each < "t5" else "bob", usage=used), None) for each in ids
+        each: store.commit(Commit(make_task(id=each, owner="ada" if each < "t5" else "bob", usage=used)))
+        for each in ids
     }
     mark = store.search.find_last_change()
     deleted = make_task(id="t1", owner="ada", usage=used, deleted_at=NOW)
-    store.commit(deleted, versions["t1"])
-    store.commit(make_task(id="t6", owner="bob", usage=used), versions["t6"])
-    store.commit(make_task(id="t9", owner="ada", usage=used), None)
+    store.commit(Commit(deleted, versions["t1"]))
+    store.commit(Commit(make_task(id="t6", owner="bob", usage=used), versions["t6"]))
+    store.commit(Commit(make_task(id="t9", owner="ada", usage=used)))
 
     def list_ids(owner: str | None, since: str) -> list[str]:
         found, token = list[str](), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from cloudsched.adapters.sqlite.database import Database
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -25,24 +25,23 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.version import Version
 
 CALLERS = 8
 
 
-def call_concurrently(calls: Sequence[Callable[[], Version]]) -> list[Version | None]:
-    """Make all calls at the same time; None stands for a conflict."""
-    barrier = threading.Barrier(len(calls))
+def commit_concurrently(store: Store, commits: Sequence[Commit]) -> list[VersionedTask | None]:
+    """Make all commits at the same time; None stands for a conflict."""
+    barrier = threading.Barrier(len(commits))
 
-    def call(each: Callable[[], Version]) -> Version | None:
+    def call(each: Commit) -> VersionedTask | None:
         barrier.wait()
         try:
-            return each()
+            return store.commit(each)
         except VersionConflict:
             return None
 
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(call, calls))
+    with ThreadPoolExecutor(len(commits)) as pool:
+        return list(pool.map(call, commits))
 
 
 def test_of_many_that_expect_one_version_exactly_one_wins(
@@ -50,12 +49,12 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
 ) -> None:
     for _ in range(10):
         task = make_task()
-        version = store.commit(task, None)
+        written = store.commit(Commit(task))
         claims = [
-            partial(store.commit, task.model_copy(update={"message": str(n)}), version, [make_execution(task, f"e{n}")])
+            Commit(task.model_copy(update={"message": str(n)}), written, [make_execution(task, f"e{n}")])
             for n in range(CALLERS)
         ]
-        won = [number for number, outcome in enumerate(call_concurrently(claims)) if outcome is not None]
+        won = [number for number, outcome in enumerate(commit_concurrently(store, claims)) if outcome is not None]
         stored = store.load(task.id)
         assert stored is not None
         assert won == [int(stored.task.message)]
@@ -65,8 +64,8 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
 def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: MakeTask) -> None:
     for _ in range(5):
         task = make_task()
-        creators = [partial(store.commit, task.model_copy(update={"message": str(n)}), None) for n in range(CALLERS)]
-        won = [number for number, outcome in enumerate(call_concurrently(creators)) if outcome is not None]
+        creators = [Commit(task.model_copy(update={"message": str(n)})) for n in range(CALLERS)]
+        won = [number for number, outcome in enumerate(commit_concurrently(store, creators)) if outcome is not None]
         stored = store.load(task.id)
         assert stored is not None
         assert won == [int(stored.task.message)]
@@ -74,10 +73,10 @@ def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: 
 
 def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make_task: MakeTask) -> None:
     tasks = [make_task() for _ in range(CALLERS * 5)]
-    versions = call_concurrently([partial(store.commit, task, None) for task in tasks[:CALLERS]])
-    assert None not in versions
+    committed = commit_concurrently(store, [Commit(task) for task in tasks[:CALLERS]])
+    assert None not in committed
     with ThreadPoolExecutor(CALLERS) as pool:
-        list(pool.map(lambda task: store.commit(task, None), tasks[CALLERS:]))
+        list(pool.map(lambda task: store.commit(Commit(task)), tasks[CALLERS:]))
     for task in tasks:
         stored = store.load(task.id)
         assert stored is not None
@@ -87,7 +86,7 @@ def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make
 def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
     """Each thread reads, decides and commits, and starts again after a conflict: every decision counts once."""
     task = make_task()
-    store.commit(task, None)
+    store.commit(Commit(task))
 
     def add(_: int) -> None:
         while True:
@@ -96,7 +95,7 @@ def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
             count = stored.task.run_count + 1
             later = stored.task.updated_at + timedelta(seconds=1)
             try:
-                store.commit(stored.task.model_copy(update={"run_count": count, "updated_at": later}), stored.version)
+                store.commit(Commit(stored.task.model_copy(update={"run_count": count, "updated_at": later}), stored))
             except VersionConflict:
                 continue
             seen = store.load(task.id)
@@ -113,25 +112,25 @@ def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
 
 def test_a_commit_is_seen_by_every_thread_at_once(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     with ThreadPoolExecutor(2) as readers:
         for number in range(20):
-            version = store.commit(task.model_copy(update={"run_count": number}), version)
+            written = store.commit(Commit(task.model_copy(update={"run_count": number}), written))
             stored = readers.submit(store.load, task.id).result()
             assert stored is not None
-            assert (stored.task.run_count, stored.version) == (number, version)
+            assert (stored.task.run_count, stored) == (number, written)
 
 
 def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) -> None:
     tasks = [make_task(id=f"t{number}") for number in range(10)]
     for task in tasks:
-        store.commit(task, None)
+        store.commit(Commit(task))
     stop = threading.Event()
 
     def write() -> None:
         number = 0
         while not stop.is_set():
-            store.commit(make_task(id=f"u{number}", wake_at=None), None)
+            store.commit(Commit(make_task(id=f"u{number}", wake_at=None)))
             number += 1
 
     with ThreadPoolExecutor(1) as pool:
@@ -163,7 +162,7 @@ def test_an_interrupted_purge_is_finished_by_the_next(
         monkeypatch.setattr(f"{module}.PURGE_BATCH_SIZE", 2)
     task = make_task()
     task = task.model_copy(update={"deleted_at": task.created_at})
-    store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
+    store.commit(Commit(task, None, [make_execution(task, f"e{number}") for number in range(5)]))
     adapter, method = _commit_method(store)
     real, calls = getattr(adapter, method), list[object]()
 
@@ -200,7 +199,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
     task = make_task(runs=runs)
     executions = [make_execution(task, f"e{number}") for number in range(3)]
     gone = task.model_copy(update={"deleted_at": task.created_at})
-    store.commit(gone, None, executions, entries=entries)
+    store.commit(Commit(gone, None, executions, entries=entries))
     adapter, method = _commit_method(store)
     real, calls = getattr(adapter, method), list[object]()
 
@@ -209,7 +208,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
         if len(calls) == overtaken_at + 1:
             monkeypatch.setattr(adapter, method, real)
             store.purge(task.id)
-            store.commit(task, None, executions, entries=entries)
+            store.commit(Commit(task, None, executions, entries=entries))
         return real(database, argument)
 
     monkeypatch.setattr(adapter, method, recreate_before_commit)

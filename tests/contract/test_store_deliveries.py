@@ -10,7 +10,7 @@ import pytest
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.engine.ports.store import DeliveryMark, Store
+from cloudsched.engine.ports.store import Commit, DeliveryMark, Store
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import VersionConflict
@@ -46,8 +46,8 @@ def make_execution(**fields: Any) -> Execution:
 def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -> None:
     """By owner, status, handler, parent and due time, and in the counts that quotas need; a delivery stays readable."""
     task, delivery = make_task(id="t1", owner="ada"), make_delivery(make_task, next_execution_time=NOW)
-    store.commit(task, None)
-    store.commit(delivery, None)
+    store.commit(Commit(task))
+    store.commit(Commit(delivery))
     for query in (
         TaskQuery(),
         TaskQuery(owner="ada"),
@@ -70,11 +70,11 @@ def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -
 
 def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: MakeTask) -> None:
     """That it is hidden does not mean that it is going."""
-    store.commit(make_delivery(make_task), None)
+    store.commit(Commit(make_delivery(make_task)))
     store.purge("d1")
     found = store.load("d1")
     assert found is not None
-    store.commit(found.task.model_copy(update={"deleted_at": NOW}), found.version)
+    store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
     assert not store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
     store.purge("d1")
     assert store.load("d1") is None
@@ -82,31 +82,31 @@ def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: M
 
 def test_a_delivery_marks_the_execution_in_its_own_commit(store: Store, make_task: MakeTask) -> None:
     """Nothing else of the record changes."""
-    store.commit(make_task(id="t1"), None, [make_execution()])
-    store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1"))
+    store.commit(Commit(make_task(id="t1"), None, [make_execution()]))
+    store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1")))
     assert store.load_execution("t1", "e1") == make_execution(is_delivered=True)
 
 
 def test_a_record_that_is_gone_does_not_come_back(store: Store, make_task: MakeTask) -> None:
     """The commit conflicts, and nothing of it is stored."""
-    store.commit(make_task(id="t1"), None)
+    store.commit(Commit(make_task(id="t1")))
     with pytest.raises(VersionConflict):
-        store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1"))
+        store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1")))
     assert store.load("d1") is None
     assert store.load_execution("t1", "e1") is None
 
 
 def test_a_delivery_conflicts_with_another_one_that_ends_meanwhile(store: Store, make_task: MakeTask) -> None:
     """As long as the other one is as it was read, it does not; and it is not written."""
-    store.commit(make_task(id="t1"), None, [make_execution()])
-    store.commit(make_delivery(make_task, "d2"), None)
+    store.commit(Commit(make_task(id="t1"), None, [make_execution()]))
+    store.commit(Commit(make_delivery(make_task, "d2")))
     other = store.load("d2")
     assert other is not None
-    version = store.commit(make_delivery(make_task), None, delivered=DeliveryMark("t1", "e1", (other,)))
+    written = store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1", (other,))))
     assert store.load_execution("t1", "e1") == make_execution()
     unchanged = store.load("d2")
     assert unchanged is not None
     assert unchanged.version == other.version
-    store.commit(other.task.model_copy(update={"message": "sent"}), other.version)
+    store.commit(Commit(other.task.model_copy(update={"message": "sent"}), other))
     with pytest.raises(VersionConflict):
-        store.commit(make_delivery(make_task), version, delivered=DeliveryMark("t1", "e1", (other,)))
+        store.commit(Commit(make_delivery(make_task), written, delivered=DeliveryMark("t1", "e1", (other,))))

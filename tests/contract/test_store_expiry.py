@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tests.conftest import NOW, MakeTask
 
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
@@ -27,7 +28,7 @@ def test_only_expired_documents_are_removed(
         for number, at in enumerate((NOW, NOW + timedelta(days=1), None))
     )
     message = make_message(task, "m").model_copy(update={"expire_at": NOW})
-    store.commit(task, None, [early, late, forever], [message])
+    store.commit(Commit(task, None, [early, late, forever], [message]))
     expected = 2 if isinstance(store, SqliteStore) else 0
     assert (store.expire(NOW - timedelta(seconds=1)), store.expire(NOW), store.expire(NOW)) == (0, expected, 0)
     left = {execution.id for execution in store.list_executions(task.id, limit=9).items}
@@ -38,7 +39,7 @@ def test_only_expired_documents_are_removed(
 def test_a_reopened_record_does_not_expire(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
     """After a manual retry it has no expiry time until it ends again."""
     task = make_task()
-    version = store.commit(task, None, [make_execution(task, "e", expire_at=NOW)])
-    store.commit(task, version, [make_execution(task, "e")])
+    written = store.commit(Commit(task, None, [make_execution(task, "e", expire_at=NOW)]))
+    store.commit(Commit(task, written, [make_execution(task, "e")]))
     store.expire(NOW)
     assert store.load_execution(task.id, "e") is not None

@@ -17,7 +17,7 @@ from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.locks import Holder, Lock
-from cloudsched.engine.ports.store import ArchivedJournal, VersionedLock
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, VersionedLock
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
@@ -102,23 +102,23 @@ def test_contention_and_overload_are_retried(
     handler, address = proxy
     store = open_store(address)
     task = make_task()
-    version = None if is_new else store.commit(task, None)
+    written = None if is_new else store.commit(Commit(task))
     changed = task.model_copy(update={"title": "changed"})
     handler.calls.clear()
     handler.failures = [(code, when)] * 2
     if when == "before":
-        committed = store.commit(changed, version)
+        committed = store.commit(Commit(changed, written))
         assert handler.calls["Commit"] == 3
     else:
         with pytest.raises(VersionConflict):
-            store.commit(changed, version)
+            store.commit(Commit(changed, written))
         assert handler.calls["Commit"] == 2
         handler.failures.clear()
         committed = None
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task == changed
-    assert committed in {None, stored.version}
+    assert committed in (None, stored)
     store.close()
 
 
@@ -148,7 +148,7 @@ def test_reads_are_retried(proxy: tuple[FaultyProxy, str], make_task: MakeTask, 
     handler, address = proxy
     store = open_store(address)
     task = make_task()
-    store.commit(task, None)
+    store.commit(Commit(task))
     handler.failures = [(code, "before"), (code, "after")]
     stored = store.load(task.id)
     assert stored is not None
@@ -168,7 +168,7 @@ def test_a_failed_precondition_is_a_conflict_at_once(
     store = open_store(address)
     handler.failures = [(code, "before")]
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), None)
+        store.commit(Commit(make_task()))
     assert handler.calls["Commit"] == 1
     store.close()
 
@@ -182,7 +182,7 @@ def test_a_lasting_failure_ends_at_the_deadline(
     store = open_store(address, timedelta(seconds=10))
     handler.failures = [(code, "before")] * 100
     with pytest.raises(StoreUnavailable):
-        store.commit(make_task(), None)
+        store.commit(Commit(make_task()))
     assert 5 <= handler.calls["Commit"] <= 11
     store.close()
 
@@ -221,14 +221,14 @@ def test_all_parts_of_a_commit_are_written_once(
         JournalEntry(number=number, kind=StepKind.NOW, execution_id=execution, started_at=NOW)
         for number, execution in ((1, "old"), (2, "old"), (1, "new"))
     ]
-    version = store.commit(task, None, entries=entries[:2])
+    written = store.commit(Commit(task, entries=entries[:2]))
     lock = VersionedLock(Lock(key="k", holders=(Holder(task_id=task.id, execution_id="new", until=NOW),)), None)
     record, message = make_execution(task, "old"), make_message(task, "old")
     handler.calls.clear()
     handler.failures = [(code, when)]
     archived = [ArchivedJournal("old", 2)]
     with nullcontext() if when == "before" else pytest.raises(VersionConflict):
-        store.commit(task, version, [record], [message], lock, entries=entries[2:], archived=archived)
+        store.commit(Commit(task, written, [record], [message], lock, entries=entries[2:], archived=archived))
     assert handler.calls["Commit"] == 2
     assert store.load_execution(task.id, "old") == record
     assert store.list_messages(task.owner, limit=5).items == [message]
@@ -305,7 +305,7 @@ def _store_deleted(
     task = make_task(deleted_at=NOW, runs=(Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),))
     entry = JournalEntry(number=1, kind=StepKind.NOW, execution_id="open", started_at=NOW)
     names = ["e1", "e2"]
-    store.commit(task, None, [make_execution(task, name) for name in names], entries=[entry])
+    store.commit(Commit(task, None, [make_execution(task, name) for name in names], entries=[entry]))
     return task, names
 
 

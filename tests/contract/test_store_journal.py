@@ -12,7 +12,7 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Event, Parent, TaskStatus
-from cloudsched.engine.ports.store import ArchivedJournal
+from cloudsched.engine.ports.store import ArchivedJournal, Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
@@ -40,7 +40,7 @@ def test_a_journal_is_read_as_it_was_written_in_the_order_of_its_numbers(store: 
         entry(2, kind=StepKind.CALL, status=StepStatus.FAILED, child="c", error=StepError(type="E", message="m")),
         entry(1, kind=StepKind.SLEEP, name="", due_at=NOW, status=StepStatus.WAITING),
     ]
-    store.commit(task, None, entries=[*entries, entry(1, "other")])
+    store.commit(Commit(task, entries=[*entries, entry(1, "other")]))
     assert list(store.load_journal(task.id, "e")) == sorted(entries, key=lambda each: each.number)
     assert [each.execution_id for each in store.load_journal(task.id, "other")] == ["other"]
 
@@ -48,24 +48,24 @@ def test_a_journal_is_read_as_it_was_written_in_the_order_of_its_numbers(store: 
 @try_each("key", ["none", "", "a/b", ".", "__a__", "x" * 2000])
 def test_a_missing_journal_is_empty(store: Store, make_task: MakeTask, key: str) -> None:
     task = make_task()
-    store.commit(task, None, entries=[entry(1)])
+    store.commit(Commit(task, entries=[entry(1)]))
     assert list(store.load_journal(task.id, key)) == []
     assert list(store.load_journal(key, "e")) == []
 
 
 def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    version = store.commit(task, None, entries=[entry(1, status=StepStatus.WAITING), entry(2)])
-    store.commit(task, version, entries=[entry(1, result="done")])
+    written = store.commit(Commit(task, entries=[entry(1, status=StepStatus.WAITING), entry(2)]))
+    store.commit(Commit(task, written, entries=[entry(1, result="done")]))
     assert [each.result for each in store.load_journal(task.id, "e")] == ["done", None]
 
 
 def test_a_stale_version_writes_no_entry_and_archives_no_journal(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    first = store.commit(task, None, entries=[entry(1)])
-    store.commit(task, first)
+    first = store.commit(Commit(task, entries=[entry(1)]))
+    store.commit(Commit(task, first))
     with pytest.raises(VersionConflict):
-        store.commit(task, first, entries=[entry(2)], archived=[ArchivedJournal("e", 1)])
+        store.commit(Commit(task, first, entries=[entry(2)], archived=[ArchivedJournal("e", 1)]))
     assert [each.number for each in store.load_journal(task.id, "e")] == [1]
 
 
@@ -75,9 +75,9 @@ def test_an_archived_journal_is_removed_by_the_commit_that_writes_its_record(
     """Whatever its length; the journal of another execution stays."""
     task = make_task()
     entries = [entry(number, result=number) for number in range(1, 1001)]
-    version = store.commit(task, None, entries=[*entries, entry(1, "other")])
+    written = store.commit(Commit(task, entries=[*entries, entry(1, "other")]))
     record = make_execution(task, steps=tuple(each.to_record() for each in entries))
-    store.commit(task, version, [record], archived=[ArchivedJournal("e", 1000)])
+    store.commit(Commit(task, written, [record], archived=[ArchivedJournal("e", 1000)]))
     assert list(store.load_journal(task.id, "e")) == []
     assert len(store.load_journal(task.id, "other")) == 1
     assert store.load_execution(task.id, record.id) == record
@@ -87,7 +87,7 @@ def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTa
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=2)
     gone, stays = make_task(runs=(run,), deleted_at=NOW), make_task(runs=(run,))
     for task in (gone, stays):
-        store.commit(task, None, entries=[entry(1), entry(2)])
+        store.commit(Commit(task, entries=[entry(1), entry(2)]))
     store.purge(gone.id)
     assert list(store.load_journal(gone.id, "e")) == []
     assert len(store.load_journal(stays.id, "e")) == 2
@@ -107,7 +107,7 @@ def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Sto
     event = Event(name="approved", payload=NESTED, at=NOW, sender=TRUSTED_CODE)
     parent = Parent(task_id="p", execution_id="e", step=1, depth=1)
     task = make_task(runs=(run,), events=(event,), parent=parent)
-    store.commit(task, None)
+    store.commit(Commit(task))
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task == task
@@ -115,7 +115,7 @@ def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Sto
 
 def test_an_entry_of_a_newer_schema_is_refused(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    store.commit(task, None, entries=[entry(1).model_copy(update={"schema_version": 7})])
+    store.commit(Commit(task, entries=[entry(1).model_copy(update={"schema_version": 7})]))
     with pytest.raises(UnsupportedDocument):
         store.load_journal(task.id, "e")
 
@@ -124,10 +124,10 @@ def test_calls_are_listed_by_their_parent(store: Store, make_task: MakeTask) -> 
     def call(parent: str, step: int, status: TaskStatus) -> str:
         place = Parent(task_id=parent, execution_id="e", step=step, depth=1)
         task = make_task(parent=place, status=status, id=f"{parent}-{step}")
-        store.commit(task, None)
+        store.commit(Commit(task))
         return task.id
 
-    store.commit(make_task(), None)
+    store.commit(Commit(make_task()))
     ended = call("p", 1, TaskStatus.COMPLETED)
     active = call("p", 2, TaskStatus.ACTIVE)
     call("q", 1, TaskStatus.ACTIVE)

@@ -14,6 +14,7 @@ from tests.cases import try_each
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 
@@ -113,7 +114,7 @@ def test_every_filter_in_every_combination(
     tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
-            store.commit(task, store.commit(task.model_copy(update=other), None))
+            store.commit(Commit(task, store.commit(Commit(task.model_copy(update=other)))))
         for query in queries:
             found = read_pages(partial(page_of_tasks, store, query, limit), limit)
             assert found == select_expected(tasks, query)
@@ -133,7 +134,7 @@ def test_due_tasks_are_listed_for_the_sweep(
     waiting = sorted((task.wake_at, task.id) for task in tasks if task.wake_at is not None)
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
-            store.commit(task, store.commit(task.model_copy(update=other), None))
+            store.commit(Commit(task, store.commit(Commit(task.model_copy(update=other)))))
         found = read_pages(
             lambda token: store.list_due_tasks(before, since=since, limit=limit, page_token=token), limit
         )
@@ -158,7 +159,7 @@ def test_records_come_latest_first(
         for each in (task, other):
             executions = [make_execution(each, key, scheduled_for=at) for at, key in instants]
             messages = [make_message(each, key, created_at=at) for at, key in instants]
-            store.commit(each, None, executions, messages)
+            store.commit(Commit(each, None, executions, messages))
         found = read_pages(lambda token: store.list_executions(task.id, limit=limit, page_token=token), limit)
         assert [(each.task_id, each.id) for each in found] == [
             (task.id, key) for _, key in sorted(instants, reverse=True)
@@ -181,7 +182,7 @@ def test_changes_between_pages_do_not_affect_other_tasks(
 ) -> None:
     with open_store() as store:
         tasks = [make_task(id=f"t{number}", created_at=NOW + timedelta(seconds=number // 2)) for number in range(count)]
-        versions = {task.id: store.commit(task, None) for task in tasks}
+        versions = {task.id: store.commit(Commit(task)) for task in tasks}
         first = store.list_tasks(TaskQuery(), limit=limit)
         touched = set()
         for number, change in changes.items():
@@ -189,12 +190,14 @@ def test_changes_between_pages_do_not_affect_other_tasks(
                 task = tasks[number]
                 touched.add(task.id)
                 if change == "purge":
-                    store.commit(task.model_copy(update={"deleted_at": NOW}), versions[task.id])
+                    store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), versions[task.id]))
                     store.purge(task.id)
                 else:
-                    store.commit(task.model_copy(update={"title": "Edited", "wake_at": None}), versions[task.id])
+                    store.commit(
+                        Commit(task.model_copy(update={"title": "Edited", "wake_at": None}), versions[task.id])
+                    )
         for number in range(new):
-            store.commit(make_task(id=f"new{number}", created_at=NOW + timedelta(seconds=number)), None)
+            store.commit(Commit(make_task(id=f"new{number}", created_at=NOW + timedelta(seconds=number))))
         token = first.next_page_token
         rest: list[Task] = []
         while token is not None:
@@ -209,7 +212,7 @@ def test_changes_between_pages_do_not_affect_other_tasks(
 def full_store(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]) -> Store:
     for number in range(3):
         task = make_task(id=f"t{number}")
-        store.commit(task, None, [make_execution(task, f"e{each}") for each in range(3)])
+        store.commit(Commit(task, None, [make_execution(task, f"e{each}") for each in range(3)]))
     return store
 
 
@@ -273,7 +276,7 @@ def test_a_forged_token_with_a_valid_fingerprint_gives_a_page_or_is_refused(
 def test_a_page_is_full_though_tasks_are_being_deleted(store: Store, make_task: MakeTask) -> None:
     for number in range(9):
         deleted_at = NOW if number % 3 else None
-        store.commit(make_task(id=f"t{number}", deleted_at=deleted_at), None)
+        store.commit(Commit(make_task(id=f"t{number}", deleted_at=deleted_at)))
     page = store.list_tasks(TaskQuery(), limit=3)
     assert [task.id for task in page.items] == ["t6", "t3", "t0"]
     assert page.next_page_token is None

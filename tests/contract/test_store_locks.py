@@ -10,7 +10,7 @@ import pytest
 
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.ports.store import Commit, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -134,13 +134,13 @@ def test_a_waiter_is_written_with_the_task_or_not_at_all(store: Store, make_task
     commit(store, make_held_lock("a"))
     enqueue(store, wait(0))
     found, task = store.load_lock(KEY), make_task()
-    old = store.commit(task, None)
-    version = store.commit(task, old)
+    old = store.commit(Commit(task))
+    written = store.commit(Commit(task, old))
     lock = VersionedLock(found.lock.model_copy(update={"waiters": (wait(1),)}), found.version, (wait(0),), found.lock)
     with pytest.raises(VersionConflict):
-        store.commit(task, old, lock=lock)
+        store.commit(Commit(task, old, lock=lock))
     assert store.list_waiters(KEY, limit=9) == [wait(0)]
-    store.commit(task, version, lock=lock)
+    store.commit(Commit(task, written, lock=lock))
     assert store.list_waiters(KEY, limit=9) == [wait(1)]
 
 
@@ -174,31 +174,31 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], stale: str
 ) -> None:
     task = make_task()
-    old = store.commit(task, None)
-    version = store.commit(task, old)
+    old = store.commit(Commit(task))
+    written = store.commit(Commit(task, old))
     old_lock = commit(store, make_held_lock("a"))
     lock = commit(store, make_held_lock("a"), old_lock)
-    expected = old if stale == "task" else version
+    expected = old if stale == "task" else written
     content = Lock(key=KEY) if stale == "removal of the lock" else make_held_lock("b")
     taken = VersionedLock(content, (lock if stale == "task" else old_lock).version)
     with pytest.raises(VersionConflict):
-        store.commit(task, expected, [make_execution(task)], lock=taken)
+        store.commit(Commit(task, expected, [make_execution(task)], lock=taken))
     stored = store.load(task.id)
     assert stored is not None
-    assert stored.version == version
+    assert stored == written
     assert store.load_lock(KEY) == lock
     assert store.load_execution(task.id, "20270101T090000Z") is None
-    store.commit(task, version, [make_execution(task)], lock=VersionedLock(content, lock.version))
+    store.commit(Commit(task, written, [make_execution(task)], lock=VersionedLock(content, lock.version)))
     assert store.load_lock(KEY).lock == content
     assert store.load_execution(task.id, "20270101T090000Z") is not None
 
 
 def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    store.commit(task, None, lock=VersionedLock(make_held_lock(task.id), None))
+    store.commit(Commit(task, lock=VersionedLock(make_held_lock(task.id), None)))
     assert store.load_lock(KEY).lock == make_held_lock(task.id)
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), None, lock=VersionedLock(make_held_lock("b"), None))
+        store.commit(Commit(make_task(), lock=VersionedLock(make_held_lock("b"), None)))
 
 
 def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, make_task: MakeTask) -> None:
@@ -208,7 +208,7 @@ def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, ma
 
         def take(task: Task, found: VersionedLock = found, key: str = key) -> bool:
             try:
-                store.commit(task, None, lock=VersionedLock(make_held_lock(task.id, key), found.version))
+                store.commit(Commit(task, lock=VersionedLock(make_held_lock(task.id, key), found.version)))
             except VersionConflict:
                 return False
             return True

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
     with open_store() as store:
         made = [make_task(id=f"t{number:02}", owner=who, offer=offer) for number, (who, offer) in enumerate(tasks)]
         for task in made:
-            store.commit(task, None)
+            store.commit(Commit(task))
         fitting = [one for one in made if one.offer and one.offer.queue_key in lanes and owner in {None, one.owner}]
         expected = sorted(fitting, key=lambda one: (one.offer and one.offer.order, one.id))
         found: list[OfferEntry] = []
@@ -78,26 +79,26 @@ def load(store: Store, task_id: str) -> VersionedTask:
 
 def test_two_workers_that_read_the_same_task_cannot_both_claim_it(store: Store, make_task: MakeTask) -> None:
     """The version of `load_many` is the one that a claim commits on, and the claim takes the offer away."""
-    store.commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a")), None)
+    store.commit(Commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))))
     first, second = load(store, "a"), load(store, "a")
-    store.commit(first.task.model_copy(update={"offer": None}), first.version)
+    store.commit(Commit(first.task.model_copy(update={"offer": None}), first))
     with pytest.raises(VersionConflict):
-        store.commit(second.task.model_copy(update={"offer": None}), second.version)
+        store.commit(Commit(second.task.model_copy(update={"offer": None}), second))
     assert not find(store, "gpu")
 
 
 def test_a_commit_that_fails_changes_no_offer(store: Store, make_task: MakeTask) -> None:
     """The offer is part of the task's commit: it neither appears nor goes if the task is not written."""
     task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
-    version = store.commit(task, None)
-    newer = store.commit(task.model_copy(update={"title": "newer"}), version)
+    written = store.commit(Commit(task))
+    newer = store.commit(Commit(task.model_copy(update={"title": "newer"}), written))
     for changed in (None, Offer(queue_key="press", order="2 a")):
         with pytest.raises(VersionConflict):
-            store.commit(task.model_copy(update={"offer": changed}), version)
+            store.commit(Commit(task.model_copy(update={"offer": changed}), written))
         assert (find(store, "gpu"), find(store, "press")) == (["a"], [])
-    store.commit(task.model_copy(update={"offer": None}), newer)
+    store.commit(Commit(task.model_copy(update={"offer": None}), newer))
     with pytest.raises(VersionConflict):
-        store.commit(task, None)
+        store.commit(Commit(task))
     assert not find(store, "gpu")
 
 
@@ -114,31 +115,31 @@ def test_an_offer_is_stored_exactly_as_long_as_its_task_has_it(
 ) -> None:
     """Through any changes, on versions that were read and those that commits returned; also after a purge."""
     with open_store() as store:
-        task, version = make_task(id="a"), None
+        task, written = make_task(id="a"), None
         for state, is_read in zip(states, reads, strict=False):
             offer, handler = state or (None, "work")
             task = task.model_copy(update={"offer": offer, "handler": handler})
-            version = store.commit(task, version)
+            written = store.commit(Commit(task, written))
             if is_read:
-                version = load(store, "a").version
+                written = load(store, "a")
             expected = [] if offer is None else [offer_entry(task)]
             assert store.list_offers(_LANES, limit=5) == expected
-        store.commit(task.model_copy(update={"deleted_at": NOW}), version)
+        store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
         store.purge("a")
         assert not store.list_offers(_LANES, limit=5)
 
 
 def test_many_tasks_are_loaded_in_one_call(store: Store, make_task: MakeTask) -> None:
     """Those that do not exist are left out, and so are ids that no task can have."""
-    made = {key: store.commit(make_task(id=key), None) for key in ("a", "b")}
+    made = {key: store.commit(Commit(make_task(id=key))) for key in ("a", "b")}
     found = store.load_many(["b", "missing", "a", "no/id", ""])
-    assert {one.task.id: one.version for one in found} == made
+    assert {one.task.id: one for one in found} == made
     assert not store.load_many([])
 
 
 def test_a_task_offered_in_another_queue_is_listed_only_there(store: Store, make_task: MakeTask) -> None:
     """The lists follow the current state of the task."""
     task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
-    version = store.commit(task, None)
-    store.commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), version)
+    written = store.commit(Commit(task))
+    store.commit(Commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), written))
     assert (find(store, "gpu"), find(store, "press")) == ([], ["a"])

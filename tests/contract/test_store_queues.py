@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.locks import Holder, Lock
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.ports.store import Commit, VersionedLock
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask
@@ -31,7 +31,7 @@ def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> No
         ]
     ):
         offer = Offer(queue_key=key, order=f"2 2027-01-01T09:00:0{number}.000000+00:00")
-        store.commit(make_task(id=f"t{number}", owner=owner, offer=offer), None)
+        store.commit(Commit(make_task(id=f"t{number}", owner=owner, offer=offer)))
     keys = store.search.list_queue_keys
     assert list(keys(limit=9)) == ["gpu", "gpu-2", "gpu/a", "gpu/b", "h"]
     assert list(keys(limit=2)) == ["gpu", "gpu-2"]

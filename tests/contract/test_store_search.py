@@ -14,6 +14,7 @@ from tests.cases import try_each
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run, Suspension
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 
@@ -104,7 +105,7 @@ def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: Exe
 
 def store_tasks(store: Store, made: list[tuple[Task, list[Execution]]]) -> None:
     for task, records in made:
-        store.commit(task, None, records)
+        store.commit(Commit(task, None, records))
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,7 +129,7 @@ def test_every_filter_in_every_combination(
                 make_execution(task, f"e{n}", status=record["status"], scheduled_for=record["at"], **found_by)
                 for n, record in enumerate(each["records"])
             ]
-            store.commit(task, None, records)
+            store.commit(Commit(task, None, records))
             expected += [(each, f"{task.id}/{one.id}", one.status, one.scheduled_for) for one in records]
             expected += [(each, f"{task.id}/open{n}", run["status"], run["at"]) for n, run in enumerate(each["runs"])]
         for query in queries:
@@ -155,15 +156,15 @@ def test_a_record_is_listed_by_what_it_became(
     def find(**filters: Any) -> list[ExecutionStatus]:
         return [one.status for one in find_all(store, ExecutionQuery(**filters), 5)]
 
-    version = store.commit(task, None, [record(ExecutionStatus.FAILED, "a=1")])
+    written = store.commit(Commit(task, None, [record(ExecutionStatus.FAILED, "a=1")]))
     assert find() == find(label="a=1") == find(owner="ada", handler="greet") == [ExecutionStatus.FAILED]
-    version = store.commit(task, version, [record(ExecutionStatus.RETRYING, "a=1")])
+    written = store.commit(Commit(task, written, [record(ExecutionStatus.RETRYING, "a=1")]))
     assert find() == find(label="a=1") == []
     assert find(category=Category.OTHERS) == [], "its record is from before records had a category"
-    version = store.commit(task, version, [record(ExecutionStatus.SUCCEEDED, "a=2", Category.REPORT)])
+    written = store.commit(Commit(task, written, [record(ExecutionStatus.SUCCEEDED, "a=2", Category.REPORT)]))
     assert find() == find(label="a=2") == find(category=Category.REPORT) == [ExecutionStatus.SUCCEEDED]
     assert find(label="a=1") == find(status=ExecutionStatus.FAILED) == find(category=Category.OTHERS) == []
-    store.commit(task.model_copy(update={"deleted_at": NOW}), version)
+    store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
     store.purge("t")
     assert find() == find(label="a=2") == []
 
@@ -173,7 +174,9 @@ def test_lists_leave_out_what_may_be_large(
 ) -> None:
     """A page of 500 results could need more memory than a server has."""
     task = make_task(id="t")
-    store.commit(task, None, [make_execution(task, "e", handler="greet", title="Greet", content={"x": "y" * 1000})])
+    store.commit(
+        Commit(task, None, [make_execution(task, "e", handler="greet", title="Greet", content={"x": "y" * 1000})])
+    )
     (found,) = find_executions(store.search, ExecutionQuery(), 5).items
     assert (found.content, found.title) == (None, "Greet")
     stored = store.load_execution("t", "e")
@@ -186,7 +189,7 @@ def test_records_without_a_handler_are_not_listed(
 ) -> None:
     """Those of deliveries have none."""
     task = make_task(id="t")
-    store.commit(task, None, [make_execution(task, "e")])
+    store.commit(Commit(task, None, [make_execution(task, "e")]))
     assert find_all(store, ExecutionQuery(), 5) == []
 
 
@@ -202,7 +205,7 @@ def test_a_token_belongs_to_one_query(
     """Another owner's list is not continued by it."""
     tasks = [make_task(id=f"t{number}", owner="ada", runs=(make_run(0, OPEN[0], NOW),)) for number in range(2)]
     for task in tasks:
-        store.commit(task, None, [make_execution(task, f"e{n}", handler="greet") for n in range(2)])
+        store.commit(Commit(task, None, [make_execution(task, f"e{n}", handler="greet") for n in range(2)]))
     page = partial(find_executions, store.search)
     token = None
     for _ in range(5):

@@ -35,6 +35,7 @@ from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.shards import choose_shard
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
@@ -194,7 +195,7 @@ _TASKS = st.lists(
 def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Execution]) -> None:
     for task in tasks:
         found_by = {} if task.delivery else {"handler": task.handler, "category": task.category}
-        store.commit(task, None, [make_execution(task, "e1", content=None, **found_by)])
+        store.commit(Commit(task, None, [make_execution(task, "e1", content=None, **found_by)]))
 
 
 @settings(
@@ -304,7 +305,7 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
     with database.open(1) as old, database.open(5) as new:
         staying = [make_task(id=f"s{number}") for number in range(7)]
         for task in staying:
-            old.commit(task, None)
+            old.commit(Commit(task))
         database.age(old)
         present = {task.id for task in staying}
         commit = new._rpc.commit  # noqa: SLF001 - to break it
@@ -324,12 +325,12 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
             found = store.load(task_id)
             monkeypatch.setattr(new._rpc, "commit", commit)  # noqa: SLF001 - as it was
             if found is None:
-                store.commit(make_task(id=task_id, offer=Offer(queue_key="gpu", order="1")), None)
+                store.commit(Commit(make_task(id=task_id, offer=Offer(queue_key="gpu", order="1"))))
                 present.add(task_id)
             elif kind == "change":
-                store.commit(found.task.model_copy(update={"title": f"{random.random()}"}), found.version)
+                store.commit(Commit(found.task.model_copy(update={"title": f"{random.random()}"}), found))
             elif kind == "purge":
-                store.commit(found.task.model_copy(update={"deleted_at": NOW}), found.version)
+                store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
                 store.purge(task_id)
                 present.discard(task_id)
             monkeypatch.setattr(new._rpc, "commit", fail_sometimes)  # noqa: SLF001 - as before
@@ -357,7 +358,7 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
 def test_a_walk_needs_the_indexes_first(database: Database, make_task: MakeTask) -> None:
     """Without them nothing relies on shards, and nothing has been changed."""
     with database.open(3) as store:
-        store.commit(make_task(id="t1"), None)
+        store.commit(Commit(make_task(id="t1")))
         with pytest.raises(Misconfigured, match="Deploy infra"):
             store.grow(3)
         assert store.load_placement() == Placement()
@@ -376,7 +377,7 @@ def test_shards_do_not_become_fewer(database: Database) -> None:
 def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: MakeTask) -> None:
     """It reads no document about shards, and its queries name none."""
     with database.open(1) as store:
-        store.commit(make_task(id="t1"), None)
+        store.commit(Commit(make_task(id="t1")))
         read_everything(store, 3)
         assert store.count_shards() == 1
     named = [each for each in database.rules.queries if "shard" in str(each)]
@@ -396,6 +397,6 @@ def test_listeners_hear_of_offers_in_every_shard(
         with database.open(count) as store, listener.listen(["gpu"], None, heard.set):
             assert heard.wait(60), "it is listening"
             heard.clear()
-            store.commit(make_task(id=f"t{count}", offer=Offer(queue_key="gpu", order="1")), None)
+            store.commit(Commit(make_task(id=f"t{count}", offer=Offer(queue_key="gpu", order="1"))))
             assert heard.wait(60), "the offer was not reported"
     assert not database.rules.refusals

@@ -10,9 +10,8 @@ from tests.domain.transitions.test_growth import largest_task
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.errors import InvalidInput
 
@@ -39,7 +38,7 @@ def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> N
     """The largest is stored, one that is a byte larger is refused with its largest field, and nothing is written."""
     largest = MAX_DOCUMENT_BYTES - STORE_BYTES
     task = fill(make_task(), largest)
-    store.commit(task, None)
+    store.commit(Commit(task))
     stored = store.load(task.id)
     assert stored is not None
     assert stored.task == task
@@ -47,7 +46,7 @@ def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> N
     with pytest.raises(
         InvalidInput, match=f"of the {MAX_DOCUMENT_BYTES + 1} bytes that tasks/{other.id} would"
     ) as error:
-        store.commit(other, None)
+        store.commit(Commit(other))
     assert error.value.field == "payload.text"
     assert store.load(other.id) is None
 
@@ -75,7 +74,7 @@ def test_a_record_of_any_kind_is_counted_as_firestore_does(
         if field == "body" and len(str(value).encode()) < MAX_DOCUMENT_BYTES:
             continue
         with pytest.raises(InvalidInput) as error:
-            store.commit(task, None, **parts)
+            store.commit(Commit(task, **parts))
         assert error.value.field.partition(".")[0] == field
     assert store.load(task.id) is None
 
@@ -83,12 +82,12 @@ def test_a_record_of_any_kind_is_counted_as_firestore_does(
 def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_task: MakeTask) -> None:
     """Every commit of a transition shortens open runs that would not fit; without that, no store takes the task."""
     small = make_task()
-    version = store.commit(small, None)
+    written = store.commit(Commit(small))
     grown = largest_task(make_task, "中").model_copy(update={"id": small.id})
     with pytest.raises(InvalidInput, match="bytes that tasks/"):
-        store.commit(grown, version)
+        store.commit(Commit(grown, written))
     committer = TransitionCommitter(store, JournalArchive(store, FileBlobs()))
-    committed = committer.commit(Transition(grown), VersionedTask(small, version))
+    committed = committer.commit(Commit(grown, written))
     stored = store.load(small.id)
     assert stored is not None
     assert stored.task == committed.task

@@ -16,6 +16,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
@@ -136,7 +137,7 @@ def test_every_list_skips_counts_and_logs_an_unreadable_document(
         runs = [each.model_copy(update=newer if each.id == "2" else {}) for each in runs]
         messages = [make_message(task, f"m{key}").model_copy(update=middle)]
         message_id = messages[0].id if key == "b" else message_id
-        store.commit(task.model_copy(update=middle), None, runs, messages)
+        store.commit(Commit(task.model_copy(update=middle), None, runs, messages))
     if kind != "newer":
         place.damage(kind, "tasks", "b")
         place.damage(kind, "executions", "b", "2")
@@ -155,7 +156,7 @@ def test_loading_an_unreadable_document_is_refused(
 ) -> None:
     """It is not treated as missing, since its id is not free."""
     task = make_task(id="b")
-    place.store.commit(task.model_copy(update={"schema_version": 7} if kind == "newer" else {}), None)
+    place.store.commit(Commit(task.model_copy(update={"schema_version": 7} if kind == "newer" else {})))
     if kind != "newer":
         place.damage(kind, "tasks", "b")
     with pytest.raises(UnsupportedDocument if kind == "newer" else UnreadableDocument):
@@ -169,7 +170,7 @@ def test_other_documents_of_a_newer_schema_are_refused(
     newer = {"schema_version": 7}
     task = make_task().model_copy(update=newer)
     execution = make_execution(task).model_copy(update=newer)
-    store.commit(task, None, [execution])
+    store.commit(Commit(task, None, [execution]))
     for read in (lambda: store.load(task.id), lambda: store.load_execution(task.id, execution.id)):
         with pytest.raises(UnsupportedDocument) as caught:
             read()

@@ -13,6 +13,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def test_unfinished_tasks_are_counted(opened: Opened, make_task: MakeTask) -> No
     """Active and paused tasks of that owner count, others do not; counting stops at the limit."""
     store, tally = opened
     for status in TaskStatus:
-        store.commit(make_task(owner="ada", status=status), None)
-    store.commit(make_task(owner="ada"), None)
-    store.commit(make_task(owner="bob"), None)
+        store.commit(Commit(make_task(owner="ada", status=status)))
+    store.commit(Commit(make_task(owner="ada")))
+    store.commit(Commit(make_task(owner="bob")))
     assert [tally.count_unfinished("ada", bound) for bound in (1, 2, 3, 10)] == [1, 2, 3, 3]
     assert (tally.count_unfinished("bob", 10), tally.count_unfinished("nobody", 10)) == (1, 0)
 
@@ -58,8 +59,8 @@ def test_new_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
     """Tasks created after the instant count, whatever their status; one created exactly at it does not."""
     store, tally = opened
     for seconds in (0, 1, 2, 3):
-        store.commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds)), None)
-    store.commit(make_task(owner="bob", created_at=NOW + timedelta(seconds=9)), None)
+        store.commit(Commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds))))
+    store.commit(Commit(make_task(owner="bob", created_at=NOW + timedelta(seconds=9))))
     assert [tally.count_created_since("ada", NOW + timedelta(seconds=after), 10) for after in (-1, 0, 2, 3)] == [
         4,
         3,

@@ -23,6 +23,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Me
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ def _store_documents(address: str) -> None:
             message = Message(
                 id=f"{task.id}-1", task_id=task.id, owner=owner, execution_id=RUN, title="Hi", body="", created_at=NOW
             )
-            store.commit(task, None, [record], [message])
+            store.commit(Commit(task, None, [record], [message]))
         for kind in (Person, ContactSecrets):
             store.records.write(kind(id=owner, owner=owner, created_at=NOW, updated_at=NOW), None)
     store.close()

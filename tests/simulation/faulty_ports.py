@@ -13,6 +13,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
+from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.records import RecordStore, VersionedRecord
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.store import (
-        ArchivedJournal,
-        DeliveryMark,
+        Commit,
         TaskWrite,
         VersionedLock,
         VersionedTask,
@@ -104,56 +104,39 @@ class FaultyStore:
 
         return self._call("load", effect)
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        messages: Sequence[Message] = (),
-        lock: VersionedLock | None = None,
-        *,
-        entries: Sequence[JournalEntry] = (),
-        archived: Sequence[ArchivedJournal] = (),
-        others: Sequence[TaskWrite] = (),
-        delivered: DeliveryMark | None = None,
-    ) -> Version:
-        def effect() -> Version:
-            old = self._world.committed.get(task.id)
-            version = self._world.real_store.commit(
-                task,
-                expected_version,
-                executions,
-                messages,
-                lock,
-                entries=entries,
-                archived=archived,
-                others=others,
-                delivered=delivered,
-            )
-            self._world.on_write()
-            self._world.on_commit(task, entries)
-            for each in (task, *(other.task for other in others)):
-                self._world.shards.on_commit(each.id, self.shards)
-            for other in others:
-                self._on_other_task(other)
-            self._world.log(partial(_describe_commit, task, executions, entries))
-            self._world.channels.on_commit(task, executions, others)
-            self._world.follow_ups.on_commit(task, executions, [each for each in others if not each.task.delivery])
-            self._world.rules.on_commit(old, task, executions, messages)
-            if task.delivery is None:
-                self._world.trees.on_commit(old, task, executions, entries)
-            self._world.journals.on_commit(old, task, executions, entries, archived)
-            self._world.pulls.on_commit(old, task, executions, lock)
-            self._world.backlogs.on_commit(old, task, executions)
-            self._world.calendars.on_commit(old, task, executions)
-            check_explanation(task, self._world.now)
-            return version
+    def commit(self, commit: Commit) -> VersionedTask:
+        def effect() -> VersionedTask:
+            old = self._world.committed.get(commit.task.id)
+            committed = self._world.real_store.commit(commit)
+            self._check(commit, old)
+            return committed
 
         return self._call("commit", effect, is_commit=True)
 
+    def _check(self, commit: Commit, old: Task | None) -> None:
+        """Apply the invariants to a commit that took effect."""
+        world, task, executions, entries = self._world, commit.task, commit.executions, commit.entries
+        world.on_write()
+        world.on_commit(task, entries)
+        for each in (commit, *commit.others):
+            world.shards.on_commit(each.task.id, self.shards)
+        for other in commit.others:
+            self._on_other_task(other)
+        world.log(partial(_describe_commit, task, executions, entries))
+        world.channels.on_commit(task, executions, commit.others)
+        world.follow_ups.on_commit(task, executions, [each for each in commit.others if not each.task.delivery])
+        world.rules.on_commit(old, task, executions, commit.messages)
+        if task.delivery is None:
+            world.trees.on_commit(old, task, executions, entries)
+        world.journals.on_commit(old, task, executions, entries, commit.archived)
+        world.pulls.on_commit(old, task, executions, commit.lock)
+        world.backlogs.on_commit(old, task, executions)
+        world.calendars.on_commit(old, task, executions)
+        check_explanation(task, world.now)
+
     def _on_other_task(self, other: TaskWrite) -> None:
         """Apply the invariants to a task that is written in another one's commit."""
-        old = None if other.stored is None else other.stored.task
+        old = None if other.base is None else other.base.task
         self._world.on_commit(other.task, ())
         self._world.log(f"with {other.task.id} r{other.task.revision} {'created' if old is None else 'edited'}")
         with self._world.rules.as_request("create"):

@@ -28,14 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
     from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
-    from cloudsched.engine.ports.store import (
-        ArchivedJournal,
-        DeliveryMark,
-        Store,
-        TaskWrite,
-        VersionedLock,
-        VersionedTask,
-    )
+    from cloudsched.engine.ports.store import Commit, Store, VersionedLock, VersionedTask
     from cloudsched.engine.ports.task_query import TaskQuery
     from cloudsched.engine.ports.version import Version
 
@@ -109,37 +102,12 @@ class CountingStore:
         self._counts.add(reads=1)
         return self._store.load(task_id)
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        messages: Sequence[Message] = (),
-        lock: VersionedLock | None = None,
-        *,
-        entries: Sequence[JournalEntry] = (),
-        archived: Sequence[ArchivedJournal] = (),
-        others: Sequence[TaskWrite] = (),
-        delivered: DeliveryMark | None = None,
-    ) -> Version:
+    def commit(self, commit: Commit) -> VersionedTask:
         """Pass on; if it succeeds, one commit, its writes and deletes; deleted journal entries are not counted."""
-        version = self._store.commit(
-            task,
-            expected_version,
-            executions,
-            messages,
-            lock,
-            entries=entries,
-            archived=archived,
-            others=others,
-            delivered=delivered,
-        )
-        parts = len(executions) + len(messages) + len(entries)
-        writes, deletes = count_billed_writes(
-            task, expected_version, parts, lock=lock, others=others, delivered=delivered
-        )
+        committed = self._store.commit(commit)
+        writes, deletes = count_billed_writes(commit)
         self._counts.add(commits=1, writes=writes, deletes=deletes)
-        return version
+        return committed
 
     def load_lock(self, key: str) -> VersionedLock:
         """Pass on; one read."""

@@ -56,7 +56,7 @@ from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.page_tokens import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
-from cloudsched.engine.ports.store import Store, VersionedLock
+from cloudsched.engine.ports.store import Commit, Store, VersionedLock
 from cloudsched.engine.ports.task_counter import TaskCounter
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -147,7 +147,7 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
 
     return {
         "load": lambda: store.load("t1"),
-        "commit": lambda: store.commit(task, None),
+        "commit": lambda: store.commit(Commit(task)),
         "load_lock": lambda: store.load_lock("k"),
         "commit_lock": lambda: store.commit_lock(VersionedLock(Lock(key="k"), None)),
         "list_waiters": lambda: [

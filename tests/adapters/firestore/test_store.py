@@ -22,6 +22,7 @@ from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
@@ -52,7 +53,7 @@ def test_other_clients_read_what_was_written(
     client = firestore.Client(project=project)
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     task = make_task(payload={"at": {"depth": [1, "two", None]}})
-    store.commit(task, None, [make_execution(task, "e1")], [make_message(task, "m1")])
+    store.commit(Commit(task, None, [make_execution(task, "e1")], [make_message(task, "m1")]))
     found = client.document(f"tasks/{task.id}").get().to_dict()
     assert found is not None
     assert found["nextExecutionTime"] == task.next_execution_time
@@ -127,7 +128,7 @@ def test_a_load_is_one_read_and_a_commit_one_call(
     assert store.load("a") is None
     assert handler.calls == ["BatchGetDocuments"]
     task = make_task()
-    store.commit(task, Version(7), [make_execution(task)], [make_message(task, "m")])
+    store.commit(Commit(task, VersionedTask(task, Version(7)), [make_execution(task)], [make_message(task, "m")]))
     assert handler.calls == ["BatchGetDocuments", "Commit"]
     writes = handler.commits[0].writes
     assert [write.update.name.partition("/documents/")[2] for write in writes] == [
@@ -171,7 +172,7 @@ def test_a_call_is_retried_where_google_says_so(
     calls: Sequence[tuple[Callable[[], object], int]] = (
         (lambda: store.load_execution("a", "b"), calls_of_read),
         (lambda: store.list_tasks(TaskQuery(), limit=1), calls_of_read),
-        (lambda: store.commit(make_task(), None), calls_of_commit),
+        (lambda: store.commit(Commit(make_task())), calls_of_commit),
     )
     for call, expected in calls:
         handler.calls.clear()
@@ -191,7 +192,7 @@ def test_a_commit_that_lost_a_race_is_a_conflict(
     handler, store = fake
     handler.failures = [(code, "for a test")]
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), Version(7))
+        store.commit(Commit(make_task(), VersionedTask(make_task(), Version(7))))
     assert len(handler.calls) == 1
 
 
@@ -215,7 +216,8 @@ def test_a_permanent_error_says_what_to_do(
 def test_a_missing_database_is_no_conflict(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
     handler, store = fake
     missing = (C.NOT_FOUND, "The database (default) does not exist for project demo.")
-    for call in (lambda: store.load("a"), lambda: store.commit(make_task(), None)):
+    calls: list[Callable[[], object]] = [lambda: store.load("a"), lambda: store.commit(Commit(make_task()))]
+    for call in calls:
         handler.failures = [missing]
         with pytest.raises(Misconfigured, match="databases create"):
             call()
@@ -229,7 +231,7 @@ def test_no_call_takes_longer_than_the_deadline(make_task: MakeTask, monkeypatch
         gone.close()
         for port in ports:
             store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=timedelta(seconds=0.1))
-            for call in (lambda s=store: s.load("a"), lambda s=store: s.commit(make_task(), None), store.check):
+            for call in (lambda s=store: s.load("a"), lambda s=store: s.commit(Commit(make_task())), store.check):
                 begun = time.monotonic()
                 with pytest.raises(StoreUnavailable):
                     call()
@@ -247,7 +249,7 @@ def test_a_purge_does_not_walk_over_what_it_has_deleted(
     monkeypatch.setattr(firestore_adapter, "PURGE_BATCH_SIZE", 2)
     store = FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=firestore_address, deadline=PATIENCE)
     task = make_task(deleted_at=NOW)
-    store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
+    store.commit(Commit(task, None, [make_execution(task, f"e{number}") for number in range(5)]))
     starts, query = list[str](), FirestoreRpc.query
 
     def record(self: FirestoreRpc, parent: str, asked: Any) -> Any:  # noqa: ANN401 - protobuf messages
@@ -275,7 +277,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     project = f"demo-{uuid.uuid4().hex[:20]}"
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     task = make_task()
-    store.commit(task, None, [make_execution(task, "e")])
+    store.commit(Commit(task, None, [make_execution(task, "e")]))
     rpc, commit = (
         FirestoreRpc(f"projects/{project}/databases/(default)", firestore_address, PATIENCE),
         FirestoreRpc.commit,
@@ -284,7 +286,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
 
     def overtaken(self: FirestoreRpc, writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's response
         monkeypatch.setattr(FirestoreRpc, "commit", commit)
-        store.commit(task, None, [make_execution(task, "e")])
+        store.commit(Commit(task, None, [make_execution(task, "e")]))
         return commit(self, writes)
 
     if is_recreated:
@@ -300,14 +302,14 @@ def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: st
     project = f"demo-{uuid.uuid4().hex[:20]}"
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     with pytest.raises(InvalidInput, match="task"):
-        store.commit(make_task(payload={"a": "x" * 1_100_000}), None)
+        store.commit(Commit(make_task(payload={"a": "x" * 1_100_000})))
     store.close()
 
 
 def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
     handler, store = fake
     with pytest.raises(TypeError, match="timedelta"):
-        store.commit(make_task(payload={"a": timedelta(1)}), None)
+        store.commit(Commit(make_task(payload={"a": timedelta(1)})))
     assert not handler.calls
 
 
@@ -318,9 +320,9 @@ def test_a_commit_beyond_ten_mebibytes_is_refused_before_it_is_sent(
     handler, store = fake
     task = make_task()
     messages = [make_message(task, f"m{number:02}", body="x" * 1_000_000) for number in range(11)]
-    store.commit(task, None, messages=messages[:10])
+    store.commit(Commit(task, messages=messages[:10]))
     with pytest.raises(InvalidInput, match=rf"^inboxes/ada/messages/{task.id}-m00: is .* bytes"):
-        store.commit(task, None, messages=messages)
+        store.commit(Commit(task, messages=messages))
     assert handler.calls == ["Commit"]
 
 
@@ -330,9 +332,9 @@ def test_a_text_that_is_too_long_for_its_index_is_refused(
     """The error names the field; what is not indexed may be longer."""
     handler, store = fake
     with pytest.raises(InvalidInput, match=r"^handler: has 1600 bytes"):
-        store.commit(make_task().model_copy(update={"handler": "ü" * 800}), None)
+        store.commit(Commit(make_task().model_copy(update={"handler": "ü" * 800})))
     assert not handler.calls
-    store.commit(make_task(description="ü" * 800), None)
+    store.commit(Commit(make_task(description="ü" * 800)))
 
 
 def test_indexed_texts_are_those_of_the_index_file() -> None:

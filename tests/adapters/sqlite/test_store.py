@@ -21,6 +21,7 @@ from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, b
 from cloudsched.adapters.sqlite.schema import LAYOUT
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
@@ -56,6 +57,7 @@ import sys
 from pathlib import Path
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import VersionConflict
 
 sqlite_database.BUSY_TIMEOUT_SECONDS = 60  # a busy disk takes longer than five
@@ -66,7 +68,7 @@ for line in sys.stdin:
     print("read", flush=True)
     sys.stdin.readline()
     try:
-        store.commit(stored.task.model_copy(update={"message": me}), stored.version)
+        store.commit(Commit(stored.task.model_copy(update={"message": me}), stored))
         print("won", flush=True)
     except VersionConflict:
         print("lost", flush=True)
@@ -90,7 +92,7 @@ def test_of_many_processes_exactly_one_wins(file_store: SqliteStore, path: Path,
         assert hear() == ["ready"] * 3
         for _ in range(20):
             task = make_task()
-            file_store.commit(task, None)
+            file_store.commit(Commit(task))
             tell(task.id)
             assert hear() == ["read"] * 3
             tell("go")
@@ -109,15 +111,16 @@ import sys
 from pathlib import Path
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.store import Commit
 
 store = SqliteStore(Path(sys.argv[1]))
 task = Task.model_validate_json(sys.argv[2])
-version = store.commit(task, None)
+written = store.commit(Commit(task))
 count = 0
 while True:
     count += 1
-    version = store.commit(task.model_copy(update={"run_count": count}), version)
-    store.commit(task.model_copy(update={"id": f"other-{count}"}), None)
+    written = store.commit(Commit(task.model_copy(update={"run_count": count}), written))
+    store.commit(Commit(task.model_copy(update={"id": f"other-{count}"})))
     print(count, flush=True)
 """
 
@@ -209,7 +212,7 @@ def test_a_file_can_be_reopened(path: Path, make_task: MakeTask) -> None:
         stored = store.load(task.id)
         assert (stored and stored.task) == expected
         if stored is None:
-            store.commit(task, None)
+            store.commit(Commit(task))
         store.close()
 
 
@@ -229,7 +232,7 @@ def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monke
         thread.join()
     assert len(stores) == 8
     task = make_task()
-    stores[0].commit(task, None)
+    stores[0].commit(Commit(task))
     for store in stores:
         assert store.load(task.id) is not None
         store.close()
@@ -273,38 +276,38 @@ def test_a_file_that_another_process_holds_is_unavailable(
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 0.05)
     store = SqliteStore(path)
     task = make_task()
-    version = store.commit(task, None)
+    written = store.commit(Commit(task))
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(StoreUnavailable, match="locked"):
-            store.commit(task, version)
+            store.commit(Commit(task, written))
         assert store.load(task.id) is not None
     finally:
         holder.close()
-    store.commit(task, version)
+    store.commit(Commit(task, written))
     store.close()
 
 
 def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_task: MakeTask) -> None:
     """Writers that arrive during a transaction share the next one; one that fails does not affect the others."""
     task = make_task()
-    version = file_store.commit(task, None)
+    written = file_store.commit(Commit(task))
     good = [make_task() for _ in range(4)]
     broken = make_task().model_copy(update={"handler": None})  # breaks NOT NULL
     outcomes: dict[str, str] = {}
 
-    def commit(name: str, *arguments: Any) -> None:
+    def commit(name: str, change: Commit) -> None:
         try:
-            file_store.commit(*arguments)
+            file_store.commit(change)
             outcomes[name] = "committed"
         except CloudschedError as error:
             outcomes[name] = type(error).__name__
 
-    wanted: list[tuple[object, ...]] = [(each.id, each, None) for each in good]
-    wanted.insert(2, ("broken", broken, None))
-    wanted.insert(1, ("stale", task.model_copy(update={"title": "Stale"}), version))
-    file_store.commit(task, version)
+    wanted = [(each.id, Commit(each)) for each in good]
+    wanted.insert(2, ("broken", Commit(broken)))
+    wanted.insert(1, ("stale", Commit(task.model_copy(update={"title": "Stale"}), written)))
+    file_store.commit(Commit(task, written))
     database, is_writing, release = file_store.database, threading.Event(), threading.Event()
 
     def block(_: sqlite3.Connection) -> None:
@@ -333,7 +336,7 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
 
 def test_finished_reader_threads_share_one_connection(file_store: SqliteStore, make_task: MakeTask) -> None:
     task = make_task()
-    file_store.commit(task, None)
+    file_store.commit(Commit(task))
     for _ in range(20):
         thread = threading.Thread(target=file_store.load, args=(task.id,))
         thread.start()
@@ -344,7 +347,7 @@ def test_finished_reader_threads_share_one_connection(file_store: SqliteStore, m
 def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:
     task = make_task(created_at=NOW + timedelta(days=1))
     first, second = SqliteStore(), SqliteStore()
-    first.commit(task, None)
+    first.commit(Commit(task))
     assert second.load(task.id) is None
     first.close()
     second.close()
@@ -357,23 +360,23 @@ def test_a_commit_on_a_known_version_reads_nothing(
     """The columns of that version are known; what changes is written all the same, and no stale version wins."""
     statements: list[str] = []
     task = make_task()
-    first = file_store.commit(task, None)
+    first = file_store.commit(Commit(task))
     if is_loaded:
         loaded = file_store.load(task.id)
         assert loaded is not None
-        first = loaded.version
+        first = loaded
     file_store.database.write(lambda writer: writer.set_trace_callback(statements.append))
     paused = task.model_copy(update={"status": TaskStatus.PAUSED, "wake_at": None})
-    second = file_store.commit(paused, first)
+    second = file_store.commit(Commit(paused, first))
     assert not [each for each in statements if "FROM tasks WHERE id" in each]
     assert file_store.load(task.id) is not None
     for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
         listed = file_store.list_tasks(TaskQuery("ada", status), limit=9).items
         assert [each.id for each in listed] == ([task.id] if status is TaskStatus.PAUSED else [])
-    third = file_store.commit(task, second)
+    third = file_store.commit(Commit(task, second))
     with pytest.raises(VersionConflict):
-        file_store.commit(paused, second)
+        file_store.commit(Commit(paused, second))
     stored = file_store.load(task.id)
     assert stored is not None
-    assert stored.version == third, "what is known beside the number makes no version another one"
+    assert stored == third, "what is known beside the number makes no version another one"
     assert file_store.list_tasks(TaskQuery("ada", TaskStatus.PAUSED), limit=9).items == []

@@ -16,6 +16,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.task import Parent
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError
 
@@ -37,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 def write_file_of_layout_12(path: Path, task: Task, execution: Execution) -> None:
     """Write a file as the code did whose indexes of parents had every task."""
     store = SqliteStore(path)
-    store.commit(task, None, executions=[execution])
+    store.commit(Commit(task, executions=[execution]))
     store.close()
     with closing(sqlite3.connect(path)) as database:
         for name, column in ("tasks_newest_of_parent", "created_at"), ("tasks_next_of_parent", "next_at"):
@@ -91,7 +92,7 @@ def test_an_upgraded_file_is_like_a_new_one(path: Path, tmp_path: Path, make_tas
     assert stored is not None
     assert stored.task == task
     assert store.load_execution(task.id, "e") == ended.model_copy(update={"category": None})
-    store.commit(task.model_copy(update={"category": Category.REMINDER}), stored.version)
+    store.commit(Commit(task.model_copy(update={"category": Category.REMINDER}), stored))
     assert [each.id for each in store.search.list_open(
         ExecutionQuery(category=Category.REMINDER), ExecutionStatus.RUNNING, limit=9
     ).items] == [task.id]  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
 
 from cloudsched import App, Context  # noqa: TC001 - handlers' annotations are read at run time
+from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def damage(app: App, task_id: str) -> Callable[[], None]:
     stored = app.container.store.load(task_id)
     assert stored
     newer = stored.task.model_copy(update={"schema_version": 7})
-    damaged = replace(stored, version=app.container.store.commit(newer, stored.version))
-    return lambda: (app.container.store.commit(damaged.task, damaged.version), None)[1]
+    damaged = app.container.store.commit(Commit(newer, stored))
+    return lambda: (app.container.store.commit(Commit(stored.task, damaged)), None)[1]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])

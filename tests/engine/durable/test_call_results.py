@@ -8,6 +8,7 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
 
 from cloudsched import App, Context, Task  # noqa: TC001 - annotations of handlers are read at run time
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_a_call_stored_by_an_earlier_version_is_resolved(
     sim.advance(MINUTE)
     stored = app.container.store.load(call_id(app, parent))
     assert stored
-    app.container.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
+    app.container.store.commit(Commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored))
     sim.run_until_idle()
     (execution,) = sim.executions(parent.id)
     assert execution.content == "fine"

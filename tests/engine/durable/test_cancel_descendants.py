@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -82,7 +83,7 @@ def remove_call_marks(store: SqliteStore, *task_ids: str) -> None:
     for task_id in task_ids:
         stored = store.load(task_id)
         assert stored
-        store.commit(stored.task.model_copy(update={"has_children": False}), stored.version)
+        store.commit(Commit(stored.task.model_copy(update={"has_children": False}), stored))
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
@@ -93,11 +94,11 @@ def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
     """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
     commit, left = SqliteStore.commit, [None] * fails
 
-    def commit_and_fail_once(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
-        if named.get("entries") and left:
+    def commit_and_fail_once(store: SqliteStore, change: Commit) -> VersionedTask:
+        if change.entries and left:
             left.pop()
             raise StoreUnavailable("The store", "is away")
-        return commit(store, *arguments, **named)
+        return commit(store, change)
 
     monkeypatch.setattr(SqliteStore, "commit", commit_and_fail_once)
     register_work_handler(app, lambda ctx: ctx.call("long").result())

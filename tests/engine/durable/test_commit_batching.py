@@ -6,7 +6,7 @@ import gc
 import sys
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -20,11 +20,10 @@ from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 HOUR = timedelta(hours=1)
 LARGE = "x" * 16_000
@@ -51,21 +50,14 @@ class Weighed(SqliteStore):
         self.sizes: list[int] = []
         self.known: set[int] = set()
 
-    def commit(
-        self,
-        task: Task,
-        expected_version: Version | None,
-        *args: Any,
-        entries: Sequence[JournalEntry] = (),
-        **more: Any,
-    ) -> Version:
-        version = super().commit(task, expected_version, *args, entries=entries, **more)
+    def commit(self, commit: Commit) -> VersionedTask:
+        committed, entries = super().commit(commit), commit.entries
         if entries:
             assert len(entries) <= MAX_COMMIT_ENTRIES
             self.sizes.append(sum(stored_size(entry.to_stored()) for entry in entries))
             self.known |= {entry.number for entry in entries}
             assert self.known == set(range(1, len(self.known) + 1))
-        return version
+        return committed
 
 
 @pytest.fixture

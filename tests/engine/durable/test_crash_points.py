@@ -18,18 +18,18 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:
     """Let the first matching commit take effect and report a conflict, as a commit that was sent twice does."""
     commit, made = SqliteStore.commit, list[Task]()
 
-    def commit_twice(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> Version:
-        version = commit(store, task, *arguments, **named)
-        if made or not which(task):
-            return version
-        made.append(task)
+    def commit_twice(store: SqliteStore, change: Commit) -> VersionedTask:
+        committed = commit(store, change)
+        if made or not which(change.task):
+            return committed
+        made.append(change.task)
         then()
         raise VersionConflict("itself")
 

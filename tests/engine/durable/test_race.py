@@ -14,6 +14,7 @@ from cloudsched.domain.documents.journal import FailureCause, StepKind, StepReco
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.execution import durable_services
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -277,7 +278,7 @@ def test_a_cancelled_loser_whose_attempt_still_runs_is_called_again_by_a_retry(
     lease = Lease(token_hash="0", started_at=START, until=START + MINUTE)  # noqa: S106 - no password
     run_of_call = Run(execution_id="run", scheduled_for=START, due_at=START, lease=lease)
     changes = {"status": TaskStatus(status), "next_execution_time": None, "runs": (run_of_call,)}
-    store.commit(stored.task.model_copy(update=changes), stored.version)
+    store.commit(Commit(stored.task.model_copy(update=changes), stored))
     failed = StepRecord(
         number=1, kind=StepKind.CALL, name="nap", status=StepStatus.FAILED, child=child.id, started_at=START
     )
@@ -292,7 +293,7 @@ def test_a_cancelled_loser_whose_attempt_still_runs_is_called_again_by_a_retry(
     )
     loaded = store.load(parent.id)
     assert loaded is not None
-    store.commit(loaded.task, loaded.version, (record,))
+    store.commit(Commit(loaded.task, loaded, (record,)))
     app.retry(parent.id, "e1")
     (entry, *_) = store.load_journal(parent.id, "e1")
     assert (entry.child != child.id) is is_called_again

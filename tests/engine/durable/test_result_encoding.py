@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field, field_seriali
 from pydantic.alias_generators import to_camel
 from tests.engine.harness import DAY, register_work_handler, run
 
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -185,6 +186,6 @@ def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     stored = app.container.store.load(task.id)
     assert stored
     old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
-    app.container.store.commit(stored.task, stored.version, entries=[old])
+    app.container.store.commit(Commit(stored.task, stored, entries=[old]))
     sim.run_until_idle()
     assert results == [Written(total=5), {"grandTotal": 5}]

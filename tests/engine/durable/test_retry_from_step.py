@@ -9,6 +9,7 @@ from tests.engine.harness import DAY, Row, create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import Simulation
 
@@ -160,7 +161,7 @@ def test_a_refused_retry_cancels_nothing(app: App, calling: dict[str, Any]) -> N
             app.retry(task_id, failed.id, from_step=99)
         stored = app.container.store.load(task_id)
         assert stored is not None
-        app.container.store.commit(stored.task.model_copy(update={"status": TaskStatus.CANCELLED}), stored.version)
+        app.container.store.commit(Commit(stored.task.model_copy(update={"status": TaskStatus.CANCELLED}), stored))
         with pytest.raises(NotAllowed):
             app.retry(task_id, failed.id, from_step=1)
         assert {app.get(step.child).status for step in failed.steps if step.child} == {"ACTIVE"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,15 +15,14 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 
 if TYPE_CHECKING:
-    from cloudsched import Task
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import VersionedTask
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 SECOND = timedelta(seconds=1)
 
@@ -113,9 +112,9 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
     def now(_: SkewedClock) -> datetime:
         return datetime.now(UTC) + 2 * SECOND + next(reads, timedelta(hours=1))
 
-    def note(task: Task, *arguments: Any, **named: Any) -> Version:
-        leases.extend(run.lease.until for run in task.runs if run.lease)
-        return commit(task, *arguments, **named)
+    def note(change: Commit) -> VersionedTask:
+        leases.extend(run.lease.until for run in change.task.runs if run.lease)
+        return commit(change)
 
     monkeypatch.setattr(store, "commit", note)
     monkeypatch.setattr(SkewedClock, "now", now)

@@ -16,6 +16,7 @@ from tests.cases import try_each
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 
@@ -171,7 +172,7 @@ def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypa
         found = real(task_id)
         assert found
         reads.append(task_id)
-        sim.app.container.store.commit(found.task, found.version)
+        sim.app.container.store.commit(Commit(found.task, found))
         return found
 
     monkeypatch.setattr(sim.app.container.store, "load", load)

@@ -16,13 +16,13 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.engine.execution import follow_ups
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from cloudsched import Execution, Task
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.version import Version
 
 
 class Note(BaseModel):
@@ -154,7 +154,7 @@ def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> Non
         stored = app.container.store.load("n1")
         assert stored is not None
         marked = stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None})
-        app.container.store.commit(marked, stored.version)
+        app.container.store.commit(Commit(marked, stored))
         run(sim)
         sim.advance(MINUTE)
     assert notes == ["new"]
@@ -260,15 +260,15 @@ class Flaky(SqliteStore):
         self.takes_effect = takes_effect
         self.commits_with_others = 0
 
-    def commit(self, task: Task, expected_version: Version | None, *args: Any, **more: Any) -> Version:
-        if more.get("others"):
+    def commit(self, commit: Commit) -> VersionedTask:
+        if commit.others:
             self.commits_with_others += 1
             if self.failures:
                 failure = self.failures.pop(0)
                 if self.takes_effect:
-                    super().commit(task, expected_version, *args, **more)
+                    super().commit(commit)
                 raise failure("The store", "its answer was lost") if failure is StoreUnavailable else failure("task")
-        return super().commit(task, expected_version, *args, **more)
+        return super().commit(commit)
 
 
 @pytest.mark.parametrize("takes_effect", [False, True])

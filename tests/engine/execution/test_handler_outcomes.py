@@ -14,6 +14,7 @@ from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Sched
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.engine.handlers.context import MAX_NOTICES
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
@@ -229,7 +230,7 @@ def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: S
     task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
     stored = app.container.store.load(task.id)
     assert stored
-    app.container.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
+    app.container.store.commit(Commit(task.model_copy(update={"payload": {"name": "y"}}), stored))
     sim.advance(timedelta(hours=1))
     (execution,) = sim.executions(task.id)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.engine.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.locks import Waiter
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.ports.store import Commit, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import pytest
 
-    from cloudsched import Task
     from cloudsched.domain.transitions.locks import Lock
     from cloudsched.testing import Simulation
 
@@ -30,8 +29,8 @@ def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was
     """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
     commit = SqliteStore.commit
 
-    def commit_and_conflict(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> object:
-        result = commit(store, task, *arguments, **named)
+    def commit_and_conflict(store: SqliteStore, change: Commit) -> VersionedTask:
+        result, task = commit(store, change), change.task
         if task.last_execution_id is not None:
             raise VersionConflict("the task")
         return result
@@ -52,8 +51,8 @@ def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
     """The executor of the call takes its lease for lost, and tells the parent all the same; no sweep is needed."""
     commit = SqliteStore.commit
 
-    def commit_and_conflict(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> object:
-        result = commit(store, task, *arguments, **named)
+    def commit_and_conflict(store: SqliteStore, change: Commit) -> VersionedTask:
+        result, task = commit(store, change), change.task
         if task.parent is not None and task.has_ended:
             raise VersionConflict("the task")
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
@@ -16,31 +16,20 @@ from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from cloudsched import App, Context
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 class Narrow(SqliteStore):
     """A store that accepts much less than the limits allow, and refuses with the error that Firestore gives."""
 
-    def commit(
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        *args: Any,
-        **more: Any,
-    ) -> Version:
-        messages = args[0] if args else ()
-        entries = more.get("entries", ())
-        documents = (task, *executions, *messages, *entries)
+    def commit(self, commit: Commit) -> VersionedTask:
+        documents = (commit.task, *commit.executions, *commit.messages, *commit.entries)
         if sum(stored_size(document.to_stored()) for document in documents) > 5_000:
             raise InvalidInput("task", "is not taken by Firestore")
-        return super().commit(task, expected_version, executions, *args, **more)
+        return super().commit(commit)
 
 
 def return_much(_: Context) -> str:

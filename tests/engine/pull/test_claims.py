@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.pull.harness import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 class CommitReplyLostStore(SqliteStore):
@@ -42,13 +42,13 @@ class CommitReplyLostStore(SqliteStore):
 
     error: Exception | None = None
 
-    def commit(self, *args: Any, **more: Any) -> Version:
+    def commit(self, commit: Commit) -> VersionedTask:
         """Commit, then raise `error` if it is set."""
-        version = super().commit(*args, **more)
+        committed = super().commit(commit)
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return version
+        return committed
 
 
 def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path) -> None:
@@ -139,11 +139,11 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
     sim.advance(MINUTE)
     commit, left = sim.app.container.store.commit, [2]
 
-    def fail_after_some(*args: Any, **more: Any) -> Version:
+    def fail_after_some(change: Commit) -> VersionedTask:
         left[0] -= 1
         if left[0] < 0:
             raise StoreUnavailable("The store", "it is down")
-        return commit(*args, **more)
+        return commit(change)
 
     monkeypatch.setattr(sim.app.container.store, "commit", fail_after_some)
     assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), 3)) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.pull.harness import (
@@ -22,6 +22,7 @@ from tests.engine.pull.harness import (
 from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
@@ -29,8 +30,6 @@ from cloudsched.errors import LeaseLost, NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched import Task
-    from cloudsched.engine.ports.version import Version
     from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -158,11 +157,11 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
     sim.advance(MINUTE)
     commit, once = sim.app.container.store.commit, [True]
 
-    def commit_after_edit(task: Task, *args: Any, **more: Any) -> Version:
-        if once and any(run.lease for run in task.runs):
+    def commit_after_edit(change: Commit) -> VersionedTask:
+        if once and any(run.lease for run in change.task.runs):
             once.clear()
             sim.app.update("a", pull={"queue": "press", "skill": "ink"})
-        return commit(task, *args, **more)
+        return commit(change)
 
     monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
     assert claim(sim) is None
@@ -177,7 +176,7 @@ def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulati
     sim.advance(MINUTE)
     stored = sim.app.container.store.load("t0")
     assert stored
-    sim.app.container.store.commit(stored.task.model_copy(update={"schema_version": 99}), stored.version)
+    sim.app.container.store.commit(Commit(stored.task.model_copy(update={"schema_version": 99}), stored))
     assert [require_claim(sim).stored.task.id for _ in range(2)] == ["t1", "t2"]
 
 

@@ -38,15 +38,13 @@ from cloudsched.domain.transitions.locks import (
     is_held_by,
     release,
 )
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.version import Version
 
 
 @pytest.fixture
@@ -151,7 +149,7 @@ def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
         stored = sim.app.container.store.load("t0")
         assert stored
         sim.app.container.store.commit(
-            stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored.version
+            Commit(stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored)
         )
         sim.app.container.store.purge("t0")
     sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
@@ -214,10 +212,10 @@ def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: s
     """Let each commit of a task fail."""
     commit = sim.app.container.store.commit
 
-    def refuse_commit(task: Task, *args: Any, **more: Any) -> Version:
-        if task.id == task_id:
+    def refuse_commit(change: Commit) -> VersionedTask:
+        if change.task.id == task_id:
             raise error
-        return commit(task, *args, **more)
+        return commit(change)
 
     monkeypatch.setattr(sim.app.container.store, "commit", refuse_commit)
 

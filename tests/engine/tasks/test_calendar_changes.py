@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from cloudsched import Task
+    from cloudsched.engine.ports.store import Commit, VersionedTask
     from cloudsched.testing import Simulation
 
 DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
@@ -219,16 +220,15 @@ def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypa
     commit, delete = type(store).commit, type(store.records).delete
     held: list[Any] = []
 
-    def hold(self: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - as the port
-        if arguments[0].id == "t" and not held:
-            held.append((self, arguments, more))
+    def hold(self: Any, change: Commit) -> VersionedTask:  # noqa: ANN401 - a store
+        if change.task.id == "t" and not held:
+            held.append((self, change))
             raise StoreUnavailable("The store", "the writer stands still")
-        return commit(self, *arguments, **more)
+        return commit(self, change)
 
     def delete_late(self: Any, kind: Any, *arguments: Any) -> Any:  # noqa: ANN401 - as the port
         if kind is CalendarLink and len(held) == 1:
-            late, given, more = held[0]
-            held.append(commit(late, *given, **more))
+            held.append(commit(*held[0]))
         return delete(self, kind, *arguments)
 
     monkeypatch.setattr(type(store), "commit", hold)

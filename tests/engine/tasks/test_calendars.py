@@ -23,6 +23,7 @@ from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.engine.ports.store import Commit, VersionedTask
     from cloudsched.testing import Simulation
 
 
@@ -142,13 +143,13 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
     commit = sim.app.container.store.commit
     is_first = True
 
-    def late(task: Any, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - passed on
+    def late(change: Commit) -> VersionedTask:
         nonlocal is_first
         if is_first:
             is_first = False
             sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
             sim.advance(timedelta(minutes=minutes))
-        return commit(task, *arguments, **more)
+        return commit(change)
 
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     if verb == "update":

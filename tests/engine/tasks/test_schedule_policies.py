@@ -14,6 +14,8 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.engine.ports.store import Commit, VersionedTask
+
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 MINUTELY = Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00")
@@ -194,9 +196,9 @@ def _count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     writes: list[int] = []
     real = app.container.store.commit
 
-    def commit(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
-        writes.append(len(args[2]) if len(args) > 2 else 0)
-        return real(*args, **more)
+    def commit(commit: Commit) -> VersionedTask:
+        writes.append(len(commit.executions))
+        return real(commit)
 
     monkeypatch.setattr(app.container.store, "commit", commit)
     return writes

@@ -10,6 +10,7 @@ import pytest
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
@@ -84,7 +85,7 @@ def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulat
     stored = app.container.store.load(call.id)
     assert stored
     assert stored.task.has_ended
-    app.container.store.commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored.version)
+    app.container.store.commit(Commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored))
     notified: list[str] = []
 
     def fail(task: Any) -> None:  # noqa: ANN401 - a task

@@ -26,6 +26,7 @@ from cloudsched.domain.documents.task import Backfill, Event, Parent, PendingRec
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -160,7 +161,7 @@ class World:
         self.made += 1
         task = pattern.model_copy(update={**state, "id": f"t{self.made}"})
         records = tuple(each.model_copy(update={"task_id": task.id}) for each in records)
-        self.sim.app.container.store.commit(task, None, records)
+        self.sim.app.container.store.commit(Commit(task, None, records))
         return task.id
 
     def has_changed(self, task_id: str, before: Task) -> bool:

@@ -9,6 +9,7 @@ from tests.conftest import NOW
 from tests.web.auth.test_roles import RoleHarness, roles
 
 from cloudsched.domain.documents.execution import Message
+from cloudsched.engine.ports.store import Commit
 
 if TYPE_CHECKING:
     from cloudsched.testing import Simulation
@@ -26,7 +27,7 @@ def message(roles: RoleHarness) -> Message:
         Message(id=key, owner="ada", task_id=stored.task.id, execution_id="e", title=key, body="", created_at=NOW)
         for key in ("m1", "m2")
     ]
-    sim.app.container.store.commit(stored.task, stored.version, (), made)
+    sim.app.container.store.commit(Commit(stored.task, stored, (), made))
     return made[0]
 
 

@@ -13,6 +13,7 @@ from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.tasks import occurrences
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery, list_occurrences
 
@@ -66,7 +67,7 @@ def test_the_list_is_what_the_tasks_say_one_by_one(
     expected = []
     for number, each in enumerate(tasks):
         task = make_repeating(make_task, number, each)
-        store.commit(task, None)
+        store.commit(Commit(task))
         if owner in {None, task.owner}:
             times = upcoming_occurrences(task, 50)
             expected += [(at, task.id) for at in times if at < end and (start is None or at >= start)]
@@ -88,7 +89,7 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     store = CountingStore(SqliteStore(), counts)
     for number in range(30):
         at = NOW + timedelta(hours=number)
-        store.commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at), None)
+        store.commit(Commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at)))
     before = counts.copy()
     page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(hours=5)), 50)
     assert (len(page.items), counts.since(before).reads) == (5, 5)
@@ -148,7 +149,7 @@ def test_a_label_leaves_the_others_out(make_task: MakeTask) -> None:
     for number in range(6):
         labels = ("team=a",) if number % 2 else ()
         at = NOW + timedelta(minutes=number)
-        store.commit(make_task(id=f"t{number}", at=at, labels=labels), None)
+        store.commit(Commit(make_task(id=f"t{number}", at=at, labels=labels)))
     query = OccurrenceQuery(NOW + timedelta(hours=1), label="team=a")
     page = list_occurrences(store, query, 2)
     assert [task.id for _, task in page.items] == ["t1", "t3"]

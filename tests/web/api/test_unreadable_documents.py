@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_a_request_for_an_unreadable_document_is_answered_plainly(  # noqa: PLR0
     if kind == "newer":
         stored = sim.app.container.store.load("t")
         assert stored
-        sim.app.container.store.commit(task.model_copy(update={"schema_version": 7}), stored.version)
+        sim.app.container.store.commit(Commit(task.model_copy(update={"schema_version": 7}), stored))
     else:
 
         def load(_: SqliteStore, task_id: str) -> None:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
+    from cloudsched.engine.ports.store import Commit, TaskWrite
     from cloudsched.engine.ports.task_query import TaskQuery
 
 D = TypeVar("D", bound=Document)
@@ -124,43 +124,31 @@ class FirestoreStore:
         found, read_at = (None, None) if name is None else self._rpc.get(name)
         return None if found is None else _to_versioned_task(found, read_at)
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        messages: Sequence[Message] = (),
-        lock: VersionedLock | None = None,
-        *,
-        entries: Sequence[JournalEntry] = (),
-        archived: Sequence[ArchivedJournal] = (),
-        others: Sequence[TaskWrite] = (),
-        delivered: DeliveryMark | None = None,
-    ) -> Version:
+    def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
 
         If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
         and decides again, as after any other conflict.
         """
-        writes = self._build_task_writes(task, expected_version)
-        writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in executions)
-        writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
-        if lock is not None:
-            writes += self._build_lock_writes(lock)
-        for each in archived:
+        task, writes = commit.task, self._build_task_writes(commit)
+        writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
+        if commit.lock is not None:
+            writes += self._build_lock_writes(commit.lock)
+        for each in commit.archived:
             steps = f"{self._documents}/tasks/{task.id}/executions/{each.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
-        writes += (self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in entries)
-        for other in others:
-            writes += self._build_task_writes(other.task, other.expected_version)
-            writes += (self._build_write(e, "tasks", other.task.id, "executions", e.id) for e in other.executions)
-        if delivered is not None:
-            writes += build_delivery_mark(self._documents, delivered)
+        writes += (
+            self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in commit.entries
+        )
+        for other in commit.others:
+            writes += self._build_task_writes(other)
+        if commit.delivered is not None:
+            writes += build_delivery_mark(self._documents, commit.delivered)
         require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
-        return _to_version(response.write_results[0].update_time, offer_entry(task))
+        return VersionedTask(task, _to_version(response.write_results[0].update_time, offer_entry(task)))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
@@ -327,14 +315,17 @@ class FirestoreStore:
         name = self._document_name(*path)
         return None if name is None else self._rpc.get(name)[0]
 
-    def _build_task_writes(self, task: Task, expected_version: Version | None) -> list[google_calls.Message]:
-        """Return the write of a task, and that of its offer if it changes."""
+    def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
+        """Return the writes of a task, of its offer if that changes, and of its records."""
+        task, base = task_write.task, task_write.base
+        expected_version = None if base is None else base.version
         write = with_precondition(self._build_write(task, "tasks", task.id), expected_version)
         write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
         writes = [write]
         offer = offer_entry(task)
         if offer != (None if expected_version is None else expected_version.offer):
             writes.append(self._build_offer_write(task.id, offer))
+        writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in task_write.executions)
         return writes
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.store import ArchivedJournal, DeliveryMark, TaskWrite
+    from cloudsched.engine.ports.store import Commit
     from cloudsched.engine.ports.task_query import TaskQuery
 
 log = logging.getLogger(__name__)
@@ -113,54 +113,43 @@ class SqliteStore:
         version, body, *columns = rows[0]
         return _to_versioned_task(task_id, version, body, tuple(columns))
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        messages: Sequence[Message] = (),
-        lock: VersionedLock | None = None,
-        *,
-        entries: Sequence[JournalEntry] = (),
-        archived: Sequence[ArchivedJournal] = (),
-        others: Sequence[TaskWrite] = (),
-        delivered: DeliveryMark | None = None,
-    ) -> Version:
+    def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
-        written = [(task, expected_version, executions), *((w.task, w.expected_version, w.executions) for w in others)]
-        tasks = [(each, version, to_columns(each), to_json(each, "tasks", each.id)) for each, version, _ in written]
-        made = [(each.id, e) for each, _, its in written for e in its]
+        task, writes = commit.task, (commit, *commit.others)
+        tasks = [(each, to_columns(each.task), to_json(each.task, "tasks", each.task.id)) for each in writes]
+        made = [(each.task.id, e) for each in writes for e in each.executions]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
-        expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
+        expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
         records: dict[str, list[Row]] = {
             PUT_EXECUTION: [to_execution_row(key, e) for key, e in made],
             _PUT_MESSAGE: [
                 (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
-                for m in messages
+                for m in commit.messages
             ],
-            _DELETE_STEPS: [(task.id, each.execution_id) for each in archived],
+            _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
             _PUT_STEP: [
                 (
                     *(task.id, e.execution_id, e.number),
                     to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
                 )
-                for e in entries
+                for e in commit.entries
             ],
             _PUT_EXPIRING: expiring,
         }
 
         def work(connection: sqlite3.Connection) -> int:
             version, *_ = [write_task(connection, *each) for each in tasks]
-            if lock is not None:
-                write_lock(connection, lock)
-            if delivered is not None:
-                mark_delivered(connection, delivered)
+            if commit.lock is not None:
+                write_lock(connection, commit.lock)
+            if commit.delivered is not None:
+                mark_delivered(connection, commit.delivered)
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)
             return version
 
-        return TaskVersion(self._database.write(work), offer_entry(task), tasks[0][2])
+        version = self._database.write(work)
+        return VersionedTask(task, TaskVersion(version, offer_entry(task), tasks[0][1]))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import TaskWrite
 
 COLUMNS = (
     *(
@@ -59,8 +60,9 @@ def _new_version() -> int:
     return secrets.randbits(48)
 
 
-def write_task(connection: sqlite3.Connection, task: Task, expected: Version | None, columns: Row, body: str) -> int:
+def write_task(connection: sqlite3.Connection, write: TaskWrite, columns: Row, body: str) -> int:
     """Insert a task, or update it if it has the expected version, and write its offer; return the new version."""
+    task, expected = write.task, None if write.base is None else write.base.version
     version = _new_version() if expected is None else cast("int", expected.value)
     if expected is None:
         done = connection.execute(_INSERT, (*columns, body, task.id, version)).rowcount == 1

@@ -19,6 +19,7 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.call_results import call_outcome
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
@@ -67,7 +68,8 @@ class ChildTasks:
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
-                self._engine.store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
+                creation = Commit(task, lock=None if quota is None else quota.lock_for(task))
+                self._engine.store.commit(creation)
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:
@@ -161,7 +163,7 @@ class ChildTasks:
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.now())
             if step.task is not stored.task:
-                self._engine.committer.commit(step, stored)
+                self._engine.committer.commit(Commit.build(stored, step))
             return step.task
 
         task = compare_and_set(f"task {parent.task_id}", partial(self._engine.store.load, parent.task_id), wake)
@@ -274,7 +276,8 @@ class ChildTasks:
             now = self._engine.now()
             step = cancel(stored.task, now, reason)
             is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
-            self._engine.committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
+            cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))
+            self._engine.committer.commit(Commit.build(stored, cancelled))
 
         with suppress(NotAllowed):  # it has ended
             compare_and_set(f"task {task_id}", partial(self._engine.store.load, task_id), change)

@@ -22,6 +22,7 @@ from cloudsched.domain.documents.mail_event import MAX_REASON, MailEventType
 from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.contacts import with_rejected_email
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.compare_and_set import compare_and_set
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class MailEventLog:
                 update={"provider_status": _STATUSES[event.type], "provider_reason": reason},
             )
             task = stored.task.model_copy(update={"delivery": changed, "updated_at": self._clock.now()})
-            self._store.commit(task, stored.version)
+            self._store.commit(Commit(task, stored))
             fields = {"action": "provider-report", "taskId": delivery_id, "status": str(event.type)}
             log.info("the mail provider reports %s", event.type, extra=fields)
             return True

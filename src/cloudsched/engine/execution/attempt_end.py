@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.finish import on_outcome
@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import truncate_text
-from cloudsched.engine.state.lock_updates import Grants
+from cloudsched.engine.ports.store import NO_GRANTS, Grants
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Decision:
     writes: tuple[TaskWrite, ...] = ()
     """The follow-ups and deliveries to create or edit."""
     delivered: DeliveryMark | None = None
-    grants: Grants = field(default_factory=Grants)
+    grants: Grants = NO_GRANTS
     """The waiters at the lock to notify after the commit."""
     has_calls_in_progress: bool = False
     """Whether it suspends the run for several calls, of which one has already ended and others are in progress."""

@@ -20,6 +20,7 @@ from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.store import NO_GRANTS
 from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.event_log import log_started
@@ -200,7 +201,8 @@ class AttemptRunner:
             self._child_tasks.recheck_awaited_calls(committed.task, run.execution_id)
         self._dispatch_others(committed.decision.writes)
         self.dispatch_wakeups(committed.task, already_sent=sent_wakeups)
-        self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
+        if committed.decision.grants is not NO_GRANTS:
+            self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
         self.notify_parent(committed.task)
 
     # ── Parts of these, and what else the holder of a claim does ─────────────────────────────────────────────────────
@@ -216,15 +218,15 @@ class AttemptRunner:
     def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
         """Send the dispatches of the follow-ups and deliveries of a success; what fails is left to the sweep."""
         for each in writes:
-            had_turn = each.stored is not None and any(run.lock_turn_until for run in each.stored.task.runs)
+            had_turn = each.base is not None and any(run.lock_turn_until for run in each.base.task.runs)
             try:
                 self.dispatch_wakeups(each.task)
             except QueueUnavailable as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
                 mark_deferred(self._engine.store, each.task.id, self._engine.now())
             with suppress(StoreUnavailable, QueueUnavailable):
-                if each.stored is not None and had_turn and each.stored.task.revision != each.task.revision:
-                    self._engine.locks.waits.cancel_task(each.stored.task, self._engine.now())  # as in `Scheduler`
+                if each.base is not None and had_turn and each.base.task.revision != each.task.revision:
+                    self._engine.locks.waits.cancel_task(each.base.task, self._engine.now())  # as in `Scheduler`
                 self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:

@@ -14,6 +14,7 @@ from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.execution.attempt_end import Decision
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import QueueUnavailable
@@ -212,14 +213,14 @@ class ClaimedRun:
         dispatches: int = 0,
     ) -> VersionedTask:
         """Commit a decision on the version that it was made on; `reads` and `dispatches` are what led to it."""
-        return self._engine.committer.commit(
-            decision.transition,
+        commit = Commit.build(
             stored,
-            decision.lock,
-            journals,
-            call_hooks,
-            decision.writes,
+            decision.transition,
+            lock=decision.lock,
+            others=decision.writes,
             delivered=decision.delivered,
             reads=reads,
             dispatches=dispatches,
+            journals=journals or {},
         )
+        return self._engine.committer.commit(commit, call_hooks)

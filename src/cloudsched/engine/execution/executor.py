@@ -25,6 +25,7 @@ from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_w
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.execution.quick_run import QuickClaim, QuickRun, can_run_quick
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import ClockSkewed, InvalidInput
@@ -159,10 +160,10 @@ class Executor:
             return self._commit_finish(stored, transition, dispatch), decision
         cost = _count_cost(stored.task, run, now)
         if run.lock_key is None:
-            return self._engine.committer.commit(transition, stored, **cost), decision
+            return self._engine.committer.commit(Commit.build(stored, transition, **cost)), decision
         result = self._engine.locks.acquire(transition.task, run, dispatch, now)
         if result.is_acquired:
-            return self._engine.committer.commit(transition, stored, result.lock, **cost), decision
+            return self._engine.committer.commit(Commit.build(stored, transition, lock=result.lock, **cost)), decision
         return stored, WaitForLock(f"others hold {run.lock_key!r}")
 
     def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
@@ -182,9 +183,9 @@ class Executor:
         run, cost = stored.task.find_run(dispatch.execution_id), _count_cost(stored.task, None, self._engine.now())
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run is None or run.lock_key is None or run.lease is None:
-            return self._engine.committer.commit(transition, stored, before_commit=call_hooks, **cost)
+            return self._engine.committer.commit(Commit.build(stored, transition, **cost), call_hooks)
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
-        committed = self._engine.committer.commit(transition, stored, lock, before_commit=call_hooks, **cost)
+        committed = self._engine.committer.commit(Commit.build(stored, transition, lock=lock, **cost), call_hooks)
         self._engine.locks.updates.notify(grants, self._engine.now())
         return committed
 

@@ -7,45 +7,28 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.transitions.offers import offer_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import DeliveryMark, TaskWrite, VersionedLock
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.store import Commit, VersionedLock
 
 
-def count_billed_writes(
-    task: Task,
-    expected_version: Version | None,
-    parts: int,
-    *,
-    lock: VersionedLock | None = None,
-    others: Sequence[TaskWrite] = (),
-    delivered: DeliveryMark | None = None,
-) -> tuple[int, int]:
+def count_billed_writes(commit: Commit, *, new_tasks: bool = True) -> tuple[int, int]:
     """Return how many documents a commit writes, and how many it deletes; deleted journal entries are not counted.
 
     Args:
-        task: The task.
-        expected_version: The version that was read; None for a new task.
-        parts: How many executions, messages and journal entries are written with it.
-        lock: The lock that is written with it.
-        others: Other tasks that are written with it.
-        delivered: What the end of a delivery says about others.
+        commit: The commit.
+        new_tasks: Whether to count tasks that it creates.
     """
-    writes, deletes = 1 + parts, 0
-    committed = [(task, expected_version)]
-    for other in others:
-        writes += 1 + len(other.executions)
-        committed.append((other.task, other.expected_version))
-    for written, expected in committed:
-        before, after = None if expected is None else expected.offer, offer_entry(written)
+    writes, deletes = len(commit.messages) + len(commit.entries), 0
+    for each in (commit, *commit.others):
+        if each.base is None and not new_tasks:
+            continue
+        writes += 1 + len(each.executions)
+        before, after = None if each.base is None else each.base.version.offer, offer_entry(each.task)
         if before != after:
             writes, deletes = writes + (after is not None), deletes + (after is None)
-    if delivered is not None:
-        writes += len(delivered.unfinished) or 1
-    if lock is not None:
-        lock_writes, lock_deletes = count_lock_writes(lock)
+    if commit.delivered is not None:
+        writes += len(commit.delivered.unfinished) or 1
+    if commit.lock is not None:
+        lock_writes, lock_deletes = count_lock_writes(commit.lock)
         writes, deletes = writes + lock_writes, deletes + lock_deletes
     return writes, deletes
 

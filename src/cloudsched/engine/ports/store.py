@@ -6,16 +6,17 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
@@ -79,6 +80,19 @@ class VersionedLock:
 
 
 @dataclass(frozen=True, slots=True)
+class Grants:
+    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
+
+    key: str = ""
+    waiters: tuple[Waiter, ...] = ()
+    has_drained: bool = False
+    """Whether the changed lock says that nobody else waits; a run that began to wait meanwhile is to be looked for."""
+
+
+NO_GRANTS = Grants()
+
+
+@dataclass(frozen=True, slots=True)
 class ArchivedJournal:
     """A journal that has become part of its execution's record, and is deleted."""
 
@@ -89,18 +103,13 @@ class ArchivedJournal:
 
 @dataclass(frozen=True, slots=True)
 class TaskWrite:
-    """A task that is written in the commit of another one, if it still is as it was read."""
+    """A task to write with its records, if it still is as it was read."""
 
     task: Task
-    stored: VersionedTask | None = None
+    base: VersionedTask | None = None
     """The task as it was read; None if it must not exist."""
     executions: Sequence[Execution] = ()
-    """Its records that change with it."""
-
-    @property
-    def expected_version(self) -> Version | None:
-        """The version that was read; None if the task must not exist."""
-        return None if self.stored is None else self.stored.version
+    """Its records that are created or overwritten with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,52 @@ class DeliveryMark:
     """The execution whose result it delivers. Its record gets `is_delivered`, unless `unfinished` is set."""
     unfinished: tuple[VersionedTask, ...] = ()
     """The other deliveries of that execution that have not ended: the commit requires that they still have not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(TaskWrite):
+    """What a decision changes, atomically, and what follows from that.
+
+    A store writes everything up to `delivered`, or nothing, and need not look at the rest.
+    """
+
+    messages: Sequence[Message] = ()
+    """Messages that are created or overwritten."""
+    lock: VersionedLock | None = None
+    """A lock that is written like the task: only if it still has the version that was read."""
+    entries: Sequence[JournalEntry] = ()
+    """Journal entries that are created or overwritten."""
+    archived: Sequence[ArchivedJournal] = ()
+    """Journals that are deleted."""
+    others: Sequence[TaskWrite] = ()
+    """Further tasks, each under the same condition as the first; no two of them have the same id."""
+    delivered: DeliveryMark | None = None
+    """A record of another task of which one field is set, or tasks that have to be as they were read."""
+
+    # ── What led to it, and what follows from it ─────────────────────────────────────────────────────────────────────
+
+    reads: int = 1
+    """How many documents were read for it, its lock apart: the task, if it was not known."""
+    dispatches: int = 0
+    """How many dispatches it took."""
+    journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
+    """The journals that have been loaded already, by execution id."""
+    grants: Grants = NO_GRANTS
+    """The waiters at its lock to notify after it."""
+    has_calls_in_progress: bool = False
+    """Whether it suspends the run for several calls, of which one has already ended and others are in progress."""
+
+    @classmethod
+    def build(cls, base: VersionedTask | None, transition: Transition, **more: Any) -> Commit:
+        """Return the commit of a transition of the task that was read; `more` are further fields."""
+        return cls(
+            transition.task,
+            base,
+            transition.executions,
+            messages=transition.messages,
+            entries=transition.entries,
+            **more,
+        )
 
 
 class Store(Protocol):
@@ -149,26 +204,8 @@ class Store(Protocol):
         """Return the task as it is now, or None. One document is read."""
         ...
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        task: Task,
-        expected_version: Version | None,
-        executions: Sequence[Execution] = (),
-        messages: Sequence[Message] = (),
-        lock: VersionedLock | None = None,
-        *,
-        entries: Sequence[JournalEntry] = (),
-        archived: Sequence[ArchivedJournal] = (),
-        others: Sequence[TaskWrite] = (),
-        delivered: DeliveryMark | None = None,
-    ) -> Version:
-        """Write a task and its records atomically; return the task's new version.
-
-        `expected_version` is the version that was read; None means that the task must not exist. Executions and
-        messages are created or overwritten. A lock is written like the task, only if it still has the version that was
-        read. Journal entries are created or overwritten as well; the `archived` journals are deleted. `others` are
-        further tasks, each under the same condition as the first; no two of them have the same id. `delivered` sets
-        one field of a record of another task, and expects tasks that it does not write to be as they were read.
+    def commit(self, commit: Commit) -> VersionedTask:
+        """Write a commit atomically; return its task, with the version that it has now.
 
         Raises:
             VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it

@@ -24,6 +24,7 @@ from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import CloudschedError, Contended, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -222,7 +223,7 @@ class WorkQueue:
             offered = stored.task.find_run(run.execution_id)
             if offered is not None and (stored.task.id, run.execution_id) in waiting:
                 with suppress(VersionConflict):
-                    self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored)
+                    self._engine.committer.commit(Commit.build(stored, on_lock_taken(stored.task, offered, now)))
                     continue
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
@@ -292,17 +293,19 @@ class WorkQueue:
             return None
         transition, run = claimed
         if run.lock_key is None:
-            return WorkerClaim(self._engine.committer.commit(transition, stored, reads=2), run, lease_token)
+            committed = self._engine.committer.commit(Commit.build(stored, transition, reads=2))
+            return WorkerClaim(committed, run, lease_token)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
         result = self._engine.locks.acquire_for_worker(transition.task, run, now)
         if result.is_acquired:
-            committed = self._engine.committer.commit(transition, stored, result.lock, reads=2)
+            committed = self._engine.committer.commit(Commit.build(stored, transition, lock=result.lock, reads=2))
             return WorkerClaim(committed, run, lease_token)
         offered = stored.task.find_run(run.execution_id)
         if offered is not None:
-            self._engine.committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)
+            taken = on_lock_taken(stored.task, offered, now)
+            self._engine.committer.commit(Commit.build(stored, taken, lock=result.lock))
         claim_attempt.blocked_locks[run.lock_key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
             self._engine.locks.updates.notify(result.grants, now)

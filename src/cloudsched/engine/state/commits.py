@@ -1,4 +1,4 @@
-"""Commit a transition atomically, and archive the journal of every execution that it finishes.
+"""Commit what was decided, and archive the journal of every execution that it finishes.
 
 A journal is archived when its execution finishes, by whatever means (its handler, an expired lease, a cancel by its
 owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
@@ -8,122 +8,101 @@ outlives its execution. If their task has a callback, executions that end withou
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.growth import fit_runs
-from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.usage import count_ended, with_usage
 from cloudsched.engine.ports.billed_writes import count_billed_writes
-from cloudsched.engine.ports.store import ArchivedJournal, VersionedTask
+from cloudsched.engine.ports.store import ArchivedJournal, Commit
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.delivery.callbacks import CompletionCallbacks
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite, VersionedLock
+    from cloudsched.engine.ports.store import Store, VersionedTask
 
 
 class TransitionCommitter:
-    """Commits transitions on the version of the task that was read."""
+    """Commits decisions on the version of the task that was read."""
 
     def __init__(self, store: Store, archive: JournalArchive, callbacks: CompletionCallbacks | None = None) -> None:
         self._store = store
         self._archive = archive
         self._callbacks = callbacks
 
-    def commit(  # noqa: PLR0913 - the parts of one commit
-        self,
-        transition: Transition,
-        stored: VersionedTask,
-        lock: VersionedLock | None = None,
-        known_journals: dict[str, Sequence[JournalEntry]] | None = None,
-        before_commit: Callable[[], None] = lambda: None,
-        others: Sequence[TaskWrite] = (),
-        *,
-        delivered: DeliveryMark | None = None,
-        reads: int = 1,
-        dispatches: int = 0,
-    ) -> VersionedTask:
-        """Commit a transition on the task that was read, and return the task as committed.
+    def commit(self, commit: Commit, before_commit: Callable[[], None] = lambda: None) -> VersionedTask:
+        """Commit a decision, and return the task as committed.
 
         Args:
-            transition: What to commit.
-            stored: The task as it was read.
-            lock: The lock to commit with it, if it changes.
-            known_journals: The journals that the caller has already loaded, by execution id.
+            commit: What was decided; its `base` is the task as it was read.
             before_commit: Called right before the commit, after large journals have been stored as blobs.
-            others: Other tasks that are created or edited in the same commit.
-            delivered: What the end of a delivery says about others.
-            reads: How many documents were read for it, its lock apart: the task, if it was not known.
-            dispatches: How many dispatches it took.
 
         Raises:
             VersionConflict: A task or the lock has changed since it was read.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
-        fitted = fit_runs(transition.task)
-        executions, archived = transition.executions, list[ArchivedJournal]()
-        finished_runs = tuple(_finished_runs(stored, transition)) if executions else ()
-        for run in finished_runs:
-            journal = (known_journals or {}).get(run.execution_id)
-            if journal is None:
-                journal = self._archive.load(stored.task.id, run) if run.steps else ()
-            if journal:
-                executions = tuple(
-                    self._archive.archive(each, journal) if each.id == run.execution_id else each for each in executions
-                )
-            if run.steps:
-                archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
-        finished_ids = {run.execution_id for run in finished_runs}
-        callbacks = () if self._callbacks is None else self._callbacks.plan(fitted, executions, others)
-        others = (*others, *callbacks)
+        base = commit.base
+        if base is None:
+            raise ValueError("a new task is given to the store")
+        final = {each.id for each in commit.executions if each.status.is_final}
+        ended = {run.execution_id: run for run in base.task.runs if run.execution_id in final} if final else {}
+        for run in commit.task.runs if ended else ():
+            ended.pop(run.execution_id, None)
+        executions, archived = self._archive_journals(commit, ended.values()) if ended else (commit.executions, ())
+        fitted = fit_runs(commit.task)
+        callbacks = () if self._callbacks is None else self._callbacks.plan(fitted, executions, commit.others)
         before_commit()
-        entries = [entry for entry in transition.entries if entry.execution_id not in finished_ids]
-        parts = len(executions) + len(transition.messages) + len(entries)
-        edited = [each for each in others if each.stored is not None]  # new ones count for themselves
-        writes, deletes = count_billed_writes(
-            fitted, stored.version, parts, lock=lock, others=edited, delivered=delivered
-        )
-        used = UsageCounts.build(
-            reads=reads + (lock is not None),
-            writes=writes,
-            deletes=deletes + sum(each.size for each in archived),
-            dispatches=dispatches,
-            **(count_ended(stored.task, executions) if executions else {}),
-        )
-        task = with_usage(fitted, fitted.updated_at, used)
-        version = self._store.commit(
-            task,
-            stored.version,
-            executions,
-            transition.messages,
-            lock,
-            entries=entries,
+        whole = replace(
+            commit,
+            task=fitted,
+            executions=executions,
+            entries=[each for each in commit.entries if each.execution_id not in ended],
             archived=archived,
-            others=others,
-            delivered=delivered,
+            others=(*commit.others, *callbacks),
         )
-        log_changes(stored.task, Transition(task, transition.executions, transition.messages, transition.entries))
-        for other in others:
-            before = None if other.stored is None else other.stored.task
-            log_changes(before, Transition(other.task, tuple(other.executions)))
+        committed = self._store.commit(_with_usage(whole, base.task))
+        for each in (whole, *whole.others):
+            log_changes(each)
         if self._callbacks is not None and callbacks:
             self._callbacks.dispatch(callbacks)
-        return VersionedTask(task, version)
+        return committed
+
+    def _archive_journals(
+        self, commit: Commit, ended: Iterable[Run]
+    ) -> tuple[Sequence[Execution], Sequence[ArchivedJournal]]:
+        """Return the records with the journals of the runs that end, and these journals."""
+        records, archived = {each.id: each for each in commit.executions}, list[ArchivedJournal]()
+        for run in ended:
+            journal = commit.journals.get(run.execution_id)
+            if journal is None:
+                journal = self._archive.load(commit.task.id, run) if run.steps else ()
+            if journal:
+                records[run.execution_id] = self._archive.archive(records[run.execution_id], journal)
+            if run.steps:
+                archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
+        return tuple(records.values()), archived
 
 
-def _finished_runs(stored: VersionedTask, transition: Transition) -> Iterator[Run]:
-    finished_ids = {each.id for each in transition.executions if each.status.is_final}
-    for run in stored.task.runs:
-        if run.execution_id in finished_ids and transition.task.find_run(run.execution_id) is None:
-            yield run
+def _with_usage(commit: Commit, before: Task) -> Commit:
+    """Return the commit with what it costs counted in its task; new tasks count for themselves."""
+    writes, deletes = count_billed_writes(commit, new_tasks=False)
+    used = UsageCounts.build(
+        reads=commit.reads + (commit.lock is not None),
+        writes=writes,
+        deletes=deletes + sum(each.size for each in commit.archived),
+        dispatches=commit.dispatches,
+        **(count_ended(before, commit.executions) if commit.executions else {}),
+    )
+    return replace(commit, task=with_usage(commit.task, commit.task.updated_at, used))
 
 
 def mark_deferred(store: Store, task_id: str, now: datetime) -> None:
@@ -134,4 +113,4 @@ def mark_deferred(store: Store, task_id: str, now: datetime) -> None:
     with suppress(VersionConflict, StoreUnavailable):
         stored = store.load(task_id)
         if stored is not None:
-            store.commit(with_changes(stored.task, now, deferred=True), stored.version)
+            store.commit(Commit(with_changes(stored.task, now, deferred=True), stored))

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.task import TaskStatus
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.engine.ports.store import TaskWrite
 
 log = logging.getLogger("cloudsched.events")
 
@@ -48,17 +48,16 @@ _LEVELS = {
 _TRACEBACK_HEADER = "Traceback (most recent call last):\n"
 
 
-def log_changes(before: Task | None, transition: Transition) -> None:
-    """Log what a commit has changed; `before` is the task before the commit, None if it is new."""
+def log_changes(write: TaskWrite) -> None:
+    """Log what a commit has changed of one task."""
     if log.isEnabledFor(logging.INFO):
-        _log_progress(before, transition)
-    for execution in transition.executions:
+        _log_progress(None if write.base is None else write.base.task, write.task)
+    for execution in write.executions:
         if log.isEnabledFor(_level(execution)):
-            _log_execution(transition.task, execution)
+            _log_execution(write.task, execution)
 
 
-def _log_progress(before: Task | None, transition: Transition) -> None:
-    task = transition.task
+def _log_progress(before: Task | None, task: Task) -> None:
     for action in _task_actions(before, task):
         _log_line(task, action)
     runs_before = {} if before is None else {run.execution_id: run for run in before.runs}

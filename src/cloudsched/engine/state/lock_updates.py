@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.locks import grant_turns
 from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.engine.ports.store import NO_GRANTS, Grants
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.lock_reader import MAX_WAITS, LockReader, with_lock
 from cloudsched.errors import StoreUnavailable
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.store import Store, VersionedLock
-
-
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
-
-    key: str = ""
-    waiters: tuple[Waiter, ...] = ()
-    has_drained: bool = False
-    """Whether the changed lock says that nobody else waits; a run that began to wait meanwhile is to be looked for."""
 
 
 class LockUpdates:
@@ -46,7 +36,7 @@ class LockUpdates:
         change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
         now: datetime,
         should_abort: Callable[[], bool] = lambda: False,
-        if_unchanged: Callable[[Lock], Grants] = lambda _: Grants(),
+        if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
     ) -> None:
         """Load a lock, change it and commit that, again after each conflict; then notify the waiters that get it.
 
@@ -68,7 +58,7 @@ class LockUpdates:
             if lock == stored.lock:
                 return if_unchanged(lock)
             if should_abort():
-                return Grants()
+                return NO_GRANTS
             changed = with_lock(stored, lock)
             self._store.commit_lock(changed)
             return Grants(lock.key, granted, changed.has_drained)

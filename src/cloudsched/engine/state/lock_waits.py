@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import WaitFilter, cancel_waits, release, worker_group
+from cloudsched.engine.ports.store import Grants
 from cloudsched.engine.state.lock_reader import LockReader
-from cloudsched.engine.state.lock_updates import Grants
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.transitions.locks import Waiter, acquire, extend, is_held_by, release, worker_group
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.ports.store import NO_GRANTS, Grants, VersionedLock
 from cloudsched.engine.state.lock_reader import LockReader, with_lock
-from cloudsched.engine.state.lock_updates import Grants, LockUpdates
+from cloudsched.engine.state.lock_updates import LockUpdates
 from cloudsched.engine.state.lock_waits import LockWaits
 from cloudsched.errors import VersionConflict
 
@@ -152,7 +152,7 @@ class Locks:
     def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
         """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
         if run.lock_key is None:
-            return None, Grants()
+            return None, NO_GRANTS
         stored = self._reader.load(run.lock_key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
         changed = with_lock(stored, lock)

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Commit, Store
 
 
 class WouldCommit(Exception):
@@ -48,8 +47,8 @@ class _DryStore:
         self.load_lock = store.load_lock
         self.records = _DryRecords(store.records)
 
-    def commit(self, task: Task, *_: object, **__: object) -> NoReturn:
-        raise WouldCommit(task)
+    def commit(self, commit: Commit) -> NoReturn:
+        raise WouldCommit(commit.task)
 
 
 class _DryRecords:
@@ -64,8 +63,8 @@ class _DryRecords:
 
 
 class _DryCommitter:
-    def commit(self, transition: Transition, *_: object, **__: object) -> NoReturn:
-        raise WouldCommit(transition.task)
+    def commit(self, commit: Commit) -> NoReturn:
+        raise WouldCommit(commit.task)
 
 
 class _Silent:

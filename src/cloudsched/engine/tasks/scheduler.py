@@ -22,13 +22,12 @@ from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import edit_draft, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.edits import LeadTimes
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck
@@ -138,14 +138,15 @@ class Scheduler:
                 return made, False
             task, quota = made
             try:
-                version = self._engine.store.commit(task, None, lock=None if quota is None else quota.lock_for(task))
+                creation = Commit(task, lock=None if quota is None else quota.lock_for(task))
+                created = self._engine.store.commit(creation)
             except VersionConflict:
                 if (repeated := repeat(task.id)) is not None:
                     return repeated, False
                 self._remove_deleted(task.id)
                 raise
-            log_changes(None, Transition(task))
-            return self._dispatch_or_defer(VersionedTask(task, version)), True
+            log_changes(creation)
+            return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
         return self._follow_calendars(task, started), is_new
@@ -257,7 +258,7 @@ class Scheduler:
             return None
         cleared = lifecycle.with_changes(stored.task, self._engine.now(), deferred=False)
         with suppress(VersionConflict):
-            self._engine.store.commit(cleared, stored.version)
+            self._engine.store.commit(Commit(cleared, stored))
         return cleared
 
     def send_event(
@@ -317,7 +318,7 @@ class Scheduler:
         def change(stored: VersionedTask) -> tuple[Task, VersionedTask]:
             transition = decide(stored.task, self._engine.now())
             is_same = transition.task is stored.task  # sending its dispatches again is harmless
-            return stored.task, stored if is_same else self._engine.committer.commit(transition, stored)
+            return stored.task, stored if is_same else self._engine.committer.commit(Commit.build(stored, transition))
 
         before, changed = compare_and_set(f"task {task_id}", partial(self._load, task_id), change)
         if changed.task.revision != before.revision and any(run.lock_turn_until for run in before.runs):
@@ -335,7 +336,7 @@ class Scheduler:
             marked = lifecycle.with_changes(task, self._engine.now(), deferred=True)
             # If this fails, another process has changed and dispatched it, or the sweep finds it once it is overdue.
             with suppress(VersionConflict, StoreUnavailable):
-                self._engine.store.commit(marked, stored.version)
+                self._engine.store.commit(Commit(marked, stored))
             return marked
         return task
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
 from cloudsched.domain.transitions.backlog import take_records
-from cloudsched.domain.transitions.lifecycle import Transition, delete, was_recreated, with_changes
+from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.lanes import map_in_lanes
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -248,9 +249,8 @@ class Sweeper:
                 break
             now = self._engine.now()
             rest, records = take_records(stored.task, now)
-            transition = Transition(with_changes(rest, now), records)
             try:
-                self._engine.committer.commit(transition, stored)
+                self._engine.committer.commit(Commit(with_changes(rest, now), stored, records))
             except VersionConflict:
                 continue
             written += len(records)
@@ -266,14 +266,14 @@ class Sweeper:
             return False
         if self._keep_for_parent(stored.task):
             return False
-        transition = delete(stored.task, now)
+        deleted = Commit(delete(stored.task, now).task, stored)
         try:
-            self._engine.store.commit(transition.task, stored.version)
+            self._engine.store.commit(deleted)
         except VersionConflict:
             return False
-        log_changes(stored.task, transition)
-        self._engine.usage().note([transition.task])
-        self._engine.locks.waits.cancel_task(transition.task, now)
+        log_changes(deleted)
+        self._engine.usage().note([deleted.task])
+        self._engine.locks.waits.cancel_task(deleted.task, now)
         self._engine.store.purge(task_id)
         return True
 
@@ -292,7 +292,7 @@ class Sweeper:
         if stored is not None:
             extended = with_changes(stored.task, self._engine.now(), retention=min(task.retention * 2, MAX_RETENTION))
             with suppress(VersionConflict):
-                self._engine.store.commit(extended, stored.version)
+                self._engine.store.commit(Commit(extended, stored))
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
@@ -301,7 +301,8 @@ class Sweeper:
         if stored is None or not stored.task.deferred:
             return False
         try:
-            self._engine.store.commit(with_changes(stored.task, self._engine.now(), deferred=False), stored.version)
+            cleared = with_changes(stored.task, self._engine.now(), deferred=False)
+            self._engine.store.commit(Commit(cleared, stored))
         except VersionConflict:
             return False
         return True

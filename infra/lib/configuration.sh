@@ -6,6 +6,12 @@ declare -A SERVICE_URLS=()   # of the functions, and as candidate.FUNCTION of th
 declare -A QUEUE_NAMES=()    # in Cloud Tasks, by kind of queue
 declare -A QUEUE_LIMITS=()   # DISPATCHES-PER-SECOND/CONCURRENT-DISPATCHES, by kind of queue
 
+# read_resources PROGRAM: print what a line of Python makes of infra/resources.json.
+read_resources() {
+  python3 -c 'import json, sys; table = json.load(open(sys.argv[1], encoding="utf-8")); exec(sys.argv[2])' \
+    "$INFRA/resources.json" "$1"
+}
+
 # Load the configuration and reject invalid values before anything is created.
 load_configuration() {
   local file="$1" account
@@ -139,9 +145,13 @@ validate_queues() {
 $capacity. Cloud Run would answer 429, and Cloud Tasks would slow the queues down."
 }
 
-PRIORITIES=(critical high normal low)
-CHANNELS=(email mobile webhook operator) # of deliveries; each has the rate that its provider allows
-QUEUES=("${PRIORITIES[@]}" "${CHANNELS[@]}" hops)
+# The kinds of queues, as infra/resources.json has them. Each channel of deliveries has the rate that its provider allows.
+# shellcheck disable=SC2207 # they are words of lowercase letters
+PRIORITIES=($(read_resources 'print(*table["priorities"])'))
+# shellcheck disable=SC2207
+QUEUES=($(read_resources 'print(*table["queues"])'))
+# shellcheck disable=SC2207
+CHANNELS=($(read_resources 'print(*(each for each in table["queues"] if each not in {*table["priorities"], "hops"}))'))
 CHANNEL_LIMITS="5/5" # of channels that the configuration does not mention
 # `links` is added to these if PUBLIC_LINKS is "yes".
 FUNCTIONS=(execute sweep api) # in deployment order: the function that receives dispatches before those that send them

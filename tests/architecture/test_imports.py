@@ -23,7 +23,7 @@ BELOW = {
     "adapters": {"engine", "domain", "errors"},
     "emulator": set[str](),
     "client": {"domain", "errors"},
-    "dashboard": {"client", "errors"},
+    "dashboard": {"client", "domain", "errors"},
     "drafts": {"engine", "language", "domain", "errors"},
     "runtime": {"adapters", "drafts", "engine", "language", "domain", "config", "errors"},
     "app": {"runtime", "drafts", "language", "engine", "domain", "errors"},

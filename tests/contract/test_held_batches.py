@@ -11,8 +11,8 @@ from tests.conftest import NOW
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.held_batch import MAX_ITEMS, HeldBatch, HeldItem
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.engine.people.held_batches import CLAIM, Busy, HeldBatches, Sent, ToSend
 from cloudsched.errors import NotFound
 

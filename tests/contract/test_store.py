@@ -13,6 +13,7 @@ from tests.cases import try_each
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
     Execution,
@@ -24,7 +25,7 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.source import Source
-from cloudsched.domain.documents.task import Backfill, DeliveryChannel
+from cloudsched.domain.documents.task import Backfill
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit, Store, TaskWrite
 from cloudsched.engine.ports.task_query import TaskQuery

@@ -16,7 +16,7 @@ from tests.deployables.fake_project import PROJECT, ROOT
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
 from cloudsched.cli.doctor import gcloud
-from cloudsched.cli.doctor.deployment import QUEUES, SERVICES
+from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
 from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
@@ -264,9 +264,6 @@ def test_the_doctor_knows_what_the_scripts_make() -> None:
     project = (ROOT / "infra" / "lib" / "project.sh").read_text("utf-8")
     listed = project.partition("SERVICES=(")[2].partition("\n)")[0].splitlines()
     assert [line.split()[0].removesuffix(".googleapis.com") for line in listed if line.strip()] == [*SERVICES]
-    configuration = (ROOT / "infra" / "lib" / "configuration.sh").read_text("utf-8")
-    assert "hops)" in configuration
-    words = "".join(
-        configuration.partition(name)[2].partition(")")[0] + " " for name in ("\nPRIORITIES=(", "\nCHANNELS=(")
-    )
-    assert [*words.split(), "hops"] == [*QUEUES]
+    table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
+    assert [*table["priorities"]] == [*PRIORITIES]
+    assert [*table["queues"]] == [*QUEUES]

@@ -13,9 +13,8 @@ from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.queue_names import channel_queue_id, list_queue_ids, queue_id
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.task import DeliveryChannel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person, QuietHours
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from tests.simulation.actors_channels import name_sent
 from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import COMPLETION, derive_delivery_id, read_delivery_id
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.delivery import derive_delivery_id, read_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.people.quiet_hours import quiet_until
 from cloudsched.domain.people.send_decision import is_wanted
 

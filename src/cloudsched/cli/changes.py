@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.engine.tasks.declared_tasks import Action
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
@@ -13,7 +15,10 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.tasks.declared_tasks import Change
 
-_SIGNS = {"create": "+", "update": "~", "pause": "-", "resume": "+", "delete": "-"}
+_SIGNS = complete_table(
+    Action,
+    {Action.CREATE: "+", Action.UPDATE: "~", Action.PAUSE: "-", Action.RESUME: "+", Action.DELETE: "-"},
+)
 
 
 def show_changes(changes: Iterable[Change], titles: Mapping[str, str] | None = None) -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -23,12 +23,12 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.local.examples import app
 from cloudsched.local.stack import run_stack
+from cloudsched.local.store_choice import StoreChoice
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from cloudsched.local.stack import Stack
-    from cloudsched.local.store_choice import StoreChoice
 
 WIDTH = 80
 
@@ -36,7 +36,7 @@ WIDTH = 80
 @click.command()
 @click.option(
     "--store",
-    type=click.Choice(["auto", "sqlite", "firestore"]),
+    type=click.Choice(get_args(StoreChoice)),
     default="auto",
     show_default=True,
     help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",

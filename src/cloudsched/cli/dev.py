@@ -10,13 +10,14 @@ import threading
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
 from cloudsched.emulator.cli import freeze_option
+from cloudsched.local.store_choice import StoreChoice
 
 if TYPE_CHECKING:
     import logging
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack
-    from cloudsched.local.store_choice import StoreChoice
 
 PORT = 8080
 TASKS_PORT = 8123
@@ -48,7 +48,7 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
 )
 @click.option(
     "--store",
-    type=click.Choice(["auto", "sqlite", "firestore"]),
+    type=click.Choice(get_args(StoreChoice)),
     default="auto",
     show_default=True,
     help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",

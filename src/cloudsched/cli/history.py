@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.local.untrusted_text import to_printable
 
@@ -18,9 +20,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
 
-_STEP_STYLES = {StepStatus.WAITING: "cyan", StepStatus.FAILED: "red", StepStatus.SUCCEEDED: "green"}
+_STEP_STYLES = complete_table(
+    StepStatus,
+    {
+        StepStatus.WAITING: "cyan",
+        StepStatus.SUCCEEDED: "green",
+        StepStatus.FAILED: "red",
+        StepStatus.TIMED_OUT: "",
+    },
+)
 _MAX_RESULT_LENGTH = 60
-ERROR_STATUSES = {"FAILED", "TIMED_OUT", "RETRYING"}
+ERROR_STATUSES = FAILURE_STATUSES | {ExecutionStatus.RETRYING}
 """The statuses of an execution that an error explains."""
 
 
@@ -51,7 +61,7 @@ def _step_line(step: StepRecord) -> Text:
     return Text.assemble(
         (f"{_clock(step.started_at)}  ", "dim"),
         f"{step.number}. {step.kind.value.lower()}{to_printable(name)}{attempts}  ",
-        (step.status.value, _STEP_STYLES.get(step.status, "")),
+        (step.status.value, _STEP_STYLES[step.status]),
         f"  {to_printable(end)}" if end else "",
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cloudsched.web.auth.roles import Role
+
 
 @click.group()
 def keys() -> None:
@@ -14,7 +16,7 @@ def keys() -> None:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice(["user", "reader", "viewer", "admin", "worker"]),
+    type=click.Choice([*Role]),
     required=True,
     help="What it may do.",
 )
@@ -27,7 +29,6 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...]) -> Non
     add it to the list in CLOUDSCHED_API_KEYS.
     """
     from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - not needed for --help
-    from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - likewise
 
     key, entry = create_key(name, Role(role), owner, queues)
     click.echo(f"The key, which is shown only once: {key}", err=True)

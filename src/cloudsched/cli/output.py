@@ -13,6 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cloudsched.cli.history import ERROR_STATUSES, detail_lines
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -22,14 +25,31 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
 _COLOURS = {
-    "ACTIVE": "green",
-    "SUCCEEDED": "green",
-    "COMPLETED": "green",
-    "PAUSED": "yellow",
-    "RETRYING": "yellow",
-    "RUNNING": "cyan",
-    "FAILED": "red",
-    "TIMED_OUT": "red",
+    **complete_table(
+        TaskStatus,
+        {
+            TaskStatus.ACTIVE: "green",
+            TaskStatus.PAUSED: "yellow",
+            TaskStatus.COMPLETED: "green",
+            TaskStatus.FAILED: "red",
+            TaskStatus.CANCELLED: "",
+            TaskStatus.EXPIRED: "",
+        },
+    ),
+    **complete_table(
+        ExecutionStatus,
+        {
+            ExecutionStatus.RUNNING: "cyan",
+            ExecutionStatus.RETRYING: "yellow",
+            ExecutionStatus.SUSPENDED: "",
+            ExecutionStatus.SUCCEEDED: "green",
+            ExecutionStatus.FAILED: "red",
+            ExecutionStatus.TIMED_OUT: "red",
+            ExecutionStatus.CANCELLED: "",
+            ExecutionStatus.EXPIRED: "",
+            ExecutionStatus.SKIPPED: "",
+        },
+    ),
 }
 _COLUMNS = {"ID": 2, "OWNER": 6, "TITLE": 8, "HANDLER": 7, "STATUS": 9, "NEXT": 19, "RUNS": 4}
 """The columns of a list, and the least width of each."""

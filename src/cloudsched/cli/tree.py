@@ -14,6 +14,7 @@ from rich.tree import Tree as Drawing
 
 from cloudsched.cli.history import detail_lines
 from cloudsched.cli.output import make_console
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 
 MAX_TASKS_WITH_DETAILS = 50
 """How many tasks of a tree are drawn with progress and steps."""
-_STYLES = {
-    TaskStatus.ACTIVE: "cyan",
-    TaskStatus.PAUSED: "yellow",
-    TaskStatus.COMPLETED: "green",
-    TaskStatus.FAILED: "red",
-    TaskStatus.CANCELLED: "dim",
-    TaskStatus.EXPIRED: "magenta",
-}
+_STYLES = complete_table(
+    TaskStatus,
+    {
+        TaskStatus.ACTIVE: "cyan",
+        TaskStatus.PAUSED: "yellow",
+        TaskStatus.COMPLETED: "green",
+        TaskStatus.FAILED: "red",
+        TaskStatus.CANCELLED: "dim",
+        TaskStatus.EXPIRED: "magenta",
+    },
+)
 
 
 @click.command()

@@ -12,7 +12,7 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
@@ -249,16 +249,20 @@ def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timede
 
 def _store_location(settings: Settings) -> str:
     """Describe the store. Raises Misconfigured if the settings name none."""
-    if settings.require_store() == "firestore":
-        emulated = f", emulated at {settings.firestore_emulator}" if settings.firestore_emulator else ""
-        return f"Firestore ({settings.project}, {settings.database}{emulated})"
-    if settings.data is None or not settings.data.is_file():
-        problem = "is not set" if settings.data is None else f"is {settings.data}, and there is no such file"
-        raise Misconfigured(
-            f"CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA {problem}. Name the file of the stack whose tasks this "
-            "worker should run, or its API with --url."
-        )
-    return f"SQLite ({settings.data})"
+    match settings.require_store():
+        case "firestore":
+            emulated = f", emulated at {settings.firestore_emulator}" if settings.firestore_emulator else ""
+            return f"Firestore ({settings.project}, {settings.database}{emulated})"
+        case "sqlite":
+            if settings.data is not None and settings.data.is_file():
+                return f"SQLite ({settings.data})"
+            problem = "is not set" if settings.data is None else f"is {settings.data}, and there is no such file"
+            raise Misconfigured(
+                f"CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA {problem}. Name the file of the stack whose tasks "
+                "this worker should run, or its API with --url."
+            )
+        case unknown:
+            assert_never(unknown)
 
 
 def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll: float | None) -> str:

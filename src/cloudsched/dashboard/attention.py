@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import task_path
-from cloudsched.dashboard.offered_verbs import RETRYABLE, fetch_startable
+from cloudsched.dashboard.offered_verbs import fetch_startable
 from cloudsched.dashboard.run_question import RESUME_QUESTION, RetryQuestion, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.tasks_view import needs_attention
 from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,7 +100,7 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
         record = next(each for each in answer["failed"] if each["taskId"] == task_id)
         row = build_execution(record, visit)
         count = task.get("consecutiveFailures", 0)
-        may_retry = task["status"] in RETRYABLE and task_id in answer["startable"]
+        may_retry = task["status"] in RETRYABLE_STATUSES and task_id in answer["startable"]
         yield Need(
             key=f"{task_id} {row.id}",
             status=row.status,

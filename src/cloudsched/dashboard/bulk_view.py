@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.problems import describe_problem
 from cloudsched.dashboard.submission import Again, Done
-from cloudsched.dashboard.tasks_view import FILTERS, read_filters
+from cloudsched.dashboard.tasks_view import BULK_ACTIONS, FILTERS, read_filters
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 PATH: Final = "/v1/tasks:batchChange"
 COUNTED: Final = 10_000
 """The API counts no further."""
-ACTIONS: Final = {
-    "pause": ("Pause", "Nothing of them starts until they are resumed."),
-    "resume": ("Resume", "They continue with their first occurrence from now."),
-    "retryFailed": ("Retry", "The last execution of each, which has failed, gets one more attempt."),
-    "cancel": ("Cancel", "Nothing of them starts any more. Their records are kept. This cannot be undone."),
-    "delete": ("Delete", "They and their executions are gone. This cannot be undone."),
-}
-"""What can be done: the verb, and what it means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     if texts.get("count") != str(answer["count"]):
         error = f"Since you looked, the number has changed: it is {answer['count']:,} now. Nothing has been done."
         return Again({**answer, "error": error}, 412)
-    if action == "delete" and texts.get("typed", "").strip().replace(",", "") != str(answer["count"]):
+    if action == BatchAction.DELETE and texts.get("typed", "").strip().replace(",", "") != str(answer["count"]):
         return Again({**answer, "error": "Type the number of tasks to delete them. Nothing has been done."}, 400)
     try:
         content = {"action": action, "filter": _make_filter(chosen)}
@@ -88,7 +81,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
 def build(answer: Json, visit: Visit) -> BulkPage:
     """Return the view model of the API's answer."""
     count = answer["count"]
-    verb, means = ACTIONS[answer["action"]]
+    _, verb, means = BULK_ACTIONS[answer["action"]]
     tasks = f"{count:,}{' or more' if count >= COUNTED else ''} task{'' if count == 1 else 's'}"
     chosen: dict[str, str] = answer["chosen"]
     which = [
@@ -136,6 +129,6 @@ def _make_filter(chosen: Mapping[str, str]) -> Json:
 
 
 def _find_action(name: str) -> str:
-    if name not in ACTIONS:
-        raise InvalidInput("action", f"is none of {', '.join(ACTIONS)}")
+    if name not in BULK_ACTIONS:
+        raise InvalidInput("action", f"is none of {', '.join(BULK_ACTIONS)}")
     return name

@@ -14,10 +14,10 @@ from cloudsched.dashboard.calendar_table import make_table
 from cloudsched.dashboard.calendar_words import write_notes, write_sentence
 from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, is_in, make_day_moves, place_in, write_part
 from cloudsched.dashboard.status import BAD
-from cloudsched.dashboard.task_options import CATEGORIES
 from cloudsched.dashboard.times import BLANK
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.wall_clock import DAY, WallDay, find_start, make_day, write_hours
+from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,7 +182,7 @@ def build(answer: Json, visit: Visit) -> CalendarPage:
         moves=make_day_moves(visit, span, part, chosen.day, chosen.place(visit.now) if chosen.day == today else None),
         filters={name: visit.query.get(name, "") for name in FILTERS},
         category=_read_category(visit),
-        categories=CATEGORIES,
+        categories=tuple(Category),
         kept=[(name, visit.query[name]) for name in (*KINDS, "at", "tz", "status") if visit.query.get(name)],
         only_failed=visit.with_query(status=None if visit.query.get("status") else "FAILED"),
         is_only_failed=bool(visit.query.get("status")),

@@ -18,6 +18,8 @@ from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.waterfall import draw_axis, make_waterfall
 from cloudsched.dashboard.zoom import read_window
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -30,7 +32,21 @@ if TYPE_CHECKING:
 ROWS: Final = 200
 """How many rows of a waterfall are shown at once."""
 _TREE: Final = 100
-_WAITING: Final = frozenset({"SUSPENDED", "RETRYING"})
+_WAITING: Final = frozenset({ExecutionStatus.SUSPENDED, ExecutionStatus.RETRYING})
+_TONES: Final = complete_table(
+    ExecutionStatus,
+    {
+        ExecutionStatus.RUNNING: "run",
+        ExecutionStatus.RETRYING: "retry",
+        ExecutionStatus.SUSPENDED: "wait",
+        ExecutionStatus.SUCCEEDED: "",
+        ExecutionStatus.FAILED: "fail",
+        ExecutionStatus.TIMED_OUT: "fail",
+        ExecutionStatus.CANCELLED: "",
+        ExecutionStatus.EXPIRED: "",
+        ExecutionStatus.SKIPPED: "",
+    },
+)
 """The statuses in which a dispatch to come lets an execution go on, which may take hops to get there."""
 
 
@@ -164,9 +180,7 @@ def build(answer: Json, visit: Visit) -> ExecutionPage:
         at=visit.sure(record["scheduledFor"]),
         status=show_status(record["status"]),
         sentence=_write_sentence(record, visit),
-        tone={"FAILED": "fail", "TIMED_OUT": "fail", "RETRYING": "retry", "SUSPENDED": "wait", "RUNNING": "run"}.get(
-            record["status"], ""
-        ),
+        tone=_TONES.get(record["status"], ""),
         hops=_list_hops(answer["explanation"], record),
         facts=_list_facts(record, waterfall, visit),
         axis=draw_axis(waterfall, visit.zone),
@@ -244,7 +258,7 @@ def _list_facts(record: Json, waterfall: Waterfall, visit: Visit) -> list[tuple[
         facts.append(("A function ran for", write_duration(waterfall.running_for)))
     attempts = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
     facts.append(("Attempts that ended", str(attempts)))
-    facts.append(("Asked for by", {"SCHEDULE": "its schedule"}.get(record.get("trigger", ""), "hand")))
+    facts.append(("Asked for by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"))
     facts.append(("Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"))
     return facts
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, OPEN, show_status
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES, RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,12 +19,8 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.visit import Visit
 
-ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "EXPIRED"})
-RETRYABLE: Final = frozenset({"ACTIVE", "COMPLETED", "FAILED", "EXPIRED"})
-"""The statuses of tasks whose failed executions can be retried."""
-_STARTING: Final = frozenset({"trigger", "resume", "retry"})
-"""The verbs that a user may not do with a task of servers."""
-_LABELS: Final = {"trigger": "Run now", "resume": "Resume the task", "retry": "Retry", "pause": "Pause the task"}
+_LABELS: Final = {Verb.RESUME: "Resume the task", Verb.TRIGGER: "Run now", Verb.PAUSE: "Pause the task"}
+"""The verbs whose absence is explained, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Impossible:
 def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
     """Ask the API whether the caller may ever start a task; only where its verbs do not tell."""
     verbs = task.get("allowedVerbs", ())
-    if not verbs or visit.role != "user" or _STARTING & set(verbs):
+    if not verbs or visit.role != "user" or STARTING_VERBS & set(verbs):
         return bool(verbs)
     handlers = (api.find("/v1/handlers") or {}).get("handlers", ())
     return any(each["name"] == task["handler"] for each in handlers)
@@ -47,23 +46,22 @@ def list_impossible(task: Json, *, may_start: bool) -> list[Impossible]:
     if not verbs:
         return []
     found: dict[str, list[str]] = {}
-    for verb in ("resume", "trigger", "pause"):
-        if verb in verbs or (verb in _STARTING and not may_start):
+    for verb, label in _LABELS.items():
+        if verb in verbs or (verb in STARTING_VERBS and not may_start):
             continue
-        if reason := _find_reason(verb, task):
-            found.setdefault(reason, []).append(_LABELS[verb])
+        if reason := _find_reason(verb, TaskStatus(task["status"])):
+            found.setdefault(reason, []).append(label)
     return [Impossible(tuple(labels), reason) for reason, labels in found.items()]
 
 
-def _find_reason(verb: str, task: Json) -> str:
-    status = task["status"]
-    if status in ENDED and verb != "resume":
+def _find_reason(verb: Verb, status: TaskStatus) -> str:
+    if status in FINAL_STATUSES and verb is not Verb.RESUME:
         return f"The task has ended ({show_status(status).word.lower()}). Give it a new schedule to start it again."
-    if status == "PAUSED" and verb == "resume":
+    if status is TaskStatus.PAUSED and verb is Verb.RESUME:
         return "The task is paused past its only instant. Give it a new schedule."
-    if status == "PAUSED" and verb == "trigger":
+    if status is TaskStatus.PAUSED and verb is Verb.TRIGGER:
         return "The task is paused. Resume it to run it."
-    if status == "ACTIVE" and verb == "trigger":
+    if status is TaskStatus.ACTIVE and verb is Verb.TRIGGER:
         return "Too many runs of the task are open. Wait until some of them have ended."
     return ""
 
@@ -87,5 +85,5 @@ def list_bulk_verbs(task: Json) -> tuple[str, ...]:
     """Return the changes of many tasks that concern this one, as its caller may make them."""
     verbs: Iterable[str] = task.get("allowedVerbs", ())
     has_failed = bool(task.get("consecutiveFailures")) or task.get("outcome") in BAD
-    may_retry = bool(verbs) and has_failed and task["status"] in RETRYABLE
+    may_retry = bool(verbs) and has_failed and task["status"] in RETRYABLE_STATUSES
     return (*verbs, "retryFailed") if may_retry else tuple(verbs)

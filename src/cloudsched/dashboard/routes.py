@@ -22,6 +22,7 @@ from cloudsched.dashboard import (
     time_view,
     usage_view,
 )
+from cloudsched.domain.transitions.allowed_verbs import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ DONE: Final = {
 """What is said after a verb. The address only names the verb, so nobody can make a link that says something else."""
 
 
-UNDONE_BY: Final = {"pause": "resume", "resume": "pause"}
+UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE}
 """Which verb takes back another one."""
 
 

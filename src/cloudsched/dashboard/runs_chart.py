@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, show_status
 from cloudsched.dashboard.svg import element
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,7 @@ MARKS: Final = 12
 """How many marks there are at most."""
 _STEP, _WIDE, _LINE = 7, 5, 12
 _ABOVE, _BELOW, _NOT_RUN = 9, 8, 1
-_FILLS: Final = {"RUNNING": "f-run", "RETRYING": "f-retry"}
-_NOT_STARTED: Final = frozenset({"SKIPPED", "EXPIRED", "CANCELLED"})
+_FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStatus.RETRYING: "f-retry"}
 
 
 def draw_runs(statuses: Sequence[str]) -> Markup:
@@ -57,5 +57,5 @@ def _draw_mark(status: str, left: int) -> list[Markup]:
             "rect", cls="o w", x=left + 0.5, y=top + 0.5, width=_WIDE - 1, height=_ABOVE - 1, fill_opacity=0
         )
         return [hatched, frame]
-    tall = _NOT_RUN if status in _NOT_STARTED else _ABOVE
+    tall = _NOT_RUN if status in NOT_RUN_STATUSES else _ABOVE
     return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=_LINE - tall, width=_WIDE, height=tall)]

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.task import TaskStatus
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -16,31 +21,47 @@ class Status:
     css: str
 
 
-_EXECUTION: Final = {
-    "RUNNING": Status("run", "Running", "run"),
-    "RETRYING": Status("retry", "Retrying", "retry"),
-    "SUSPENDED": Status("wait", "Suspended", "wait"),
-    "SUCCEEDED": Status("ok", "Succeeded", "ok"),
-    "FAILED": Status("fail", "Failed", "fail"),
-    "TIMED_OUT": Status("late", "Timed out", "timeout"),
-    "CANCELLED": Status("cancel", "Cancelled", "ended"),
-    "EXPIRED": Status("expire", "Expired", "ended"),
-    "SKIPPED": Status("skip", "Skipped", "ended"),
-    "WAITING": Status("wait", "Waiting", "wait"),
-}
-_TASK: Final = {
-    "ACTIVE": Status("active", "Active", "due"),
-    "PAUSED": Status("pause", "Paused", "retry"),
-    "COMPLETED": Status("ok", "Completed", "ok"),
-}
-TASK_STATUSES: Final = ("ACTIVE", "PAUSED", "COMPLETED", "FAILED", "CANCELLED", "EXPIRED")
-OPEN: Final = frozenset({"RUNNING", "RETRYING", "SUSPENDED"})
+_EXECUTION: Final = complete_table(
+    ExecutionStatus,
+    {
+        ExecutionStatus.RUNNING: Status("run", "Running", "run"),
+        ExecutionStatus.RETRYING: Status("retry", "Retrying", "retry"),
+        ExecutionStatus.SUSPENDED: Status("wait", "Suspended", "wait"),
+        ExecutionStatus.SUCCEEDED: Status("ok", "Succeeded", "ok"),
+        ExecutionStatus.FAILED: Status("fail", "Failed", "fail"),
+        ExecutionStatus.TIMED_OUT: Status("late", "Timed out", "timeout"),
+        ExecutionStatus.CANCELLED: Status("cancel", "Cancelled", "ended"),
+        ExecutionStatus.EXPIRED: Status("expire", "Expired", "ended"),
+        ExecutionStatus.SKIPPED: Status("skip", "Skipped", "ended"),
+    },
+)
+_TASK: Final = complete_table(
+    TaskStatus,
+    {
+        TaskStatus.ACTIVE: Status("active", "Active", "due"),
+        TaskStatus.PAUSED: Status("pause", "Paused", "retry"),
+        TaskStatus.COMPLETED: Status("ok", "Completed", "ok"),
+        TaskStatus.FAILED: _EXECUTION[ExecutionStatus.FAILED],
+        TaskStatus.CANCELLED: _EXECUTION[ExecutionStatus.CANCELLED],
+        TaskStatus.EXPIRED: _EXECUTION[ExecutionStatus.EXPIRED],
+    },
+)
+_STEP: Final = complete_table(
+    StepStatus,
+    {
+        StepStatus.WAITING: Status("wait", "Waiting", "wait"),
+        StepStatus.SUCCEEDED: _EXECUTION[ExecutionStatus.SUCCEEDED],
+        StepStatus.FAILED: _EXECUTION[ExecutionStatus.FAILED],
+        StepStatus.TIMED_OUT: _EXECUTION[ExecutionStatus.TIMED_OUT],
+    },
+)
+OPEN: Final = frozenset(OPEN_STATUSES)
 """The statuses of an execution that is not over."""
-BAD: Final = frozenset({"FAILED", "TIMED_OUT"})
+BAD: Final = FAILURE_STATUSES
 """The statuses that lie below the line."""
 
 
 def show_status(name: str) -> Status:
     """Return a status as it is shown; one that only a newer API knows has its own name as its word."""
-    found = _TASK.get(name) or _EXECUTION.get(name)
+    found = _TASK.get(name) or _EXECUTION.get(name) or _STEP.get(name)
     return found or Status("due", name.replace("_", " ").capitalize(), "due")

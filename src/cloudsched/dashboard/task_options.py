@@ -6,25 +6,32 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.form_fields import Field, choose, field_id
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cloudsched.dashboard.api import Json
 
-CATEGORIES: Final = ("REMINDER", "REPORT", "ANALYSIS", "OTHERS")
-CHANNELS: Final = ("EMAIL", "WEB", "MOBILE", "WEBHOOK", "OPERATOR")
-PRIORITIES: Final = ("CRITICAL", "HIGH", "NORMAL", "LOW")
-OVERLAPS: Final = {
-    "skip": "skip the new one",
-    "buffer": "run the new one afterwards",
-    "allow": "run both",
-}
-CATCH_UPS: Final = {
-    "latest": "run the latest that was missed",
-    "all": "run all that were missed",
-    "none": "run none that was missed",
-}
+OVERLAPS: Final = complete_table(
+    Overlap,
+    {
+        Overlap.SKIP: "skip the new one",
+        Overlap.BUFFER: "run the new one afterwards",
+        Overlap.ALLOW: "run both",
+    },
+)
+CATCH_UPS: Final = complete_table(
+    CatchUpMode,
+    {
+        CatchUpMode.LATEST: "run the latest that was missed",
+        CatchUpMode.ALL: "run all that were missed",
+        CatchUpMode.NONE: "run none that was missed",
+    },
+)
 _FIRST: Final[tuple[str, ...]] = ("title", "schedule", "timezone")
 MORE: Final[tuple[str, ...]] = (
     "owner",
@@ -75,7 +82,7 @@ def write_options(task: Json) -> dict[str, str]:
         "description": task.get("description", ""),
         "labels": "\n".join(task.get("labels", ())),
         "category": task.get("category", "OTHERS"),
-        "deliveryChannels": "\n".join(each for each in CHANNELS if each in task.get("deliveryChannels", ())),
+        "deliveryChannels": "\n".join(each for each in DeliveryChannel if each in task.get("deliveryChannels", ())),
         "priority": task.get("priority", "NORMAL"),
         "lockKey": task.get("lockKey") or "",
         "overlap": task.get("overlap", "skip"),
@@ -168,12 +175,12 @@ def make_options(
 ) -> tuple[Field, ...]:
     """Return the fields of options."""
     empty = [("", "as usual")] if is_new else []
-    choices = {
-        "category": [*empty, *((each, each.capitalize()) for each in CATEGORIES)],
-        "priority": [*empty, *((each, each.capitalize()) for each in PRIORITIES)],
+    choices: dict[str, list[tuple[str, str]]] = {
+        "category": [*empty, *((each, each.capitalize()) for each in Category)],
+        "priority": [*empty, *((each, each.capitalize()) for each in Priority)],
         "overlap": [*empty, *OVERLAPS.items()],
         "catchUp": [*empty, *CATCH_UPS.items()],
-        "deliveryChannels": [(each, each.capitalize()) for each in CHANNELS],
+        "deliveryChannels": [(each, each.capitalize()) for each in DeliveryChannel],
     }
     fields = []
     for name in names:

@@ -16,6 +16,10 @@ from cloudsched.dashboard.task_life import Life, build_life
 from cloudsched.dashboard.texts import shorten, write_message
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit, ZoneChoice, zone_choices
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.execution import Trigger
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.explanation.findings import Reason
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,11 +30,13 @@ if TYPE_CHECKING:
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10
 NONE: Final = "\N{EN DASH}"
-_QUIET: Final = frozenset({"SCHEDULED", "COMPLETED", "RUNNING"})
+_QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that need nobody: their evidence is folded."""
 
 
-_TRIGGERS: Final = {"SCHEDULE": "", "BACKFILL": "backfilled"}
+_TRIGGERS: Final = complete_table(
+    Trigger, {Trigger.SCHEDULE: "", Trigger.MANUAL: "by hand", Trigger.BACKFILL: "backfilled"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,7 @@ def build(answer: Json, visit: Visit) -> TaskPage:
             Evidence(each["sentence"], visit.moment(each.get("at")), each.get("executionId"))
             for each in explanation["findings"]
         ],
-        is_evidence_open=first["reason"] not in _QUIET,
+        is_evidence_open=first["reason"] not in _QUIET and task["status"] != TaskStatus.COMPLETED,
         awaited=[
             (each["sentence"].split("'")[1], each.get("executionId", ""))
             for each in explanation["findings"]
@@ -205,7 +211,7 @@ def build_execution(record: Json, visit: Visit) -> ExecutionRow:
         outcome=shorten(outcome),
         took=NONE if took is None else write_duration(max(took, timedelta(0))),
         late=NONE if late is None else write_duration(max(late, timedelta(0))),
-        trigger=_TRIGGERS.get(record.get("trigger", "SCHEDULE"), "by hand"),
+        trigger=_TRIGGERS[record.get("trigger", Trigger.SCHEDULE)],
         until=visit.moment(record.get("nextAttemptAt") or record.get("leaseUntil")),
         until_word="next attempt" if record.get("nextAttemptAt") else "lease ends",
     )

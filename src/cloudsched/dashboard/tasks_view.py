@@ -6,13 +6,16 @@ import difflib
 import json
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.runs_chart import draw_runs, write_runs
-from cloudsched.dashboard.status import TASK_STATUSES, Status, show_status
-from cloudsched.dashboard.task_options import CATEGORIES
+from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.visit import ZoneChoice, zone_choices
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,14 +27,34 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
 PAGE_SIZE: Final = 50
-BULK_ACTIONS: Final = {
-    "pause": "Pause",
-    "resume": "Resume",
-    "retryFailed": "Retry failed",
-    "cancel": "Cancel",
-    "delete": "Delete",
-}
-"""What can be done with many tasks at once."""
+
+
+class BulkAction(NamedTuple):
+    """What can be done with many tasks at once."""
+
+    label: str
+    """The button beside a list."""
+    verb: str
+    """The button of the question whether it is meant."""
+    means: str
+
+
+BULK_ACTIONS: Final = complete_table(
+    BatchAction,
+    {
+        BatchAction.PAUSE: BulkAction("Pause", "Pause", "Nothing of them starts until they are resumed."),
+        BatchAction.RESUME: BulkAction("Resume", "Resume", "They continue with their first occurrence from now."),
+        BatchAction.RETRY_FAILED: BulkAction(
+            "Retry failed", "Retry", "The last execution of each, which has failed, gets one more attempt."
+        ),
+        BatchAction.CANCEL: BulkAction(
+            "Cancel", "Cancel", "Nothing of them starts any more. Their records are kept. This cannot be undone."
+        ),
+        BatchAction.DELETE: BulkAction(
+            "Delete", "Delete", "They and their executions are gone. This cannot be undone."
+        ),
+    },
+)
 SEARCHED: Final = 500
 """How many tasks are looked through for text: the API filters by fields, and has no search of its own."""
 FILTERS: Final = ("status", "handler", "owner", "label", "dueFrom", "dueUntil")
@@ -152,10 +175,10 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         rows=rows,
         filters=filters,
         category=visit.query.get(CATEGORY, "").upper(),
-        categories=CATEGORIES,
+        categories=tuple(Category),
         query_text=visit.query.get("q", ""),
         tokens=tokens,
-        statuses=TASK_STATUSES,
+        statuses=tuple(TaskStatus),
         orders=_ORDERS,
         order=visit.query.get("orderBy", ""),
         instead=_find_instead(filters, answer.get("handlers", ()), visit),
@@ -166,7 +189,7 @@ def build(answer: Json, visit: Visit) -> TasksPage:
         role=visit.role,
         bulk_text=_write_bulk(filters, words),
         bulk_query={} if words else filters,
-        bulk_actions=BULK_ACTIONS if visit.may_change else {},
+        bulk_actions={name: row.label for name, row in BULK_ACTIONS.items()} if visit.may_change else {},
         searched=len(answer["tasks"]) if words else 0,
         is_filtered=bool(filters or words),
     )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.api import Api, task_path
+from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PLAIN: Final = frozenset({"pause", "resume", "cancel", "trigger"})
+_PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER})
 
 
 def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:

@@ -17,7 +17,8 @@ from cloudsched.drafts.proposal import Proposal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cloudsched.domain.documents.task import DeliveryChannel, Task
+    from cloudsched.domain.documents.channel import DeliveryChannel
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
 
 _TEXTS: Final = {

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion, MissingField
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.drafts.changes import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.drafts.faithfulness import find_unfounded
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
@@ -127,7 +126,7 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
     if choice.handler is not None:
         filled = complete_payload(choice.handler, filled, title)
         missing += filled.missing
-    channels = tuple(DeliveryChannel(each) for each in dict.fromkeys(answer.channels))
+    channels = tuple(dict.fromkeys(answer.channels))
     if reading is None:
         questions.append(
             DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
@@ -175,7 +174,7 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
     """Return what changes besides the schedule. A title is a new one if it stands alone; else it names the task."""
     handler, parts = situation.find_handler(task.handler), list[Changes]()
     if answer.channels:
-        parts.append(change_channels(task, [DeliveryChannel(each) for each in dict.fromkeys(answer.channels)], "set"))
+        parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set"))
     named = {each.name: None if handler is None else find_field(handler, each.name) for each in answer.fields}
     unknown = [name for name, own in named.items() if own is None]
     if unknown:

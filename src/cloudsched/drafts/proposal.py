@@ -9,8 +9,9 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import MissingField
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion
-    from cloudsched.domain.documents.task import DeliveryChannel, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Reading

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
 from cloudsched.domain.documents.responses import Occurrence
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.grammar_reader import read_text

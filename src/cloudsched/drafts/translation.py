@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import USERS_CHANNELS, DeliveryChannel
 from cloudsched.drafts.request import clean
 from cloudsched.engine.assistant.tools import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
@@ -49,6 +50,19 @@ Leave what you do not know empty.
 """
 
 
+def _require_users(channel: DeliveryChannel) -> DeliveryChannel:
+    if not channel.traits.may_users_name:
+        raise ValueError("is not a channel that users may name")
+    return channel
+
+
+_UsersChannel = Annotated[
+    DeliveryChannel,
+    AfterValidator(_require_users),
+    WithJsonSchema({"enum": [str(each) for each in USERS_CHANNELS], "type": "string"}),
+]
+
+
 class FieldValue(BaseModel):
     """A field of the handler's payload."""
 
@@ -67,7 +81,7 @@ class Translation(BaseModel):
     description: Annotated[str, StringConstraints(max_length=4_000)] = ""
     purpose: Annotated[str, StringConstraints(max_length=4_000)] = ""
     category: Category = Category.OTHERS
-    channels: tuple[Literal["EMAIL", "WEB", "MOBILE", "WEBHOOK"], ...] = Field(default=(), max_length=4)
+    channels: tuple[_UsersChannel, ...] = Field(default=(), max_length=len(USERS_CHANNELS))
     handler: _Short = ""
     fields: tuple[FieldValue, ...] = Field(default=(), max_length=50)
     task_id: _Short = ""

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion, MissingField
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.drafts.changes import (
     Changes,
     change_channels,

@@ -10,7 +10,7 @@ from cloudsched.drafts.phrases import take_delivery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.domain.documents.task import DeliveryChannel
+    from cloudsched.domain.documents.channel import DeliveryChannel
 
 _ANY_CASE: Final = re.IGNORECASE | re.DOTALL
 _POLITE: Final = r"(?:(?:please|can you|could you|would you)\s+)*"

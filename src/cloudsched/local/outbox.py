@@ -11,14 +11,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.adapters.delivery.fcm import write_push
 from cloudsched.adapters.delivery.mail import write_mail
 from cloudsched.adapters.delivery.smtp import parse_sender
 from cloudsched.adapters.delivery.webhook import write_body
-from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 MAX_KEPT: Final = 200
 """How many messages are kept: the latest."""
 _FROM: Final = "cloudsched dev <cloudsched@localhost>"
-_CHANNELS: Final = (*(str(each) for each in DeliveryChannel if each is not DeliveryChannel.WEB), COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +76,17 @@ class Outbox(Mapping[str, "Sender"]):
 
     def __getitem__(self, channel: str) -> Sender:
         """Return a channel's sender."""
-        if channel not in _CHANNELS:
+        if channel not in SENDER_NAMES:
             raise KeyError(channel)
         return _OutboxSender(partial(self._send, channel))
 
     def __iter__(self) -> Iterator[str]:
         """Return all channels."""
-        return iter(_CHANNELS)
+        return iter(SENDER_NAMES)
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(_CHANNELS)
+        return len(SENDER_NAMES)
 
     @property
     def messages(self) -> list[SentMessage]:
@@ -137,9 +135,13 @@ class _OutboxSender:
 
 
 def _write_content(channel: str, message: Message, recipient: Recipient) -> dict[str, Any]:
-    if channel == DeliveryChannel.MOBILE:
-        return write_push(message, recipient.address)
-    if channel == DeliveryChannel.OPERATOR:
-        return {"title": message.title, "body": message.body}
-    content: dict[str, Any] = json.loads(write_body(message))
-    return content
+    match DeliveryChannel.WEBHOOK if channel == COMPLETION else DeliveryChannel(channel):
+        case DeliveryChannel.MOBILE:
+            return write_push(message, recipient.address)
+        case DeliveryChannel.OPERATOR | DeliveryChannel.EMAIL | DeliveryChannel.WEB:
+            return {"title": message.title, "body": message.body}
+        case DeliveryChannel.WEBHOOK:
+            content: dict[str, Any] = json.loads(write_body(message))
+            return content
+        case unknown:
+            assert_never(unknown)

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
+from cloudsched.config.settings import StoreKind
 from cloudsched.errors import Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-StoreChoice = Literal["auto", "sqlite", "firestore"]
+StoreChoice = Literal["auto", StoreKind]
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenStore:
     """The chosen store, and why."""
 
-    kind: Literal["sqlite", "firestore"]
+    kind: StoreKind
     reason: str
     """Which store it is, why, and how to get the other, for people."""
     address: str | None = None

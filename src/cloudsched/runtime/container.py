@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, SystemClock
 from cloudsched.config.settings import Settings
@@ -122,20 +122,24 @@ class Container(WorkerParts, AssistantParts):
         """Stores tasks and their executions."""
         if self._store is not None:
             return self._store
-        if self.settings.require_store() == "sqlite":
-            from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
+        match self.settings.require_store():
+            case "sqlite":
+                from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
 
-            return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
-        return self.with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
+                return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
+            case "firestore":
+                return self.with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
+            case unknown:
+                assert_never(unknown)
 
     @lazy_property
     def task_counter(self) -> TaskCounter:
         """Counts an owner's unfinished tasks."""
-        if self._store is not None or self.settings.require_store() == "sqlite":
-            from cloudsched.engine.ports.task_counter import ListingTaskCounter  # noqa: PLC0415 - imported only when used
+        if self._store is None and self.settings.require_store() == "firestore":
+            return open_firestore_task_counter(self.settings)
+        from cloudsched.engine.ports.task_counter import ListingTaskCounter  # noqa: PLC0415 - imported only when used
 
-            return ListingTaskCounter(self.store)
-        return open_firestore_task_counter(self.settings)
+        return ListingTaskCounter(self.store)  # which any store can do
 
     @lazy_property
     def quotas(self) -> Quotas:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -28,16 +27,9 @@ class Senders(Mapping[str, "Sender"]):
     """
 
     def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
-        self._makers: dict[str, Callable[[], Sender]] = {
-            DeliveryChannel.WEBHOOK: partial(open_webhooks, settings),
-            COMPLETION: partial(open_webhooks, settings),
-        }
-        if settings.smtp_url:
-            self._makers[DeliveryChannel.EMAIL] = partial(_open_smtp, settings, template)
-        if settings.fcm_project:
-            self._makers[DeliveryChannel.MOBILE] = partial(_open_fcm, settings.fcm_project, settings.fcm_url)
-        if settings.apprise_urls:
-            self._makers[DeliveryChannel.OPERATOR] = partial(_open_apprise, settings.apprise_urls)
+        makers = {str(each): _find_maker(each, settings, template) for each in DeliveryChannel}
+        makers[COMPLETION] = makers[DeliveryChannel.WEBHOOK]
+        self._makers = {name: maker for name, maker in makers.items() if maker is not None}
         self._open: dict[str, Sender] = {}
         self._lock = threading.Lock()
 
@@ -59,6 +51,26 @@ class Senders(Mapping[str, "Sender"]):
     def __len__(self) -> int:
         """Return how many channels are set up."""
         return len(self._makers)
+
+
+def _find_maker(
+    channel: DeliveryChannel, settings: Settings, template: Callable[[], Template | None]
+) -> Callable[[], Sender] | None:
+    """Return what makes a channel's sender; None if the settings do not set it up, or if nothing is sent by it."""
+    match channel:
+        case DeliveryChannel.EMAIL:
+            return partial(_open_smtp, settings, template) if settings.smtp_url else None
+        case DeliveryChannel.WEB:
+            return None
+        case DeliveryChannel.MOBILE:
+            project = settings.fcm_project
+            return partial(_open_fcm, project, settings.fcm_url) if project else None
+        case DeliveryChannel.WEBHOOK:
+            return partial(open_webhooks, settings)
+        case DeliveryChannel.OPERATOR:
+            return partial(_open_apprise, settings.apprise_urls) if settings.apprise_urls else None
+        case unknown:
+            assert_never(unknown)
 
 
 def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> Sender:

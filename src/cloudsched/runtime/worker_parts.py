@@ -68,6 +68,6 @@ class WorkerParts:
     @lazy_property
     def listener(self) -> Listener | None:
         """Notifies workers of new work; None with stores that workers must poll."""
-        if self._store is not None or self.settings.require_store() == "sqlite":
-            return None
-        return open_firestore_listener(self.settings)
+        if self._store is None and self.settings.require_store() == "firestore":
+            return open_firestore_listener(self.settings)
+        return None

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.engine.delivery.people import PeopleRecipients
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.recipients import Hold, Suppress
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message
-
-CHANNELS = (*(str(each) for each in DeliveryChannel if each is not DeliveryChannel.WEB), COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ class SimulatedChannels(Mapping[str, SimulatedChannel]):
     """All channels, by name: nothing has to be set up."""
 
     def __init__(self, clock: Clock) -> None:
-        self._channels = {name: SimulatedChannel(name, clock) for name in CHANNELS}
+        self._channels = {name: SimulatedChannel(name, clock) for name in SENDER_NAMES}
 
     def __getitem__(self, channel: str) -> SimulatedChannel:
         """Return a channel."""

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.digest_text import compose_digest
 from cloudsched.domain.people.quiet_hours import quiet_until
 from cloudsched.domain.people.send_decision import (

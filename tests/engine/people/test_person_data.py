@@ -14,13 +14,14 @@ from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.documents import contact_secrets
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.contact_secrets import LinkKey
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.sweep_note import SweepNote
-from cloudsched.domain.documents.task import DeliveryChannel, Task, TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.held_batches import HeldBatches
 from cloudsched.engine.people.mail_limits import MailLimits

@@ -10,8 +10,8 @@ import pytest
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

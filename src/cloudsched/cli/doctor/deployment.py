@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.channel import SENT_CHANNELS
+from cloudsched.domain.documents.policy import Priority
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,8 +28,8 @@ SERVICES = (
     "secretmanager",
 )
 """The APIs that a deployment needs, without ``.googleapis.com``."""
-PRIORITIES = ("critical", "high", "normal", "low")
-QUEUES = (*PRIORITIES, "email", "mobile", "webhook", "operator", "hops")
+PRIORITIES = tuple(each.lower() for each in Priority)
+QUEUES = (*PRIORITIES, *(each.lower() for each in SENT_CHANNELS), "hops")
 FUNCTIONS = ("execute", "sweep", "api")
 LINKS = "links"
 """The public function beside a private API, which a deployment may have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - a field of the model
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, assert_never
 
 from pydantic import Field, StringConstraints
 
@@ -32,14 +32,17 @@ class BatchAction(StrEnum):
     @property
     def statuses(self) -> tuple[TaskStatus, ...] | None:
         """The statuses of the tasks that it changes; None if those of all statuses."""
-        return _STATUSES.get(self)
-
-
-_STATUSES: Final = {
-    BatchAction.PAUSE: (TaskStatus.ACTIVE,),
-    BatchAction.RESUME: (TaskStatus.PAUSED,),
-    BatchAction.CANCEL: (TaskStatus.ACTIVE, TaskStatus.PAUSED),
-}
+        match self:
+            case BatchAction.PAUSE:
+                return (TaskStatus.ACTIVE,)
+            case BatchAction.RESUME:
+                return (TaskStatus.PAUSED,)
+            case BatchAction.CANCEL:
+                return (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+            case BatchAction.RETRY_FAILED | BatchAction.DELETE:
+                return None
+            case unknown:
+                assert_never(unknown)
 
 
 class TaskFilter(WireModel):

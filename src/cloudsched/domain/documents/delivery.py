@@ -16,8 +16,6 @@ from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
 
 DELIVERY_HANDLER = "cloudsched.delivery"
 """The built-in handler of deliveries."""
-COMPLETION = "COMPLETION"
-"""The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
 
 
 class DeliveryStatus(StoredEnum):

@@ -45,11 +45,13 @@ class ExecutionStatus(StoredEnum):
         return self not in _OPEN
 
 
-_OPEN = frozenset({ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED})
-
-
+OPEN_STATUSES = (ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED)
+"""The statuses of open executions, the most active first."""
+_OPEN = frozenset(OPEN_STATUSES)
 FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """The statuses of executions that ended because the handler failed: lists have them first."""
+NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})
+"""The statuses of executions that ended without a result, by a decision and not by a failure."""
 
 
 class Trigger(StoredEnum):

@@ -6,9 +6,9 @@ import hashlib
 import json
 from typing import ClassVar
 
+from cloudsched.domain.documents.channel import DeliveryChannel  # noqa: TC001 - pydantic reads it
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.task import DeliveryChannel  # noqa: TC001 - pydantic reads it
 
 MAX_ITEMS = 100
 """How many messages one batch may have."""

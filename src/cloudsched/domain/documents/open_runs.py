@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
-
-OPEN_STATUSES = (ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED)
-"""The statuses of open executions, the most active first."""
 
 
 def get_open_status(run: Run) -> ExecutionStatus | None:

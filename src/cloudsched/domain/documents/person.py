@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
 
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.budget_pause import BudgetPause
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
@@ -75,19 +76,6 @@ class TaskStatus(StoredEnum):
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     EXPIRED = "EXPIRED"
-
-
-class DeliveryChannel(StoredEnum):
-    """A way to deliver a result."""
-
-    EMAIL = "EMAIL"
-    WEB = "WEB"
-    """The owner's inbox."""
-    MOBILE = "MOBILE"
-    WEBHOOK = "WEBHOOK"
-    """The owner's own endpoint."""
-    OPERATOR = "OPERATOR"
-    """The operator's channels, such as a room for alerts. Users may not name it."""
 
 
 class TaskSpec(WireModel):

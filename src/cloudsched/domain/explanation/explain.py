@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -37,21 +37,23 @@ def explain(evidence: Evidence) -> Explanation:
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
     task = evidence.task
-    if task.status is TaskStatus.PAUSED:
-        yield _explain_pause(evidence)
     runs = sorted(task.runs, key=lambda run: (run.lease is None, run.due_at))
     open_runs = [explain_run(evidence, run) for run in runs]
-    if task.status is TaskStatus.ACTIVE:
-        yield from open_runs
-        yield from _explain_listeners(evidence)
-        yield from _explain_plan(evidence)
-        yield from explain_hops(evidence)
-    elif task.status is TaskStatus.PAUSED:
-        yield from open_runs
-        yield from _explain_listeners(evidence)
-    else:
-        yield _explain_end(evidence)
-        yield from open_runs
+    match task.status:
+        case TaskStatus.ACTIVE:
+            yield from open_runs
+            yield from _explain_listeners(evidence)
+            yield from _explain_plan(evidence)
+            yield from explain_hops(evidence)
+        case TaskStatus.PAUSED:
+            yield _explain_pause(evidence)
+            yield from open_runs
+            yield from _explain_listeners(evidence)
+        case TaskStatus.COMPLETED | TaskStatus.FAILED | TaskStatus.CANCELLED | TaskStatus.EXPIRED:
+            yield _explain_end(evidence)
+            yield from open_runs
+        case unknown:
+            assert_never(unknown)
     yield from _explain_repairs(evidence)
     if evidence.last is not None:
         yield _explain_last(evidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.task import TaskStatus
@@ -64,9 +64,19 @@ def _explain_time(evidence: Evidence, run: Run) -> _Found:
     if run.started_at is not None:
         sentence = f"Attempt {run.attempt} was put off by its handler or its worker, and starts "
         return Reason.PUT_OFF, f"{sentence}{say_instant(task, run.due_at)}.", run.due_at
-    what = {Trigger.MANUAL: "The run that was triggered", Trigger.BACKFILL: "The occurrence of a backfill"}
-    name = what.get(run.trigger, f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}")
-    return Reason.SCHEDULED, f"{name} starts {say_instant(task, run.due_at)}.", run.due_at
+    return Reason.SCHEDULED, f"{_name(task, run)} starts {say_instant(task, run.due_at)}.", run.due_at
+
+
+def _name(task: Task, run: Run) -> str:
+    match run.trigger:
+        case Trigger.MANUAL:
+            return "The run that was triggered"
+        case Trigger.BACKFILL:
+            return "The occurrence of a backfill"
+        case Trigger.SCHEDULE:
+            return f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}"
+        case unknown:
+            assert_never(unknown)
 
 
 def explain_lock(evidence: Evidence) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 from cloudsched.domain.recurrence.content_lines import escape_text
 from cloudsched.domain.transitions.planning import execution_id
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 PRODUCT = "PRODID:-//cloudsched//Calendar//EN"
-_NOT_RUN = {ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED}
 
 
 class CalendarEvent(NamedTuple):
@@ -56,7 +55,7 @@ def execution_event(task: Task, execution: Execution) -> CalendarEvent:
     modified = execution.finished_at or execution.started_at or execution.scheduled_for
     text = "\n".join(part for part in (f"{outcome}. {reason}".strip(), task.description) if part)
     event = _event(task, execution.id, execution.scheduled_for, text, modified)
-    return event._replace(is_cancelled=execution.status in _NOT_RUN)
+    return event._replace(is_cancelled=execution.status in NOT_RUN_STATUSES)
 
 
 def _event(task: Task, execution: str, at: datetime, description: str, modified: datetime) -> CalendarEvent:

@@ -5,10 +5,10 @@ Each is about one address, and says nothing if the person has another one by now
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import EmailContact, WebhookContact
-from cloudsched.domain.documents.task import DeliveryChannel
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import AddressProblem, Person
@@ -36,12 +36,18 @@ def with_verified_webhook(person: Person, url: str) -> Person:
     return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
 
 
-def without_address(person: Person, channel: str, address: str, problem: AddressProblem) -> Person:
+def without_address(person: Person, channel: DeliveryChannel, address: str, problem: AddressProblem) -> Person:
     """Return a person without a device or a webhook that is gone; an e-mail address is rejected instead."""
-    if channel == DeliveryChannel.MOBILE:
-        return person.model_copy(update={"devices": tuple(each for each in person.devices if each.token != address)})
-    if channel == DeliveryChannel.WEBHOOK and person.webhook is not None and person.webhook.url == address:
-        return person.model_copy(update={"webhook": None})
-    if channel == DeliveryChannel.EMAIL:
-        return with_rejected_email(person, address, problem)
-    return person
+    match channel:
+        case DeliveryChannel.MOBILE:
+            others = tuple(each for each in person.devices if each.token != address)
+            return person.model_copy(update={"devices": others})
+        case DeliveryChannel.WEBHOOK:
+            is_gone = person.webhook is not None and person.webhook.url == address
+            return person.model_copy(update={"webhook": None}) if is_gone else person
+        case DeliveryChannel.EMAIL:
+            return with_rejected_email(person, address, problem)
+        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return person  # neither is an address of the person's
+        case unknown:
+            assert_never(unknown)

@@ -7,10 +7,10 @@ digest, is held until one instant, which is the same for all that is held then; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.quiet_hours import quiet_until
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.person import Person
-
-_HELD_CHANNELS: Final = frozenset({DeliveryChannel.EMAIL, DeliveryChannel.MOBILE})
-"""The channels that reach the person at once. Programs (webhooks) and the inbox disturb nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +66,18 @@ def decide_sending(
         now: The current time.
         held_until: Until when it was held before, if it was.
     """
-    if channel is DeliveryChannel.WEB:
+    if not channel.traits.is_sent:
         return SendNow()
     obstacle = find_obstacle(person, category, channel)
     if obstacle is not None or person is None:
         return Suppress(obstacle or "")
     until, reason = now, ""
     has_waited = held_until is not None and held_until <= now
-    if channel is DeliveryChannel.EMAIL and person.digest_schedule is not None and not has_waited:
+    if channel.traits.has_digest and person.digest_schedule is not None and not has_waited:
         next_digest = person.digest_schedule.after(now)
         if next_digest is not None:
             until, reason = next_digest, "It waits for the digest."
-    if channel in _HELD_CHANNELS and person.quiet_hours is not None:
+    if channel.traits.is_held and person.quiet_hours is not None:
         quiet_end = quiet_until(person.quiet_hours, person.timezone, until)
         if quiet_end != until:
             until, reason = quiet_end, reason or "It waits for the end of the quiet hours."
@@ -94,21 +91,25 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
     if not is_wanted(person, category, channel):
         return f"The person does not want {category} by {channel}."
     match channel:
-        case DeliveryChannel.EMAIL if not person.verified_address:
-            return (
-                "The person has no e-mail address." if person.email is None else _EMAIL_OBSTACLES[person.email.problem]
-            )
-        case DeliveryChannel.MOBILE if not person.devices:
-            return "The person has no device."
-        case DeliveryChannel.WEBHOOK if not person.verified_webhook:
-            return "The person has no webhook." if person.webhook is None else _WEBHOOK_OBSTACLE
-    return None
+        case DeliveryChannel.EMAIL:
+            problem = "The person has no e-mail address."
+            problem = problem if person.email is None else _EMAIL_OBSTACLES[person.email.problem]
+            return None if person.verified_address else problem
+        case DeliveryChannel.MOBILE:
+            return None if person.devices else "The person has no device."
+        case DeliveryChannel.WEBHOOK:
+            problem = "The person has no webhook." if person.webhook is None else _WEBHOOK_OBSTACLE
+            return None if person.verified_webhook else problem
+        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return None  # neither is an address of the person's
+        case unknown:
+            assert_never(unknown)
 
 
 def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> bool:
     """Return whether the person's preferences allow a channel for a category. The inbox always has everything."""
     allowed = person.channels.get(category)
-    return allowed is None or channel is DeliveryChannel.WEB or channel in allowed
+    return allowed is None or not channel.traits.is_sent or channel in allowed
 
 
 def default_channels(person: Person | None, category: Category) -> tuple[DeliveryChannel, ...]:

@@ -6,7 +6,7 @@ Who may do it is decided by `web.api.allowed_verbs`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.domain.documents.task import Event, TaskStatus
 from cloudsched.domain.transitions.backlog import resume_plan
@@ -57,18 +57,30 @@ def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender
         now: Reads the clock, which only some tasks need.
         sender: Who would send an event.
     """
-    is_active = task.status is TaskStatus.ACTIVE
-    allowed = {
-        Verb.EDIT: True,
-        Verb.PAUSE: _passes(require_pausable, task) or _can_take_over_pause(task),
-        Verb.RESUME: task.status is TaskStatus.PAUSED and _can_resume(task, now),
-        Verb.CANCEL: _passes(require_cancellable, task),
-        Verb.DELETE: True,
-        Verb.TRIGGER: _passes(require_triggerable, task),
-        Verb.BACKFILL: is_active and _passes(require_backfillable, task) and _has_past(task, now),
-        Verb.SEND_EVENT: _takes_events(task, now, sender),
-    }
-    return [verb for verb, is_allowed in allowed.items() if is_allowed]
+    return [verb for verb in Verb if _is_allowed(verb, task, now, sender)]
+
+
+def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: EventSender) -> bool:  # noqa: PLR0911 - a case a verb
+    match verb:
+        case Verb.EDIT | Verb.DELETE:
+            return True
+        case Verb.PAUSE:
+            return _passes(require_pausable, task) or _can_take_over_pause(task)
+        case Verb.RESUME:
+            return task.status is TaskStatus.PAUSED and _can_resume(task, now)
+        case Verb.CANCEL:
+            return _passes(require_cancellable, task)
+        case Verb.TRIGGER:
+            return _passes(require_triggerable, task)
+        case Verb.BACKFILL:
+            is_active = task.status is TaskStatus.ACTIVE
+            return is_active and _passes(require_backfillable, task) and _has_past(task, now)
+        case Verb.SEND_EVENT:
+            return _takes_events(task, now, sender)
+        case Verb.RETRY:
+            return False  # of an execution, not of a task
+        case unknown:
+            assert_never(unknown)
 
 
 def find_execution_verbs(

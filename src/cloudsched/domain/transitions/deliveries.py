@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.delivery import (
-    COMPLETION,
     DELIVERY_HANDLER,
     Delivery,
     derive_delivery_id,
@@ -22,7 +22,7 @@ from cloudsched.domain.documents.delivery import (
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
-from cloudsched.domain.documents.task import DeliveryChannel, Parent
+from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, new_task
@@ -75,7 +75,7 @@ def plan_deliveries(
         retention: How long an ended delivery is kept, if the task does not say how long it is kept itself.
     """
     is_success = isinstance(report.outcome, Done)
-    named = [each for each in dict.fromkeys(task.delivery_channels) if each is not DeliveryChannel.WEB]
+    named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
     channels: list[str] = list(named) if is_success else []
     callback = task.on_completion if status is not None else None
     if not channels and callback is None:
@@ -157,8 +157,7 @@ def _new_callback(
 
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
     """Return the ids of all deliveries that an execution of the task can have."""
-    channels = [*(each for each in DeliveryChannel if each is not DeliveryChannel.WEB), COMPLETION]
-    return [derive_delivery_id(task.id, task.created_at, execution_id, each, task.owner) for each in channels]
+    return [derive_delivery_id(task.id, task.created_at, execution_id, each, task.owner) for each in SENDER_NAMES]
 
 
 def _derive_id(task: Task, execution_id: str, channel: str) -> str:

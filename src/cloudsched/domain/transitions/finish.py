@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     Attempt,
@@ -31,7 +32,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, UsageCounts
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.domain.transitions.quick import fits_quick
@@ -67,7 +67,7 @@ def forecast_task(task: PublicTask, start: datetime, end: datetime, *, is_quick:
     if task.pull is not None:
         each += WORKER
     for channel in task.delivery_channels:
-        if channel is not DeliveryChannel.WEB:
+        if channel.traits.is_sent:
             each += DELIVERY
     hops = max(timedelta(0), min(first, end) - start) // HORIZON
     counts = _times(each, count) + _times(HOP, hops)

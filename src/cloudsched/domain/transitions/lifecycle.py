@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -49,14 +50,17 @@ if TYPE_CHECKING:
 
 _S = TaskStatus
 
-ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
-    _S.ACTIVE: frozenset({_S.PAUSED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
-    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
-    _S.COMPLETED: frozenset({_S.ACTIVE}),
-    _S.FAILED: frozenset({_S.ACTIVE}),
-    _S.CANCELLED: frozenset({_S.ACTIVE}),
-    _S.EXPIRED: frozenset({_S.ACTIVE}),
-}
+ALLOWED = complete_table(
+    TaskStatus,
+    {
+        _S.ACTIVE: frozenset({_S.PAUSED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
+        _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
+        _S.COMPLETED: frozenset({_S.ACTIVE}),
+        _S.FAILED: frozenset({_S.ACTIVE}),
+        _S.CANCELLED: frozenset({_S.ACTIVE}),
+        _S.EXPIRED: frozenset({_S.ACTIVE}),
+    },
+)
 """The statuses that may follow each. Only a new schedule or a retry leads from a final one back to ACTIVE."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.digest_text import compose_digest
 from cloudsched.engine.people.held_batches import HeldBatches, ToSend
 from cloudsched.engine.ports.recipients import Suppress
@@ -52,9 +52,10 @@ class DeliveryBatches:
     def claim(self, task: Task) -> ToSend | Sent | Busy | None:
         """Return what a delivery that was held has to do; None if it is to be sent alone."""
         assert task.delivery is not None  # noqa: S101 - likewise
-        if task.delivery.channel not in {DeliveryChannel.EMAIL, DeliveryChannel.MOBILE}:
+        if task.delivery.channel == COMPLETION:
             return None
-        return self._held.claim_waiting(task.owner, DeliveryChannel(task.delivery.channel), task.id)
+        channel = DeliveryChannel(task.delivery.channel)
+        return self._held.claim_waiting(task.owner, channel, task.id) if channel.traits.is_held else None
 
     def merge(self, message: Message, task: Task, claim: ToSend | None) -> Message:
         """Return the message for all of a batch that the person still wants; without a batch, the message itself."""

@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.errors import QueueUnavailable
 

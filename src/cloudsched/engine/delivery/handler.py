@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery import COMPLETION
-from cloudsched.domain.documents.task import DeliveryChannel
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.people.held_batches import Busy, Sent
 from cloudsched.engine.ports.recipients import Hold, Suppress
@@ -81,7 +80,7 @@ class DeliveryHandler:
             return Snooze(found.until, found.reason)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
-        if delivery.channel == DeliveryChannel.EMAIL:
+        if delivery.channel != COMPLETION and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
             url = self._recipients().unsubscribe_url(task.owner, delivery.category)
             message = replace(message, unsubscribe_url=url)
         if was_planned_for <= delivery.created_at:

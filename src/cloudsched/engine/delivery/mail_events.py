@@ -15,12 +15,13 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.delivery import DeliveryStatus, read_delivery_id
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.mail_event import MAX_REASON, MailEventType
 from cloudsched.domain.documents.person import AddressProblem
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people.contacts import with_rejected_email
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.state.compare_and_set import compare_and_set
@@ -37,16 +38,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STATUSES: Final = {
-    MailEventType.DELIVERED: DeliveryStatus.DELIVERED,
-    MailEventType.BOUNCED: DeliveryStatus.BOUNCED,
-    MailEventType.COMPLAINED: DeliveryStatus.COMPLAINED,
-}
+_STATUSES: Final = complete_table(
+    MailEventType,
+    {
+        MailEventType.DELIVERED: DeliveryStatus.DELIVERED,
+        MailEventType.BOUNCED: DeliveryStatus.BOUNCED,
+        MailEventType.COMPLAINED: DeliveryStatus.COMPLAINED,
+    },
+)
 _RANKS: Final = {status: rank for rank, status in enumerate((None, *_STATUSES.values()))}
-_PROBLEMS: Final = {
-    MailEventType.BOUNCED: AddressProblem.BOUNCED,
-    MailEventType.COMPLAINED: AddressProblem.COMPLAINED,
-}
+_PROBLEMS: Final = complete_table(
+    MailEventType,
+    {
+        MailEventType.DELIVERED: None,
+        MailEventType.BOUNCED: AddressProblem.BOUNCED,
+        MailEventType.COMPLAINED: AddressProblem.COMPLAINED,
+    },
+)
 _MESSAGE_ID: Final = re.compile(r"\s*<?([A-Za-z0-9_-]{1,200})(?:@[^\s<>]*)?>?\s*")
 
 
@@ -110,7 +118,7 @@ class MailEventLog:
         return compare_and_set(f"delivery {delivery_id}", load, change)
 
     def _reject(self, owner: str, event: MailEvent) -> None:
-        problem = _PROBLEMS.get(event.type)
+        problem = _PROBLEMS[event.type]
         if problem is None or event.address is None or not event.is_permanent:
             return
         address = event.address

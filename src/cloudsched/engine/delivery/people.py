@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import AddressProblem, Person
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import without_address
 from cloudsched.engine.people.record_changes import change_person
@@ -43,25 +42,30 @@ class PeopleRecipients:
         self, owner: str, channel: str, category: str, now: datetime, held_until: datetime | None
     ) -> tuple[Recipient, ...] | Hold | Suppress:
         """Return whom to send to, or why nothing may be sent."""
-        if channel == DeliveryChannel.OPERATOR:
+        way = DeliveryChannel(channel)
+        if way is DeliveryChannel.OPERATOR:
             return (Recipient(address=""),)  # the sender has its own
         stored = self._records.load(Person, owner)
         person = None if stored is None else stored.record
-        decision = send_decision.decide_sending(
-            person, Category(category), DeliveryChannel(channel), now, held_until=held_until
-        )
+        decision = send_decision.decide_sending(person, Category(category), way, now, held_until=held_until)
         if isinstance(decision, send_decision.Hold):
             return Hold(decision.until, decision.reason)
         if isinstance(decision, send_decision.Suppress):
             return Suppress(decision.reason)
-        return Suppress("No contacts are stored for the owner.") if person is None else self._contacts(person, channel)
+        return Suppress("No contacts are stored for the owner.") if person is None else self._contacts(person, way)
 
-    def _contacts(self, person: Person, channel: str) -> tuple[Recipient, ...]:
-        if channel == DeliveryChannel.MOBILE:
-            return tuple(Recipient(address=each.token, name=person.name) for each in person.devices)
-        if channel == DeliveryChannel.WEBHOOK:
-            return (Recipient(address=person.verified_webhook or "", secrets=self._secrets.current(person.owner)),)
-        return (Recipient(address=person.verified_address or "", name=person.name),)
+    def _contacts(self, person: Person, channel: DeliveryChannel) -> tuple[Recipient, ...]:
+        match channel:
+            case DeliveryChannel.EMAIL:
+                return (Recipient(address=person.verified_address or "", name=person.name),)
+            case DeliveryChannel.MOBILE:
+                return tuple(Recipient(address=each.token, name=person.name) for each in person.devices)
+            case DeliveryChannel.WEBHOOK:
+                return (Recipient(address=person.verified_webhook or "", secrets=self._secrets.current(person.owner)),)
+            case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+                return ()  # nothing is sent to a person by these
+            case unknown:
+                assert_never(unknown)
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a task's own completion callback, signed like its owner's webhook."""
@@ -79,9 +83,9 @@ class PeopleRecipients:
     def remove(self, owner: str, channel: str, address: str) -> None:
         """Forget a device or a webhook that takes nothing any more; an e-mail address has to be verified again."""
         if channel != COMPLETION:
-            bounced = AddressProblem.BOUNCED
+            bounced, way = AddressProblem.BOUNCED, DeliveryChannel(channel)
             change_person(
-                self._records, self._clock, owner, lambda person: without_address(person, channel, address, bounced)
+                self._records, self._clock, owner, lambda person: without_address(person, way, address, bounced)
             )
 
 

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.channel import COMPLETION
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import plan_callback, plan_deliveries
 from cloudsched.domain.transitions.outcome import Done

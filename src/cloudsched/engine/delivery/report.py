@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.responses import DeliveryReport
 from cloudsched.domain.documents.task import TaskStatus
@@ -15,12 +16,18 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
-_ENDS: Final = {
-    TaskStatus.COMPLETED: DeliveryStatus.SENT,
-    TaskStatus.FAILED: DeliveryStatus.FAILED,
-    TaskStatus.EXPIRED: DeliveryStatus.EXPIRED,
-    TaskStatus.CANCELLED: DeliveryStatus.SUPPRESSED,
-}
+_ENDS: Final = complete_table(
+    TaskStatus,
+    {
+        TaskStatus.ACTIVE: None,
+        TaskStatus.PAUSED: None,
+        TaskStatus.COMPLETED: DeliveryStatus.SENT,
+        TaskStatus.FAILED: DeliveryStatus.FAILED,
+        TaskStatus.EXPIRED: DeliveryStatus.EXPIRED,
+        TaskStatus.CANCELLED: DeliveryStatus.SUPPRESSED,
+    },
+)
+"""How far a delivery has come whose task has ended."""
 
 
 def report_deliveries(store: Store, task: Task, execution_id: str) -> list[DeliveryReport]:
@@ -52,8 +59,8 @@ def _report(task: Task, delivery: Delivery, record: Execution | None) -> Deliver
 
 
 def _find_status(task: Task, record: Execution | None) -> DeliveryStatus:
-    if task.status in _ENDS:
-        return _ENDS[task.status]
+    if (end := _ENDS[task.status]) is not None:
+        return end
     if not task.runs or task.runs[0].started_at is None:
         return DeliveryStatus.PENDING
     if task.runs[0].lease is not None:

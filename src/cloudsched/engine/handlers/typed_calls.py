@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery import OnCompletion
     from cloudsched.domain.documents.lock_scope import LockScope
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.source import Source
-    from cloudsched.domain.documents.task import DeliveryChannel, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
 

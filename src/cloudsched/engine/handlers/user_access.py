@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.channel import USERS_CHANNELS
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.task import DeliveryChannel
 from cloudsched.domain.transitions.requirements import require_budget
 from cloudsched.errors import Forbidden, InvalidInput
 
@@ -31,9 +31,11 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
     Raises:
         InvalidInput: A handler is not available to users, or not with this priority or in this queue.
     """
-    if DeliveryChannel.OPERATOR in draft.delivery_channels:
-        hint = "It is the operator's own. Name EMAIL, WEB, MOBILE or WEBHOOK."
-        raise InvalidInput("deliveryChannels", f"has {DeliveryChannel.OPERATOR}, which users may not ask for", hint)
+    for channel in draft.delivery_channels:
+        if not channel.traits.may_users_name:
+            *first, last = USERS_CHANNELS
+            hint = f"It is the operator's own. Name {', '.join(first)} or {last}."
+            raise InvalidInput("deliveryChannels", f"has {channel}, which users may not ask for", hint)
     handler = registry.get(draft.handler)
     _require_priority(handler, draft.priority, "priority")
     _require_queue(handler, draft.pull, "pull")

@@ -19,7 +19,7 @@ from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import DeliveryChannel
+    from cloudsched.domain.documents.channel import DeliveryChannel
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
 

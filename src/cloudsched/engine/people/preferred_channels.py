@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.task import DeliveryChannel
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
@@ -31,5 +30,5 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
 
     stored = engine.store.records.load(Person, draft.owner)
     chosen = default_channels(None if stored is None else stored.record, draft.category)
-    channels = tuple(each for each in chosen if each is not DeliveryChannel.OPERATOR)
+    channels = tuple(each for each in chosen if each.traits.may_users_name)
     return draft.model_copy(update={"delivery_channels": channels}) if channels else draft

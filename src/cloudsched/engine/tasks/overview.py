@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import Trigger
-from cloudsched.domain.documents.open_runs import OPEN_STATUSES
+from cloudsched.domain.documents.execution import OPEN_STATUSES, Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery

@@ -21,13 +21,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority, EventSender, SenderRole
 from cloudsched.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 
 class Right(StrEnum):
@@ -49,16 +50,29 @@ class Role(StrEnum):
     WORKER = "worker"
 
 
-RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
-    Role.USER: frozenset(Right),
-    Role.READER: frozenset({Right.READ}),
-    Role.VIEWER: frozenset({Right.READ}),
-    Role.ADMIN: frozenset(Right),
-    Role.WORKER: frozenset({Right.WORK}),
-}
-OWNER_ROLES: Final = frozenset({Role.USER, Role.READER})
+class _Grant(NamedTuple):
+    """What a role may do."""
+
+    rights: frozenset[Right]
+    sees_own: bool = False
+    """Whether it sees only its own tasks, and so needs an owner."""
+    sees_all: bool = False
+    sends_as: SenderRole | None = None
+    """As what it sends events; None if it sends none."""
+
+
+_GRANTS: Final = complete_table(
+    Role,
+    {
+        Role.USER: _Grant(frozenset(Right), sees_own=True, sends_as=SenderRole.OWNER),
+        Role.READER: _Grant(frozenset({Right.READ}), sees_own=True),
+        Role.VIEWER: _Grant(frozenset({Right.READ}), sees_all=True),
+        Role.ADMIN: _Grant(frozenset(Right), sees_all=True, sends_as=SenderRole.ADMIN),
+        Role.WORKER: _Grant(frozenset({Right.WORK}), sends_as=SenderRole.WORKER),
+    },
+)
+OWNER_ROLES: Final = frozenset(role for role in Role if _GRANTS[role].sees_own)
 """The roles that see only their own tasks, and so need an owner."""
-_ALL_OWNERS_ROLES: Final = frozenset({Role.VIEWER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Caller:
     @property
     def visible_owner(self) -> str | None:
         """The only owner whose tasks the caller sees; None if it sees all."""
-        return None if self.role in _ALL_OWNERS_ROLES else self.owner
+        return None if _GRANTS[self.role].sees_all else self.owner
 
     @property
     def authority(self) -> Authority:
@@ -92,8 +106,11 @@ class Caller:
 
     @property
     def sender(self) -> EventSender:
-        """The caller as the sender of an event."""
-        return EventSender(role=_SENDER_ROLES[self.role], subject=self.subject)
+        """The caller as the sender of an event. Raises Forbidden if the role sends none."""
+        role = _GRANTS[self.role].sends_as
+        if role is None:
+            raise Forbidden(f"The role {self.role} sends no events.")
+        return EventSender(role=role, subject=self.subject)
 
     def require(self, right: Right) -> None:
         """Check that the role has a right.
@@ -110,7 +127,7 @@ class Caller:
 
     def has_right(self, right: Right) -> bool:
         """Return whether the role has a right."""
-        return right in RIGHTS[self.role]
+        return right in _GRANTS[self.role].rights
 
     def can_see(self, owner: str) -> bool:
         """Return whether the caller may see an owner's tasks."""
@@ -157,19 +174,14 @@ class Caller:
             raise NotFound("inbox", owner)
 
 
-_DENIED: Final[Mapping[Right, str]] = {
-    Right.READ: "sees nothing",
-    Right.WRITE: "changes nothing",
-    Right.WORK: "works on nothing",
-}
-
-
-_SENDER_ROLES: Final[Mapping[Role, SenderRole]] = {
-    Role.USER: SenderRole.OWNER,
-    Role.ADMIN: SenderRole.ADMIN,
-    Role.WORKER: SenderRole.WORKER,
-}
-"""The other roles send no events."""
+_DENIED: Final = complete_table(
+    Right,
+    {
+        Right.READ: "sees nothing",
+        Right.WRITE: "changes nothing",
+        Right.WORK: "works on nothing",
+    },
+)
 
 
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:

@@ -1,0 +1,76 @@
+"""The channels by which a result is delivered, and what is true of each: one table, used wherever channels differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import StoredEnum
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMPLETION: Final = "COMPLETION"
+"""The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
+
+
+class DeliveryChannel(StoredEnum):
+    """A way to deliver a result."""
+
+    EMAIL = "EMAIL"
+    WEB = "WEB"
+    """The owner's inbox."""
+    MOBILE = "MOBILE"
+    WEBHOOK = "WEBHOOK"
+    """The owner's own endpoint."""
+    OPERATOR = "OPERATOR"
+    """The operator's channels, such as a room for alerts. Users may not name it."""
+
+    @property
+    def traits(self) -> ChannelTraits:
+        """What is true of it."""
+        return _TRAITS[self]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTraits:
+    """What is true of a channel."""
+
+    is_sent: bool
+    """Whether a task of its own carries each result there. What the inbox gets is written with the result."""
+    may_users_name: bool
+    """Whether users may ask for it, and prefer it."""
+    is_held: bool
+    """Whether it reaches a person at once, and so waits for the end of quiet hours."""
+    has_digest: bool
+    """Whether a person may have what comes by it collected into one message."""
+    has_unsubscribe: bool
+    """Whether its messages carry a link that ends those of their category."""
+
+
+_TRAITS: Final[Mapping[str, ChannelTraits]] = complete_table(
+    DeliveryChannel,
+    {
+        DeliveryChannel.EMAIL: ChannelTraits(
+            is_sent=True, may_users_name=True, is_held=True, has_digest=True, has_unsubscribe=True
+        ),
+        DeliveryChannel.WEB: ChannelTraits(
+            is_sent=False, may_users_name=True, is_held=False, has_digest=False, has_unsubscribe=False
+        ),
+        DeliveryChannel.MOBILE: ChannelTraits(
+            is_sent=True, may_users_name=True, is_held=True, has_digest=False, has_unsubscribe=False
+        ),
+        DeliveryChannel.WEBHOOK: ChannelTraits(
+            is_sent=True, may_users_name=True, is_held=False, has_digest=False, has_unsubscribe=False
+        ),
+        DeliveryChannel.OPERATOR: ChannelTraits(
+            is_sent=True, may_users_name=False, is_held=False, has_digest=False, has_unsubscribe=False
+        ),
+    },
+)
+SENT_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.is_sent)
+"""The channels that have a sender, and a queue."""
+SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION)
+"""What senders are found by."""
+USERS_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.may_users_name)

@@ -20,8 +20,10 @@ as `Settings` (by default from the environment) describe.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from copy import copy
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, Authority
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
@@ -30,6 +32,7 @@ from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.handle import add_handle
+from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.ports.page_tokens import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
@@ -38,35 +41,42 @@ from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
-from cloudsched.runtime.draft_calls import DraftCalls
-from cloudsched.runtime.hooks import Hooks
-from cloudsched.runtime.manual_run_calls import ManualRunCalls
+from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
+    from typing import Self, Unpack
 
+    from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.draft_responses import DraftResult
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.responses import DeliveryReport
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.trigger import TriggerMark
+    from cloudsched.drafts.tokens import Requester
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.errors import QuotaExceeded
-    from cloudsched.runtime.container import Container
+    from cloudsched.runtime.factories import Parts
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound="OnFailure")
+OWN_CODE: Final = "code"
+"""Who has asked for a draft, if the app's own code did."""
 
 
-class App(Hooks, DraftCalls, ManualRunCalls):
+class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -78,7 +88,34 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         chance: The source of randomness, for jitter.
         monotonic: A monotonic clock in seconds, which limits how long a claim searches.
         language_model: A language model to use instead of the one that the settings name.
+
+    Attributes:
+        container: Its store, clock, executor and so on, for code that runs it.
     """
+
+    def __init__(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
+        self.container = Container(Registry(), settings, **parts)
+        self._guard: tuple[Callable[[Task], None], EventSender] | None = None
+
+    @contextmanager
+    def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
+        """Replace the app's parts until the block ends, as a test, a simulation or the local stack does.
+
+        Code that has imported the app sees the replacements too. Afterwards the app has its earlier parts again; the
+        replacements are not closed.
+        """
+        before = self.container
+        if "language_model" not in parts:
+            parts["language_model"] = before.given_model
+        self.container = Container(before.registry, settings, **parts)
+        try:
+            yield self
+        finally:
+            self.container = before
+
+    def close(self) -> None:
+        """Close the store, the queue and a remote clock, if they were opened."""
+        self.container.close()
 
     def handler(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -136,6 +173,30 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         )
         return lambda function: add_handle(register(function), self.create, self.run_now)
 
+    def on_failure(self, hook: H) -> H:
+        """Register a function that is called whenever an occurrence of any handler has failed permanently.
+
+        It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
+        that records the failure: at least once, and again if the process dies before the failure is stored. An
+        exception that it raises is logged, and changes nothing.
+        """
+        self.container.registry.registrations.failure_hooks.append(hook)
+        return hook
+
+    def mail_template(self, template: Template) -> Template:
+        """Register the function that makes the HTML of mails from a message: its `title`, `body`, `data` and so on.
+
+        They may come from users: it has to escape them (`html.escape`). The mail's text stays the message's own. An
+        exception that it raises fails the attempt, which is repeated.
+        """
+        self.container.registry.registrations.mail_template = template
+        return template
+
+    @property
+    def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
+        """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
+        return self.container.registry.registrations.dependency_overrides
+
     def scheduled(
         self,
         schedule: Schedule | datetime | timedelta | str,
@@ -189,11 +250,14 @@ class App(Hooks, DraftCalls, ManualRunCalls):
 
     def guarded(self, authorize: Callable[[Task], None], caller: EventSender = TRUSTED_CODE) -> App:
         """Return an app that calls `authorize` with each task first, not for lists and new ones; see `Scheduler`."""
-        return _GuardedApp(self.container, authorize, caller)
+        guarded = copy(self)
+        guarded._guard = (authorize, caller)  # noqa: SLF001 - its own
+        return guarded
 
     @property
     def _scheduler(self) -> Scheduler:
-        return self.container.scheduler
+        scheduler = self.container.scheduler
+        return scheduler if self._guard is None else scheduler.authorized_by(*self._guard)
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
@@ -296,6 +360,46 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         """Remove a task and its executions."""
         self._scheduler.delete(task_id)
 
+    def trigger(
+        self,
+        task_id: str,
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        *,
+        mark: TriggerMark | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Run a task once, now, without changing its plan.
+
+        Args:
+            task_id: The task.
+            payload: What this run gets in place of the task's payload, which stays as it is. The run keeps it in its
+                retries and replays, and its record has it.
+            mark: Makes it safe to repeat; see `TriggerMark`.
+            authority: Whose request it is.
+
+        Raises:
+            InvalidInput: The payload does not fit the handler, or is too large.
+            NotAllowed: The task is not active, or has too many open runs.
+        """
+        return self._scheduler.manual_runs.trigger(task_id, payload, mark, authority=authority)
+
+    def retry(
+        self,
+        task_id: str,
+        execution_id: str | None = None,
+        *,
+        from_step: int | None = None,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
+        return self._scheduler.manual_runs.retry(task_id, execution_id, from_step=from_step, authority=authority)
+
+    def backfill(
+        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
+    ) -> Task:
+        """Run the past occurrences from `start` to `end` (both included), one after the other."""
+        return self._scheduler.manual_runs.backfill(task_id, start, end, authority=authority)
+
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
         return upcoming_occurrences(self.get(task_id), count)
@@ -360,6 +464,64 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         """Return a page of an owner's inbox, the newest first."""
         return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
 
+    def draft(
+        self,
+        text: str,
+        *,
+        timezone: str,
+        owner: str = SYSTEM_OWNER,
+        conversation: Sequence[dict[str, str]] = (),
+        context: dict[str, Any] | None = None,
+        now: datetime | None = None,
+        authority: Authority = Authority.USERS,
+    ) -> DraftResult:
+        """Return what somebody asks for: a task to create, a change of one of theirs, or why not. It stores nothing.
+
+        Show it, and give it to `confirm`.
+
+        Args:
+            text: What they said.
+            timezone: Their IANA time zone.
+            owner: Whose task it is.
+            conversation: What was said before, each with `role` and `content`.
+            context: What the app knows: see ``docs/how-to/drafts.md``.
+            now: The instant from which "tomorrow" counts; now if None.
+            authority: SERVERS proposes handlers that users may not name, too.
+
+        Raises:
+            InvalidInput: An argument is not valid.
+        """
+        from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.service import Access  # noqa: PLC0415 - the same
+        from cloudsched.drafts.tokens import Requester  # noqa: PLC0415 - the same
+
+        content = {
+            "text": text,
+            "timezone": timezone,
+            "conversation": list(conversation),
+            "context": context or {},
+            "now": None if now is None else now.isoformat(),
+        }
+        request = DraftRequest.from_wire(content)
+        access = Access(Requester(OWN_CODE, owner), authority, lambda _: None)
+        return self.container.drafts.make(request, access)
+
+    def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
+        """Store what a draft of this app's code shows: create its task, or change the task that it is about.
+
+        Repeating it creates nothing new.
+
+        Raises:
+            InvalidInput: The draft is no longer valid, or not the one that was made for this owner.
+            PreconditionFailed: The task has changed since.
+        """
+        from cloudsched.drafts.tokens import Requester  # noqa: PLC0415 - imported only when used
+
+        requester, content = Requester(OWN_CODE, owner), draft.require_complete()
+        if draft.task_id is not None:
+            return patch_confirmed(self, draft.task_id, content, requester)
+        return create_confirmed(self, content, requester)[0]
+
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch; see `Executor.deliver`."""
         return self.container.find_receiver(body).deliver(body, token)
@@ -369,14 +531,37 @@ class App(Hooks, DraftCalls, ManualRunCalls):
         return self.container.shard_sweeps.sweep()
 
 
-class _GuardedApp(App):
-    """The app for one caller."""
+def create_confirmed(
+    app: App, content: dict[str, Any], requester: Requester, authority: Authority = Authority.SERVERS
+) -> tuple[Task, bool]:
+    """Create the task that a draft has shown, from its fields as JSON with the draft's token among them."""
+    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
 
-    def __init__(self, container: Container, authorize: Callable[[Task], None], caller: EventSender) -> None:
-        self.container = container
-        self._authorize = authorize
-        self._caller = caller
+    fields = {name: value for name, value in content.items() if name != FIELD}
+    confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
+    owned = {**fields, "owner": requester.owner}
+    if app.container.registry.derives_id(fields.get("handler")):
+        return app.put(app.read_draft(owned), authority=authority)
+    draft = app.read_draft({**owned, "id": f"d{confirmed.id}"})
+    return app.put(draft, mark=f"draft {confirmed.id}", authority=authority)
 
-    @property
-    def _scheduler(self) -> Scheduler:
-        return self.container.scheduler.authorized_by(self._authorize, self._caller)
+
+def patch_confirmed(
+    app: App,
+    task_id: str,
+    content: dict[str, Any],
+    requester: Requester,
+    authority: Authority = Authority.SERVERS,
+    authorize: Callable[[Task], None] = lambda _: None,
+) -> Task:
+    """Change a task as a draft has shown, from the changes as JSON with the draft's token among them."""
+    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
+
+    changes = {name: value for name, value in content.items() if name != FIELD}
+    confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)
+
+    def check(task: Task) -> None:
+        authorize(task)
+        confirmed.check_task(task)
+
+    return app.guarded(check).patch(task_id, changes, authority=authority)

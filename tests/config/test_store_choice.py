@@ -8,7 +8,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.errors import Misconfigured
-from cloudsched.runtime import container, worker_parts
+from cloudsched.runtime import container
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def _watch_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("open_firestore_store", "open_firestore_task_counter"):
         monkeypatch.setattr(container, name, opened)
-    monkeypatch.setattr(worker_parts, "open_firestore_listener", opened)
+    monkeypatch.setattr(container, "open_firestore_listener", opened)
 
 
 @pytest.mark.parametrize(

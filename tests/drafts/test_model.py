@@ -34,7 +34,7 @@ def server() -> Iterator[ModelServer]:
 def sim(server: ModelServer) -> Iterator[Simulation]:
     """A simulation whose app asks that server."""
     with Simulation(make_app()) as made:
-        made.app.container.__dict__["model"] = server.model()
+        made.app.container.replace(model=server.model())
         yield made
 
 

@@ -196,7 +196,7 @@ def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    sim.app.container.__dict__["tracer"] = OpenTelemetryTracer(provider)
+    sim.app.container.replace(tracer=OpenTelemetryTracer(provider))
     task_id = create(sim)
     sim.advance(timedelta(minutes=5))
     spans = {span.name: span for span in exporter.get_finished_spans()}

@@ -152,7 +152,7 @@ class World:
         register_handlers(app, self, quick=self._quick_share > 0 and self.random.random() < self._quick_share)
         register_durable_handlers(app, self)
         if self.fault_profile.has_channels:
-            app.container.replace_channels(make_senders(self))
+            app.container.replace(senders=make_senders(self))
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────

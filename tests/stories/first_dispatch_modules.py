@@ -46,9 +46,10 @@ OWN: Final = {
     "config": (
         "access assistant_settings draft_settings metric_settings model_settings prices sandbox settings variables"
     ),
+    "domain": "closed_sets",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change budget_pause category children delivery document document_size execution "
+        "assistant authority batch_change budget_pause category channel children delivery document document_size execution "
         "history journal json_limits labels lock_scope log_lines manual_request open_runs person_handlers "
         "policy pull record script source stored_script task usage"
     ),
@@ -87,10 +88,7 @@ OWN: Final = {
     ),
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",
-    "runtime": (
-        "assistant_parts circuits container draft_calls draft_parts factories hooks manual_run_calls parts "
-        "telemetry worker_parts"
-    ),
+    "runtime": "container factories telemetry",
     "web": "functions",
     "web.api": "parse problems",
 }

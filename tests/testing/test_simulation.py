@@ -116,7 +116,7 @@ def test_a_worker_claims_the_same_on_a_slow_machine(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In production a claim stops after a few seconds of real time; in a simulation real time does not count."""
-    monkeypatch.setattr("cloudsched.runtime.worker_parts.time", SimpleNamespace(monotonic=count(step=10).__next__))
+    monkeypatch.setattr("cloudsched.runtime.container.time", SimpleNamespace(monotonic=count(step=10).__next__))
     sim = simulate()
     made = [create(handler="tick", pull="gpu") for _ in range(3)]
     sim.add_worker("gpu")

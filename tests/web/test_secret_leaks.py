@@ -155,4 +155,4 @@ def _use_everything(sim: Simulation, said: list[str], proofs: dict[str, str]) ->
         sim.app.deliver(delivered.body, "wrong")
     except CloudschedError as error:
         said.append(repr(error) + str(error.__dict__))
-    said.append(json.dumps(sim.app.container.circuits))
+    said.append(json.dumps(sim.app.container.circuits.states))

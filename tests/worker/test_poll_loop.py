@@ -98,7 +98,7 @@ class Bell:
 def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> None:
     """A worker that polls once an hour claims new work at once if the store's listener notifies it."""
     bell = Bell()
-    app.container.__dict__["listener"] = bell
+    app.container.replace(listener=bell)
 
     @app.handler("act")
     def act() -> None: ...

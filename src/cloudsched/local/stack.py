@@ -137,7 +137,7 @@ def run_stack(
         )
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
-        app.container.replace_channels(outbox)
+        app.container.replace(senders=outbox)
         stack_clock = StackClock(clock, emulator.address, control_key)
         dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)

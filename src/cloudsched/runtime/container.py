@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.adapters.clocks import EmulatorClock, SystemClock
+from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.children.child_tasks import ChildTasks
@@ -28,15 +29,15 @@ from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
-from cloudsched.runtime.assistant_parts import AssistantParts
 from cloudsched.runtime.factories import (
+    Circuits,
     lazy_property,
     make_log_keeper,
     open_cloud_tasks_dispatcher,
+    open_firestore_listener,
     open_firestore_store,
     open_firestore_task_counter,
 )
-from cloudsched.runtime.worker_parts import WorkerParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,11 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.drafts.service import Drafts
+    from cloudsched.drafts.tokens import DraftTokens
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.delivery.mail_events import MailEventLog
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.people.people import People
@@ -53,27 +57,38 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.person_jobs import PersonJobs
     from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.people.verification import EmailVerification
+    from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
+    from cloudsched.engine.ports.listener import Listener
+    from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.pull.claims import WorkerClaims
+    from cloudsched.engine.pull.offers import WorkQueue
+    from cloudsched.engine.pull.presence import PresenceNotes
     from cloudsched.engine.tasks.calendars import Calendars
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.engine.tasks.sweeper import Sweeper
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.runtime.factories import Parts
+    from cloudsched.runtime.factories import Parts, Replacements
+    from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks
-    from cloudsched.runtime.verified_contacts import VerifiedContacts
 
 
-class Container(WorkerParts, AssistantParts):
-    """The parts of one app."""
+class Container:
+    """The parts of one app.
+
+    Attributes:
+        registry: The app's handlers.
+        circuits: The circuit breakers of remote services.
+    """
 
     def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
         self.registry = registry
@@ -85,14 +100,12 @@ class Container(WorkerParts, AssistantParts):
         self._monotonic = parts.get("monotonic")
         self.given_model = parts.get("language_model")
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
-        super().__init__()
+        self.circuits = Circuits()
         self.build_lock = threading.RLock()
 
-    def replace_channels(self, senders: Mapping[str, Sender], recipients: Recipients | None = None) -> None:
-        """Deliver by these senders, as a test or the local stack does, and to these recipients."""
-        self.__dict__["senders"] = senders
-        if recipients is not None:
-            self.__dict__["recipients"] = recipients
+    def replace(self, **parts: Unpack[Replacements]) -> None:
+        """Use these parts from now on, as a test or the local stack does; what was made of earlier ones keeps them."""
+        self.__dict__.update(parts)
 
     def close(self) -> None:
         """Close the store, the queue and a remote clock, if they were opened."""
@@ -128,7 +141,7 @@ class Container(WorkerParts, AssistantParts):
 
                 return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
             case "firestore":
-                return self.with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
+                return self.circuits.guard("store", open_firestore_store(self.settings), StoreUnavailable)
             case unknown:
                 assert_never(unknown)
 
@@ -157,7 +170,7 @@ class Container(WorkerParts, AssistantParts):
             return self._dispatcher
         if self._store is None:
             self.settings.require_store()  # reports a missing store before a missing queue
-        return self.with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
+        return self.circuits.guard("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     @lazy_property
     def blobs(self) -> Blobs:
@@ -284,11 +297,19 @@ class Container(WorkerParts, AssistantParts):
         return People(self.store, self.clock, self._read_digest, self._require_webhook_url)
 
     @lazy_property
-    def verified_contacts(self) -> VerifiedContacts:
-        """What is learned of people's contacts."""
-        from cloudsched.runtime.verified_contacts import VerifiedContacts  # noqa: PLC0415 - imported only when used
+    def webhook_verification(self) -> WebhookVerification:
+        """Asks people's endpoints whether they want messages."""
+        from cloudsched.engine.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
+        from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
 
-        return VerifiedContacts(self.store, self.clock, self.people, self.settings)
+        return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))
+
+    @lazy_property
+    def mail_events(self) -> MailEventLog:
+        """Takes what mail providers report."""
+        from cloudsched.engine.delivery.mail_events import MailEventLog  # noqa: PLC0415 - imported only when used
+
+        return MailEventLog(self.store, self.clock, self.people)
 
     @lazy_property
     def person_jobs(self) -> PersonJobs:
@@ -396,3 +417,93 @@ class Container(WorkerParts, AssistantParts):
             return Sweeper(self.engine, self.child_tasks, shard=shard, threads=threads)
         sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
         return Sweeper(replace(self.engine, sender=sender), self.child_tasks, shard=shard, threads=threads)
+
+    @lazy_property
+    def worker_claims(self) -> WorkerClaims:
+        """Renews, releases and ends the claims of workers."""
+        from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - imported only when used
+
+        return WorkerClaims(self.engine, self.attempt_runner)
+
+    @lazy_property
+    def work_queue(self) -> WorkQueue:
+        """Claims offered work for workers."""
+        from cloudsched.engine.pull.offers import WorkQueue  # noqa: PLC0415 - imported only when used
+
+        stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
+        monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
+        return WorkQueue(self.engine, monotonic)
+
+    @lazy_property
+    def presence(self) -> PresenceNotes:
+        """Notes which workers listen."""
+        from cloudsched.engine.pull.presence import PresenceNotes  # noqa: PLC0415 - imported only when used
+
+        return PresenceNotes(self.store, self.clock)
+
+    @lazy_property
+    def listener(self) -> Listener | None:
+        """Notifies workers of new work; None with stores that workers must poll."""
+        if self._store is None and self.settings.require_store() == "firestore":
+            return open_firestore_listener(self.settings)
+        return None
+
+    @lazy_property
+    def draft_tokens(self) -> DraftTokens:
+        """Signs and checks what was shown."""
+        from cloudsched.drafts.tokens import DraftTokens  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.dispatch.signing_keys import SigningKeys  # noqa: PLC0415 - the same
+
+        keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
+        return DraftTokens(keys, self.clock)
+
+    @lazy_property
+    def drafts(self) -> Drafts:
+        """Makes drafts."""
+        from cloudsched.drafts.limits import DraftLimits  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.service import Drafts, ReadOptions  # noqa: PLC0415 - the same
+
+        settings = self.settings
+        limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)
+        options = ReadOptions(settings.default_time, settings.default_calendar, limits)
+        if self.model is None:
+            return Drafts(self.engine, options, self.draft_tokens)
+        from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model
+
+        return Drafts(self.engine, options, self.draft_tokens, ModelReader(self.model).read)
+
+    @lazy_property
+    def model(self) -> Model | None:
+        """The language model that reads drafts; None if there is none."""
+        if self.given_model is not None or self.settings.model.name is None:
+            return self.given_model
+        return self.language_models.open_drafter()
+
+    @lazy_property
+    def language_models(self) -> LanguageModels:
+        """Opens the models of drafts and of the assistant."""
+        from cloudsched.runtime.language_models import LanguageModels  # noqa: PLC0415 - imported only with a model
+
+        return LanguageModels(self.settings, self.given_model, self.circuits)
+
+    def with_assistant(self, registry: Registry) -> Registry:
+        """Return a registry that has the assistant, if it is on.
+
+        Raises:
+            Misconfigured: It is on, and there is no model, or the app has a handler of that name.
+        """
+        settings = self.settings.assistant
+        if not settings.is_on:
+            return registry
+        from cloudsched.engine.assistant import handler as assistant  # noqa: PLC0415 - only if it is on
+        from cloudsched.engine.assistant.limits import AssistantLimits  # noqa: PLC0415 - the same
+
+        models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
+        limits = AssistantLimits(settings.turns, settings.tokens)
+        return assistant.with_assistant(registry, models, self._find_name, limits)
+
+    def _find_name(self, owner: str) -> str:
+        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
+
+        stored = self.store.records.load(Person, owner)
+        return "" if stored is None else stored.record.name

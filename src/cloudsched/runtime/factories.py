@@ -12,18 +12,26 @@ from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
+    from cloudsched.engine.people.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.interpreter import Interpreter
+    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.recipients import Recipients
+    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -38,6 +46,39 @@ class Parts(TypedDict, total=False):
     chance: random.Random | None
     monotonic: Callable[[], float] | None
     language_model: Model | None
+
+
+class Replacements(Parts, total=False):
+    """What a container can be given later, as tests and the local stack do, under the names of its own properties."""
+
+    interpreter: Interpreter | None
+    listener: Listener | None
+    mail_sender: Sender | None
+    model: Model | None
+    recipients: Recipients
+    senders: Mapping[str, Sender]
+    tracer: Tracer
+    webhook_verification: WebhookVerification
+
+
+class Circuits:
+    """A circuit breaker for each remote service in use."""
+
+    def __init__(self) -> None:
+        self._breakers: dict[str, CircuitBreakerProxy[Any]] = {}
+
+    def guard(self, name: str, port: T, error: type[Unavailable]) -> T:
+        """Return a port's adapter behind a circuit breaker, which opens when that error is raised again and again."""
+        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - see the module's docstring
+
+        breaker = CircuitBreakerProxy(port, error, f"The {name}")
+        self._breakers[name] = breaker
+        return breaker.port
+
+    @property
+    def states(self) -> dict[str, str]:
+        """The state of each, by its service: closed, open or half_open."""
+        return {name: breaker.state for name, breaker in self._breakers.items()}
 
 
 class lazy_property(Generic[T]):  # noqa: N801 - used like `property`

@@ -1,19 +1,69 @@
-"""Open the language model that the settings name."""
+"""The language models that the settings name, each opened on first use."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.language_model import chat_completions, gemini
 from cloudsched.adapters.language_model.answer import Prices
 from cloudsched.adapters.language_model.transport import JsonTransport, make_session, require_safe_url
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.model import Model
+    from cloudsched.runtime.factories import Circuits
+
+
+class LanguageModels:
+    """The models of drafts and of the assistant.
+
+    Args:
+        settings: Which there are.
+        given: A model to use instead of them all.
+        circuits: Where each gets a circuit breaker.
+    """
+
+    def __init__(self, settings: Settings, given: Model | None, circuits: Circuits) -> None:
+        self._settings = settings
+        self._given = given
+        self._circuits = circuits
+        self._open: dict[str, Model] = {}
+        self._lock = threading.Lock()
+
+    def open_drafter(self) -> Model:
+        """Return the model that reads drafts."""
+        return self._circuits.guard("model", open_model(self._settings), ModelUnavailable)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the assistant's tasks may name; the usual one first.
+
+        Raises:
+            Misconfigured: There is none.
+        """
+        if self._settings.model.name is None and self._given is None:
+            raise Misconfigured("CLOUDSCHED_ASSISTANT is on, and no language model is set: set CLOUDSCHED_MODEL, too.")
+        return tuple(dict.fromkeys(each for each in (self._usual, *self._settings.assistant.models) if each))
+
+    @property
+    def _usual(self) -> str:
+        return (self._settings.model.name or "").partition(":")[2]
+
+    def find(self, name: str | None) -> Model:
+        """Return the assistant's model of that name, or the usual one for None."""
+        if self._given is not None:
+            return self._given
+        chosen = name or self._usual
+        with self._lock:
+            if chosen not in self._open:
+                model = open_model(self._settings, chosen, self._settings.assistant.timeout)
+                circuit = "assistant" if chosen == self._usual else f"assistant {chosen}"
+                self._open[chosen] = self._circuits.guard(circuit, model, ModelUnavailable)
+            return self._open[chosen]
 
 
 def open_model(settings: Settings, name: str | None = None, timeout: timedelta | None = None) -> Model:

@@ -207,7 +207,7 @@ class Simulation:
         recipients = SimulatedRecipients(
             self._store.records, self.clock, self._channels, self.app.container.make_unsubscribe_link
         )
-        self.app.container.replace_channels(self._channels, recipients)
+        self.app.container.replace(senders=self._channels, recipients=recipients)
         self.app.apply_declarations()
         return self
 

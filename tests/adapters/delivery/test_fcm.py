@@ -143,7 +143,7 @@ def test_devices_that_are_gone_are_removed_and_others_get_the_push(fcm: FcmServe
     fcm.errors["phone:1"] = "UNREGISTERED"
     devices = [{"token": "phone:1"}, {"token": "laptop:1"}]
     with Simulation(app) as sim:
-        app.container.replace_channels(Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
+        app.container.replace(senders=Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
         app.container.people.put("ada", PersonSpec.model_validate({"devices": devices}), may_verify=True)
         app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
         sim.advance(timedelta(minutes=1))
@@ -158,7 +158,7 @@ def test_a_short_wait_that_is_asked_for_does_not_use_up_the_attempts(fcm: FcmSer
     app.handler("say")(lambda: "Water the plants")
     fcm.errors["phone:1"], fcm.headers = "UNAVAILABLE", {"Retry-After": "1"}
     with Simulation(app) as sim:
-        app.container.replace_channels(Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
+        app.container.replace(senders=Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
         app.container.people.put("ada", PersonSpec.model_validate({"devices": [{"token": "phone:1"}]}), may_verify=True)
         app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
         sim.advance(timedelta(hours=12))

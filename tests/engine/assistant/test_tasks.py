@@ -86,10 +86,10 @@ def test_a_task_may_ask_for_the_models_that_are_open() -> None:
     settings = AssistantSettings(is_on=True, models=("big",))
     app = Tools().app
     with app.override(Settings(assistant=settings, model=MODEL)):
-        find = app.container.find_assistant_model
+        find = app.container.language_models.find
         assert find(None) is find("small")
         assert find("big") is find("big") is not find(None)
-        assert app.container.circuits == {"assistant": "closed", "assistant big": "closed"}
+        assert app.container.circuits.states == {"assistant": "closed", "assistant big": "closed"}
     with simulate(Tools(), ScriptedModel(answer()), assistant=settings) as sim:
         assert run(sim, source={"model": {"name": "big"}}).status == "SUCCEEDED"
         with pytest.raises(InvalidInput, match="choose one of big"):

@@ -48,7 +48,8 @@ def sim(server: MailServer) -> Iterator[Simulation]:
         parts = app.container
         url = f"smtp://127.0.0.1:{server.port}"
         senders = Senders(Settings(smtp_url=url, mail_from="cloudsched@example.com"))
-        parts.replace_channels(senders, PeopleRecipients(parts.store.records, parts.clock, lambda _owner, _each: None))
+        recipients = PeopleRecipients(parts.store.records, parts.clock, lambda _owner, _each: None)
+        parts.replace(senders=senders, recipients=recipients)
         yield simulation
 
 

@@ -116,6 +116,6 @@ class CompromisedInterpreter:
 @contextmanager
 def task_with_interpreter(tools: ToolApp, interpreter: Interpreter, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
     with Simulation(tools.app) as sim:
-        tools.app.container.__dict__["interpreter"] = interpreter
+        tools.app.container.replace(interpreter=interpreter)
         script = {"source": "return 1", "tools": ["lookup"]}
         yield sim, tools.app.create(owner="ada", title="T", schedule=SOON, script=script, **fields)

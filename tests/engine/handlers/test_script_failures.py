@@ -65,7 +65,7 @@ def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> 
     """Its limit is named as any other is. It is short only once the script is compiled, which has to be in time."""
     with script_task(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
         short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
-        tools.app.container.__dict__["interpreter"] = short
+        tools.app.container.replace(interpreter=short)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     kind, message = error_parts(execution)
@@ -312,7 +312,7 @@ def test_a_script_that_does_not_compile_is_refused_and_not_stored(tools: ToolApp
 def test_a_script_is_compiled_once(tools: ToolApp) -> None:
     """An edit of another field, or another task with the same script, starts no process."""
     with script_task(tools, "return 'only once'") as (_, task):
-        tools.app.container.__dict__["interpreter"] = None
+        tools.app.container.replace(interpreter=None)
         tools.app.update(task.id, title="Other")
         tools.app.create(owner="ada", title="T", script={"source": "return 'only once'"})
 

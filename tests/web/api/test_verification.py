@@ -22,7 +22,7 @@ from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.functions import serve_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from cloudsched.engine.ports.sender import Message, Recipient
     from cloudsched.testing import Simulation
@@ -60,13 +60,12 @@ class Mailbox:
 
 
 @pytest.fixture
-def mailbox(roles: RoleHarness) -> Iterator[Mailbox]:
+def mailbox(roles: RoleHarness) -> Mailbox:
     """What the app sends by mail; Ada has an address that is not verified."""
     mailbox = Mailbox()
-    roles.sim.app.container.__dict__["mail_sender"] = mailbox
+    roles.sim.app.container.replace(mail_sender=mailbox)
     put(roles, "ada@example.com")
-    yield mailbox
-    roles.sim.app.container.__dict__.pop("mail_sender", None)
+    return mailbox
 
 
 def put(roles: RoleHarness, address: str, owner: str = "ada") -> None:
@@ -221,7 +220,7 @@ def test_a_mail_that_cannot_be_sent(roles: RoleHarness, mailbox: Mailbox) -> Non
     roles.sim.advance(timedelta(minutes=1))
     mailbox.error = DeliveryDelayed("The mail server", "it does not answer")
     assert start(roles) == 503
-    roles.sim.app.container.__dict__["mail_sender"] = None
+    roles.sim.app.container.replace(mail_sender=None)
     roles.sim.advance(timedelta(minutes=1))
     assert start(roles) == 503
     assert start(roles, "admin", "nobody") == 404

@@ -59,9 +59,8 @@ def network(roles: RoleHarness) -> Iterator[Network]:
         return state.answer(json.loads(data)["data"]["challenge"], data)
 
     container = roles.sim.app.container
-    container.verified_contacts.webhooks = WebhookVerification(
-        container.store.records, container.clock, container.people, lambda: state
-    )
+    asker = WebhookVerification(container.store.records, container.clock, container.people, lambda: state)
+    container.replace(webhook_verification=asker)
     with WebServer(respond) as server:
         server.serve()
         state.address = server.address

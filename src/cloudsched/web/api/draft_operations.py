@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from werkzeug.wrappers import Response
 
+from cloudsched import app
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
 from cloudsched.errors import CloudschedError
-from cloudsched.runtime import confirmation
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response
@@ -59,7 +59,7 @@ def patch_confirmed(call: ApiCall, content: dict[str, Any]) -> Task:
     """Change a task as a draft has shown."""
     owner = call.app.get(call.task_id).owner
     requester = Requester(call.caller.subject, owner)
-    return confirmation.patch_confirmed(
+    return app.patch_confirmed(
         call.app, call.task_id, content, requester, call.caller.authority, call.visibility.check_task
     )
 

@@ -17,11 +17,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.app import create_confirmed
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.errors import InvalidInput
-from cloudsched.runtime.confirmation import create_confirmed
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request

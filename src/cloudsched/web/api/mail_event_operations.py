@@ -48,7 +48,7 @@ def record_mail_events(call: ApiCall, query: bodies.MailEventsQuery) -> Response
     report = read_report(query.provider, _read_json(call.request))
     if report.confirm_url is not None:
         log.warning("open this address, so that the mail provider reports here: %s", report.confirm_url)
-    record = call.app.container.verified_contacts.mail_events.record
+    record = call.app.container.mail_events.record
     count = sum([record(each) for each in report.events])
     return json_response(MailEventCount(recorded=count).to_wire())
 

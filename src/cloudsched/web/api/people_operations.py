@@ -168,7 +168,7 @@ def verify_webhook(call: ApiCall) -> Response:
     person, and five for a host.
     """
     owner = read_owner(call)
-    call.app.container.verified_contacts.webhooks.verify(owner)
+    call.app.container.webhook_verification.verify(owner)
     return json_response(_person_to_json(call.app.container.people.get(owner)))
 
 

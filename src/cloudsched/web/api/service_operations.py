@@ -22,7 +22,7 @@ def healthz(call: ApiCall) -> Response:
 
     Liveness. Also reports the state of the circuit breakers to other services.
     """
-    return json_response(Health(status="ok", circuits=call.app.container.circuits).to_wire())
+    return json_response(Health(status="ok", circuits=call.app.container.circuits.states).to_wire())
 
 
 @operation("GET", "/readyz", "Service", right=None, response_schema="Health")
@@ -33,7 +33,7 @@ def readyz(call: ApiCall) -> Response:
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
-    return json_response(Health(status="ready", circuits=call.app.container.circuits).to_wire())
+    return json_response(Health(status="ready", circuits=call.app.container.circuits.states).to_wire())
 
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")

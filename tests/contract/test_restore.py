@@ -42,13 +42,20 @@ def make_app(effects: list[tuple[str, Any]]) -> App:
 
 def move_database(address: str, folder: Path, old: str, new: str) -> None:
     """Export a project's database, and import that into another project's, which is empty."""
-    for project, verb, place in (
-        (old, "export", {"export_directory": str(folder), "export_name": "backup"}),
-        (new, "import", {"export_directory": str(folder / "backup/backup.overall_export_metadata")}),
-    ):
-        content = {"database": f"projects/{project}/databases/(default)"} | place
-        reply = request(f"http://{address}", "POST", f"/emulator/v1/projects/{project}:{verb}", content)
-        assert reply.status == 200, reply
+    content = {"export_directory": str(folder), "export_name": "backup"}
+    _ask_emulator(address, old, "export", content)
+    import_database(address, folder / "backup/backup.overall_export_metadata", new)
+
+
+def import_database(address: str, metadata: Path, project: str) -> None:
+    """Import an export into a project's database, which is empty."""
+    _ask_emulator(address, project, "import", {"export_directory": str(metadata)})
+
+
+def _ask_emulator(address: str, project: str, verb: str, place: dict[str, str]) -> None:
+    content = {"database": f"projects/{project}/databases/(default)"} | place
+    reply = request(f"http://{address}", "POST", f"/emulator/v1/projects/{project}:{verb}", content)
+    assert reply.status == 200, reply
 
 
 def open_store(address: str) -> tuple[str, FirestoreStore]:

@@ -23,12 +23,16 @@ _FIELDS: Final = ("createdAt", "nextExecutionTime", "status")
 _Write: Message = messages.Write
 
 
-def hide_from_lists(document: Document, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what is stored of a document: of a delivery, its fields for lists are moved."""
+def hide_from_lists(fields: Message, document: Document) -> None:
+    """Move the fields of a delivery that lists would find it by."""
     if getattr(document, "delivery", None) is None:
-        return data
-    moved = {name: data[name] for name in _FIELDS if name in data}
-    return {**{name: value for name, value in data.items() if name not in moved}, UNLISTED: moved}
+        return
+    hidden = fields[UNLISTED].map_value
+    hidden.SetInParent()
+    for name in _FIELDS:
+        if name in fields:
+            hidden.fields[name].CopyFrom(fields[name])
+            del fields[name]
 
 
 def unhide(data: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.names import document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondition
 from cloudsched.adapters.firestore.queries import MESSAGES, build_unread_query
-from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.version import Version
 
@@ -45,7 +45,7 @@ class FirestoreInbox:
             message = message.model_copy(update={"is_read": True, "read_at": at})
             write = _Write()
             write.update.name = name
-            encode_fields(write.update.fields, message.to_stored())
+            encode_model(write.update.fields, message)
             version = Version(found.update_time.ToNanoseconds())
             if self._rpc.commit([with_precondition(write, version)]) is not None:
                 return message

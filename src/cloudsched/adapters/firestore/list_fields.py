@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.adapters.firestore.queries import OFFER_SHARD
+from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import find_open_position, is_failure, is_listed
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.documents.document import Document
 
 LISTED: Final = "listed"
@@ -26,18 +28,18 @@ CHANGED_AT: Final = f"{CHANGED}.at"
 """When the task was stored last, by Firestore's clock."""
 
 
-def add_list_fields(document: Document, data: dict[str, Any], shard: int) -> dict[str, Any]:
-    """Return what is stored of a document, with these fields; the shard is its task's."""
-    if isinstance(document, OfferEntry):
-        return {**data, OFFER_SHARD: shard}
+def add_list_fields(fields: Message, document: Document, shard: int) -> None:
+    """Add these fields to those of a document; the shard is its task's."""
     if isinstance(document, Task):
-        data = {**data, CHANGED: {"shard": shard}}
+        encode_fields(fields, {CHANGED: {"shard": shard}})
         if (position := find_open_position(document)) is not None:
             status, since = position
-            data[OPEN] = {"shard": shard, "status": str(status), "since": since}
-    if isinstance(document, Execution) and is_listed(document):
-        return {**data, LISTED: {"shard": shard, "isFailure": is_failure(document)}}
-    return data
+            encode_fields(fields, {OPEN: {"shard": shard, "status": status, "since": since}})
+    elif isinstance(document, Execution):
+        if is_listed(document):
+            encode_fields(fields, {LISTED: {"shard": shard, "isFailure": is_failure(document)}})
+    elif isinstance(document, OfferEntry):
+        encode_fields(fields, {OFFER_SHARD: shard})
 
 
 def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:

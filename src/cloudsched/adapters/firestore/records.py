@@ -9,7 +9,7 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.names import document_name
 from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondition
 from cloudsched.adapters.firestore.queries import build_owner_query
-from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.adapters.firestore.write_limits import require_write_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord
@@ -47,10 +47,11 @@ class FirestoreRecords:
         name = document_name(self._documents, record.collection, record.id)
         if name is None:
             raise InvalidInput("id", "cannot be the name of a document", "Leave out slashes, and names like __x__.")
-        write, data = _Write(), record.to_stored()
+        record.require_readable()
+        write = _Write()
         write.update.name = name
-        encode_fields(write.update.fields, data)
-        require_write_fits((record.collection, record.id), write, data, data)
+        encode_model(write.update.fields, record)
+        require_write_fits((record.collection, record.id), write, record)
         response = self._rpc.commit([with_precondition(write, expected_version)])
         if response is None:
             raise VersionConflict(f"record {record.id}")

@@ -45,7 +45,7 @@ from cloudsched.adapters.firestore.records import FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
-from cloudsched.adapters.firestore.values import decode_instant, encode_fields
+from cloudsched.adapters.firestore.values import decode_instant, encode_model
 from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document
@@ -334,11 +334,14 @@ class FirestoreStore:
         Raises:
             InvalidInput: It is too large, or a text in it by which it is indexed.
         """
-        write, stored = _Write(), document.to_stored()
-        data = add_list_fields(document, hide_from_lists(document, stored), self._shards.choose(path[1]))
+        document.require_readable()
+        write = _Write()
         write.update.name = "/".join((self._documents, *path))
-        encode_fields(write.update.fields, data)
-        require_write_fits(path, write, stored, data)
+        fields = write.update.fields
+        encode_model(fields, document)
+        hide_from_lists(fields, document)
+        add_list_fields(fields, document, self._shards.choose(path[1]))
+        require_write_fits(path, write, document)
         return write
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:

@@ -1,4 +1,4 @@
-"""Convert documents to Firestore values and back, on the protobuf messages directly.
+"""Convert documents to Firestore values and back, between the models and the protobuf messages directly.
 
 Any Firestore client can read the values: instants are timestamps, nested objects are maps, enums are strings.
 Firestore does not allow a list directly inside a list (firebase.google.com/docs/firestore/manage-data/data-types), so
@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel
 
 from cloudsched.adapters.firestore import messages
+from cloudsched.domain.documents.document import to_seconds
+from cloudsched.domain.documents.stored_form import list_stored_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from cloudsched.adapters.google.channel import Message
 
@@ -23,7 +29,7 @@ Value: Message = messages.Value
 Document: Message = messages.Document
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
+_DAY: Final = 86_400
 
 
 def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
@@ -33,6 +39,31 @@ def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
         TypeError: Firestore cannot store a value of this type.
     """
     for key, value in data.items():
+        _set(fields[key], value)
+
+
+def encode_model(fields: Message, model: BaseModel, names: Collection[str] | None = None) -> None:
+    """Write what is stored of a model into the fields of a document or a map.
+
+    Args:
+        fields: The fields.
+        model: The model.
+        names: The only fields of it to write; all if None.
+
+    Raises:
+        TypeError: Firestore cannot store a value of this type.
+    """
+    values = model.__dict__
+    for name, key, default, pack in list_stored_fields(type(model)):
+        if names is not None and name not in names:
+            continue
+        value = values[name]
+        if value is None or value is default or value == default:
+            continue
+        if pack is not None:
+            value = pack(value)
+        elif type(value) is timedelta:
+            value = to_seconds(value)
         _set(fields[key], value)
 
 
@@ -58,33 +89,87 @@ def decode_instant(value: Message) -> datetime:
     return instant if isinstance(instant, datetime) else datetime.min.replace(tzinfo=UTC)
 
 
-def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # noqa: C901 - one case per type
-    match value:
-        case str():
-            target.string_value = value
-        case bool():
-            target.boolean_value = value
-        case int():
-            target.integer_value = value
-        case float():
-            target.double_value = value
-        case None:
-            target.null_value = 0
-        case datetime():
-            since = value - _EPOCH
-            target.timestamp_value.seconds = since // _SECOND
-            target.timestamp_value.nanos = since.microseconds * 1000
-        case dict():
-            target.map_value.SetInParent()
-            encode_fields(target.map_value.fields, value)
-        case list() | tuple() if in_list:
-            target.bytes_value = json.dumps(value, separators=(",", ":")).encode()
-        case list() | tuple():
-            target.array_value.SetInParent()
-            for item in value:
-                _set(target.array_value.values.add(), item, in_list=True)
-        case _:
-            raise TypeError(f"Firestore cannot store a {type(value).__name__}")
+def _set(target: Message, value: object) -> None:
+    kind = type(value)
+    setter = _SETTERS.get(kind)
+    if setter is None:
+        setter = _SETTERS[kind] = _find_setter(kind)
+    setter(target, value)
+
+
+def _set_text(target: Message, value: str) -> None:
+    target.string_value = value
+
+
+def _set_enum(target: Message, value: Enum) -> None:
+    target.string_value = value.value
+
+
+def _set_boolean(target: Message, value: object) -> None:
+    target.boolean_value = value
+
+
+def _set_integer(target: Message, value: object) -> None:
+    target.integer_value = value
+
+
+def _set_number(target: Message, value: object) -> None:
+    target.double_value = value
+
+
+def _set_null(target: Message, _: object) -> None:
+    target.null_value = 0
+
+
+def _set_instant(target: Message, value: datetime) -> None:
+    since, stamp = value - _EPOCH, target.timestamp_value
+    stamp.seconds = since.days * _DAY + since.seconds
+    stamp.nanos = since.microseconds * 1000
+
+
+def _set_map(target: Message, value: Mapping[str, Any]) -> None:
+    target.map_value.SetInParent()
+    encode_fields(target.map_value.fields, value)
+
+
+def _set_model(target: Message, value: BaseModel) -> None:
+    target.map_value.SetInParent()
+    encode_model(target.map_value.fields, value)
+
+
+def _set_list(target: Message, value: Sequence[object]) -> None:
+    target.array_value.SetInParent()
+    for item in value:
+        element = target.array_value.values.add()
+        if isinstance(item, list | tuple):
+            element.bytes_value = json.dumps(item, separators=(",", ":")).encode()
+        else:
+            _set(element, item)
+
+
+_SETTERS: Final[dict[type, Callable[[Message, Any], None]]] = {
+    str: _set_text,
+    bool: _set_boolean,
+    int: _set_integer,
+    float: _set_number,
+    NoneType: _set_null,
+    datetime: _set_instant,
+    dict: _set_map,
+    list: _set_list,
+    tuple: _set_list,
+}
+
+
+def _find_setter(kind: type) -> Callable[[Message, Any], None]:
+    """Return what sets a value of a type that is derived from those above, or a model."""
+    if issubclass(kind, Enum) and issubclass(kind, str):
+        return _set_enum
+    if issubclass(kind, BaseModel):
+        return _set_model
+    for known, setter in tuple(_SETTERS.items()):
+        if issubclass(kind, known):
+            return setter
+    raise TypeError(f"Firestore cannot store a {kind.__name__}")
 
 
 def _get(value: Message) -> object:

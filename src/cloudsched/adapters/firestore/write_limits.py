@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
-from cloudsched.domain.documents.document_size import MAX_REQUEST_BYTES, require_document_fits, require_indexable
+from cloudsched.domain.documents.document_size import (
+    MAX_INDEXED_BYTES,
+    MAX_REQUEST_BYTES,
+    require_document_fits,
+    require_indexable,
+)
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.adapters.google.channel import Message
+    from cloudsched.domain.documents.document import Document
 
 _MAX_EXPANSION = 2
 """How many times larger than its message a document can be as Firestore counts it: a small number takes 4 bytes there,
 and counts as 8."""
+_MAX_CHARACTER_BYTES = 4
 _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
 
 
-def require_write_fits(path: Sequence[str], write: Message, stored: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+def require_write_fits(path: Sequence[str], write: Message, document: Document) -> None:
     """Check the write of a document.
 
     Args:
         path: The ids of its collections and documents.
         write: The write.
-        stored: Its fields, as any store has them.
-        data: Its fields with those that this store adds.
+        document: What it writes.
 
     Raises:
         InvalidInput: It is too large, or a text in it by which it is indexed; `field` names it.
     """
-    require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), lambda: stored)
-    require_indexable(data, INDEXED_TEXTS.get(path[-2], ()))
+    require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), document.to_stored)
+    indexed = INDEXED_TEXTS.get(path[-2], ())
+    if any(_text_length(write.update.fields, place) > MAX_INDEXED_BYTES // _MAX_CHARACTER_BYTES for place in indexed):
+        require_indexable(document.to_stored(), indexed)
+
+
+def _text_length(fields: Message, place: tuple[str, ...]) -> int:
+    """Return how many characters a text has; 0 if there is none."""
+    *path, last = place
+    for name in path:
+        if name not in fields:
+            return 0
+        fields = fields[name].map_value.fields
+    return len(fields[last].string_value) if last in fields else 0
 
 
 def require_request_fits(writes: Sequence[Message]) -> None:

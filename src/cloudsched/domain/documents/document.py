@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -25,11 +25,12 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents.stored_form import NO_DEFAULT, get_default, list_stored_fields
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 SCHEMA_VERSION = 1
 """The schema version that this code writes, and the newest that it reads."""
@@ -51,7 +52,8 @@ def _reject_non_number(value: object) -> object:
 
 
 @lru_cache(maxsize=1000)  # a task has ten durations, mostly those of its policies, and each commit writes them
-def _to_seconds(value: timedelta) -> int | float:
+def to_seconds(value: timedelta) -> int | float:
+    """Return a duration as it is stored and sent: a number of seconds."""
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
@@ -59,7 +61,7 @@ def _to_seconds(value: timedelta) -> int | float:
 Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
-Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(_to_seconds)]
+Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(to_seconds)]
 """A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is accepted as well."""
 
 Integer = Annotated[int, BeforeValidator(_reject_non_number)]
@@ -133,7 +135,10 @@ class WireModel(BaseModel):
 
 
 class Document(WireModel):
-    """An object that is stored as a document of its own."""
+    """An object that is stored as a document of its own. Fields that have their defaults are left out of it."""
+
+    always_stored: ClassVar[frozenset[str]] = frozenset({"schema_version"})
+    """The fields that are stored even if they have their default: queries, rules or readers rely on them."""
 
     schema_version: int = SCHEMA_VERSION
     """The schema version that this document was written in."""
@@ -144,8 +149,12 @@ class Document(WireModel):
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        _require_readable(self)
-        return self.model_dump(mode="python", by_alias=True, exclude_none=True, context=STORED_CONTEXT)
+        self.require_readable()
+        data = self.model_dump(
+            mode="python", by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT
+        )
+        values = self.__dict__
+        return {**{key: values[name] for name, key, default, _ in _always_stored(type(self))}, **data}
 
     def to_stored_json(self) -> str:
         """Return the document as JSON with camelCase keys, for stores that keep text.
@@ -153,8 +162,23 @@ class Document(WireModel):
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        _require_readable(self)
-        return self.model_dump_json(by_alias=True, exclude_none=True, context=STORED_CONTEXT)
+        self.require_readable()
+        body = self.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT)
+        values = self.__dict__
+        left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
+        return f"{{{','.join(left_out)},{body[1:]}" if left_out else body
+
+    def require_readable(self, names: Collection[str] | None = None) -> None:
+        """Check the instants of the document, or of some fields: they were computed, and reading checks them again.
+
+        Raises:
+            InvalidInput: One of them could not be read again.
+        """
+        unreadable = _find_unreadable(self, names)
+        if unreadable is not None:
+            path, instant = unreadable
+            problem = f"is {instant.isoformat()}, which no document can hold"
+            raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:
@@ -217,13 +241,15 @@ def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, A
     return required, template
 
 
-def _require_readable(document: Document) -> None:
-    """Check the instants of a document: they were computed since it was read, and reading it checks them again."""
-    unreadable = _find_unreadable(document)
-    if unreadable is not None:
-        path, instant = unreadable
-        problem = f"is {instant.isoformat()}, which no document can hold"
-        raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
+@cache
+def _always_stored(model: type[Document]) -> tuple[tuple[str, str, object, str], ...]:
+    """Return the fields that are stored although they have a default: name, key, default, and the default as JSON."""
+    fields = model.model_fields
+    return tuple(
+        (name, key, default, f"{json.dumps(key)}:{json.dumps(default)}")
+        for name, key, _, _ in list_stored_fields(model)
+        if name in model.always_stored and (default := get_default(fields[name])) is not NO_DEFAULT
+    )
 
 
 @cache
@@ -239,11 +265,11 @@ def _may_hold_instant(annotation: object) -> bool:
     return any(map(_may_hold_instant, get_args(annotation)))
 
 
-def _find_unreadable(part: WireModel) -> tuple[str, datetime] | None:
+def _find_unreadable(part: WireModel, names: Collection[str] | None = None) -> tuple[str, datetime] | None:
     values = part.__dict__
     for name in _fields_with_instants(type(part)):
         value = values[name]
-        if not value:
+        if not value or (names is not None and name not in names):
             continue
         if type(value) is datetime:
             if value.tzinfo is not None and FIRST_YEAR <= value.year <= LAST_YEAR:

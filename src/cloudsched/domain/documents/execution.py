@@ -7,7 +7,7 @@ record under ``executions`` is written when an attempt ends.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -317,6 +317,8 @@ class Execution(Document):
 
 class Message(Document):
     """One item in an owner's web inbox. ``inboxes/{owner}/messages/{id}``."""
+
+    always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"is_read"}
 
     id: str
     """Derived from the task's and the execution's id, so that no message is stored twice."""

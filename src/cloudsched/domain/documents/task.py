@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -228,6 +228,8 @@ class Event(WireModel):
 
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec, and how it is getting on."""
+
+    always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"category", "status", "revision"}
 
     id: TaskId
     owner: Owner

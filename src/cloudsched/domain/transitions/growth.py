@@ -41,8 +41,9 @@ def fit_runs(task: Task) -> Task:
     if sum(map(_upper_bound, task.runs)) <= MIN_RUNS_BYTES:
         return task
     stored = task.to_stored()
-    room = MAX_DOCUMENT_BYTES - _STATE_BYTES - (stored_size(stored) - stored_size(stored["runs"]))
-    if stored_size(stored["runs"]) <= room:
+    runs_bytes = stored_size(stored["runs"])
+    room = MAX_DOCUMENT_BYTES - _STATE_BYTES - (stored_size(stored) - runs_bytes)
+    if runs_bytes <= room:
         return task
     share = (room - payloads_size(task)) // len(task.runs)
     return task.model_copy(update={"runs": tuple(_shorten(run, share) for run in task.runs)})

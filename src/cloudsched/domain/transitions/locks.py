@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
@@ -49,6 +49,8 @@ class Holder(WireModel):
 
 class Waiter(Document):
     """A run that waits for the lock, with everything needed to dispatch it. ``locks/{id}/waiters/{entryId}``."""
+
+    always_stored: ClassVar[frozenset[str]] = Document.always_stored | {"worker_group"}
 
     task_id: str
     execution_id: str

@@ -1,0 +1,114 @@
+"""What was stored before fields with defaults were left out means the same, and goes on running.
+
+``stored_before`` has a SQLite file and an export of Google's emulator. Its ``write.py`` wrote them with commit 0b4f4b5,
+where every field was written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import tarfile
+import uuid
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.stored_before.write import HOUR, make_app
+from tests.contract.test_restore import import_database
+
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.journal import JournalEntry
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.domain.documents.document import Document
+    from cloudsched.engine.ports.store import Store
+
+FOLDER = Path(__file__).with_name("stored_before")
+END = START + timedelta(hours=39, minutes=2)
+KINDS: dict[str, type[Document]] = {"tasks": Task, "executions": Execution, "steps": JournalEntry, "messages": Message}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks.db"
+    path.write_bytes(gzip.decompress((FOLDER / "tasks.db.gz").read_bytes()))
+    return path
+
+
+@pytest.fixture(params=["sqlite", "firestore"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened: SqliteStore | FirestoreStore
+    if request.param == "sqlite":
+        opened = SqliteStore(request.getfixturevalue("file"))
+    else:
+        address = request.getfixturevalue("firestore_address")
+        with tarfile.open(FOLDER / "firestore.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        project = f"demo-{uuid.uuid4().hex[:20]}"
+        import_database(address, tmp_path / "firestore/firestore.overall_export_metadata", project)
+        opened = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
+    yield opened
+    opened.close()
+
+
+def list_bodies(path: Path) -> dict[str, list[dict[str, Any]]]:
+    with closing(sqlite3.connect(path)) as database:
+        return {
+            table: [json.loads(body) for (body,) in database.execute(f"SELECT body FROM {table}")]  # noqa: S608 - ours
+            for table in KINDS
+        }
+
+
+def test_each_document_means_what_it_said(file: Path) -> None:
+    """Written out with all its fields, each is what was stored; and what is stored of it now says the same."""
+    for table, bodies in list_bodies(file).items():
+        assert bodies, table
+        for body in bodies:
+            document = KINDS[table].from_stored("it", body)
+            whole = document.model_dump(mode="json", by_alias=True, exclude_none=True)
+            expected = {**body, "schemaVersion": whole["schemaVersion"]}
+            for rule in expected.get("schedule", {}).get("calendars", ()):
+                rule.pop("content", None)  # not shown
+            assert whole == expected
+            assert KINDS[table].from_stored_json("it", document.to_stored_json().encode()) == document
+            assert len(document.to_stored_json()) < len(json.dumps(body, separators=(",", ":")))
+
+
+def test_it_goes_on_where_it_was(store: Store) -> None:
+    """Each task is found as before, runs on, and is stored in the present form from then on."""
+    active = store.list_tasks(TaskQuery(status=TaskStatus.ACTIVE), limit=10)
+    assert {each.id for each in active.items} == {"hourly", "order", "everything", "pulled", "children"}
+    assert active.unreadable == 0
+    before = store.load("hourly")
+    assert before is not None
+    assert before.task.recent_outcomes == (ExecutionStatus.SUCCEEDED,) * 12
+    (usage,) = before.task.usage
+    assert (usage.counts.executions, usage.counts.queries, usage.counts.tokens) == (40, 80, 1200)
+    app = make_app()
+    with Simulation(app, END, store=store) as sim:
+        sim.advance(3 * HOUR)
+        task = app.get("hourly")
+        assert task.run_count == before.task.run_count + 3
+        assert task.usage[0].counts.executions == 43
+        (suspended,) = app.get("order").runs
+        assert suspended.suspension is not None
+        sim.advance(timedelta(days=30))
+        assert app.get("order").status is TaskStatus.COMPLETED
+        assert app.get("children").run_count == 1
+        charged = next(each for each in app.executions("order").items if each.status is ExecutionStatus.SUCCEEDED)
+        assert charged.steps[0].result == {"amount": [1, [2, 3]]}
+        assert app.get("hourly").history == before.task.history
+        pulled = store.load("pulled")
+        assert pulled is not None
+        assert pulled.task.offer is not None

@@ -15,6 +15,7 @@ from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
@@ -174,4 +175,4 @@ def test_other_documents_of_a_newer_schema_are_refused(
     for read in (lambda: store.load(task.id), lambda: store.load_execution(task.id, execution.id)):
         with pytest.raises(UnsupportedDocument) as caught:
             read()
-        assert (caught.value.version, caught.value.supported) == (7, 1)
+        assert (caught.value.version, caught.value.supported) == (7, SCHEMA_VERSION)

@@ -82,7 +82,7 @@ def test_each_document_means_what_it_said(file: Path) -> None:
                 rule.pop("content", None)  # not shown
             assert whole == expected
             assert KINDS[table].from_stored_json("it", document.to_stored_json().encode()) == document
-            assert len(document.to_stored_json()) < len(json.dumps(body, separators=(",", ":")))
+            assert len(document.to_stored_json()) <= len(json.dumps(body, separators=(",", ":")))
 
 
 def test_it_goes_on_where_it_was(store: Store) -> None:

@@ -12,6 +12,7 @@ import pytest
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.errors import Unauthenticated
 
@@ -123,16 +124,16 @@ def _write_schema(cloud: Cloud, version: int) -> None:
 def test_a_newer_schema_gets_all_requests_and_cannot_be_rolled_back(cloud: Cloud) -> None:
     """Code with a newer schema version never shares requests with the old code, and is not rolled back to it."""
     (old,) = cloud.serving("execute")
-    _write_schema(cloud, 2)
+    _write_schema(cloud, SCHEMA_VERSION + 1)
     cloud.ok("upgrade.sh")
     assert list_shares(cloud.fake.history, "execute", old) == [100, 0]
     ran = cloud.run("rollback.sh")
     assert ran.code == 1
-    assert "written with schema version 2" in ran.err
-    _write_schema(cloud, 1)
+    assert f"written with schema version {SCHEMA_VERSION + 1}" in ran.err
+    _write_schema(cloud, SCHEMA_VERSION)
     ran = cloud.run("upgrade.sh")
     assert ran.code == 1
-    assert "version 2 is stored" in ran.err
+    assert f"version {SCHEMA_VERSION + 1} is stored" in ran.err
 
 
 # ── Rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -62,7 +62,7 @@ def test_other_clients_read_what_was_written(
     assert found["status"] == "ACTIVE"
     assert found["payload"] == {"at": {"depth": [1, "two", None]}}
     assert found["schedule"]["at"] == task.next_execution_time
-    assert found["schemaVersion"] == 1
+    assert found["schemaVersion"] == 2
     assert len(found.pop("commitId")) == 16
     assert found.pop("changed")["shard"] == 0
     assert set(found) == set(task.to_stored())

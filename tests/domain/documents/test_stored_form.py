@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+import pytest
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -23,7 +24,7 @@ from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, UNLISTED
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import Document, to_seconds
-from cloudsched.domain.documents.execution import Execution, Lease, Message, Run
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
@@ -34,6 +35,7 @@ from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -256,6 +258,31 @@ def test_each_store_leaves_out_the_same(
         assert to_jsonable_python(sent) == json.loads(document.to_stored_json())
         assert kind.from_stored("it", sent) == document
         assert kind.from_stored_json("it", document.to_stored_json().encode()) == document
+
+
+def test_packed_fields_have_a_fixed_form(make_task: MakeTask) -> None:
+    """These texts are in stored documents: whoever changes what packs them still has to read these."""
+    counts = UsageCounts(
+        executions=1, queries=2, tokens=3, estimated_queries=0.1, estimated_tokens=5, reads=6, writes=7, deletes=8,
+        dispatches=9,
+    )  # fmt: skip
+    usage = (
+        TaskUsage(month="2026-12", handler="two words", counts=counts),
+        TaskUsage(month="2027-01", handler=" h", counts=UsageCounts(reads=39, dispatches=39)),
+        TaskUsage(month="2027-01", handler="x"),
+    )
+    task = make_task(usage=usage, recent_outcomes=tuple(ExecutionStatus))
+    stored = task.to_stored()
+    assert stored["usage"] == (
+        "2026-12 1,2,3,0.1,5,6,7,8,9 two words", "2027-01 ,,,,,39,,,39  h", "2027-01  x",
+    )  # fmt: skip
+    assert stored["recentOutcomes"] == "rtsSFTCEK"
+    assert Task.from_stored("t", stored) == task
+    assert task.to_wire()["recentOutcomes"][:2] == ["RUNNING", "RETRYING"]
+    assert task.to_wire()["usage"][0]["counts"]["reads"] == 6
+    for damaged in ({"usage": ["2027-01 1,1,1,1,1,1,1,1,1,1 h"]}, {"usage": [""]}, {"recentOutcomes": "?"}):
+        with pytest.raises(DamagedDocument):
+            Task.from_stored("t", {**stored, **damaged})
 
 
 def test_no_default_is_stored_at_any_depth(make_task: MakeTask) -> None:

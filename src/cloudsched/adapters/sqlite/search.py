@@ -32,6 +32,8 @@ _COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failu
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})
     VALUES (?, ?, {", ".join("?" * len(_COLUMNS))})
     ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}"""  # noqa: S608 - no input
+_HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
+"""Whether a task's document has usage: packed, or as in documents of schema version 1. A payload may have it, too."""
 _LEFT_OUT = ", ".join(f"'$.{name}'" for name in LEFT_OUT)
 _SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
 """A record without its result and steps; as it is if it is damaged."""
@@ -137,9 +139,7 @@ class SqliteSearch:
         if page_token:
             _, after = read_token(key, page_token)
         mine, values = ("", [after]) if owner is None else (" AND owner = ?", [after, owner])
-        statement = (
-            f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} AND body LIKE '%\"usage\":[{{%' ORDER BY id LIMIT ?"  # noqa: S608 - no input
-        )
+        statement = f"SELECT id, {BODY} FROM tasks WHERE id > ?{mine} {_HAS_USED} ORDER BY id LIMIT ?"  # noqa: S608 - no input
         rows = self._database.read(statement, [*values, limit + 1])
         documents = [(row[0], partial(Task.from_stored_json, *row)) for row in rows[:limit]]
         items = skip_unreadable(documents)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -32,11 +32,15 @@ from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-SCHEMA_VERSION = 1
-"""The schema version that this code writes, and the newest that it reads."""
+SCHEMA_VERSION = 2
+"""The schema version that this code writes, and the newest that it reads. It also reads version 1, where no field was
+packed (`stored_form.Packed`)."""
 
 STORED_CONTEXT = {"stored": True}
 """The validation context for documents from a store: they were validated when created, so costly checks are skipped."""
+
+
+D = TypeVar("D", bound="Document")
 
 
 def _reject_boolean(value: object) -> object:
@@ -141,7 +145,7 @@ class Document(WireModel):
     """The fields that are stored even if they have their default: queries, rules or readers rely on them."""
 
     schema_version: int = SCHEMA_VERSION
-    """The schema version that this document was written in."""
+    """The version of the form that this document is stored in."""
 
     def to_stored(self) -> dict[str, Any]:
         """Return the document as the store's types (instants stay datetimes) with camelCase keys.
@@ -196,7 +200,7 @@ class Document(WireModel):
         if not isinstance(version, int):
             raise DamagedDocument(cls.__name__, key, "its schemaVersion is no number")
         try:
-            return cls.model_validate(data, context=STORED_CONTEXT)
+            return _to_present(cls.model_validate(data, context=STORED_CONTEXT))
         except ValidationError as error:  # its text has the values, which are not for everybody
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             place = ".".join(str(part) for part in first["loc"]) or "(document)"
@@ -220,7 +224,14 @@ class Document(WireModel):
             return cls.from_stored(key, data)  # raises what is wrong with it
         if document.schema_version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
+        return _to_present(document)
+
+
+def _to_present(document: D) -> D:
+    """Return a document that was read: written again, it has the present form."""
+    if document.schema_version == SCHEMA_VERSION:
         return document
+    return document.model_copy(update={"schema_version": SCHEMA_VERSION})
 
 
 @cache

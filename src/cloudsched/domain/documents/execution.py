@@ -7,7 +7,7 @@ record under ``executions`` is written when an attempt ends.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from cloudsched.domain.documents.document import Document, Instant, StoredEnum, 
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.labels import Labels
+from cloudsched.domain.documents.stored_form import Packed
 from cloudsched.domain.documents.usage import RunUsage
 
 MAX_EARLIER_MESSAGE = 300
@@ -52,6 +53,34 @@ FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
 """The statuses of executions that ended because the handler failed: lists have them first."""
 NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})
 """The statuses of executions that ended without a result, by a decision and not by a failure."""
+
+
+OUTCOME_LETTERS: Final = {
+    ExecutionStatus.RUNNING: "r",
+    ExecutionStatus.RETRYING: "t",
+    ExecutionStatus.SUSPENDED: "s",
+    ExecutionStatus.SUCCEEDED: "S",
+    ExecutionStatus.FAILED: "F",
+    ExecutionStatus.TIMED_OUT: "T",
+    ExecutionStatus.CANCELLED: "C",
+    ExecutionStatus.EXPIRED: "E",
+    ExecutionStatus.SKIPPED: "K",
+}
+"""A letter for each status. They are part of the stored format."""
+_STATUSES: Final = {letter: status for status, letter in OUTCOME_LETTERS.items()}
+
+
+def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
+    return "".join([OUTCOME_LETTERS[each] for each in outcomes])
+
+
+def _unpack_outcomes(stored: object) -> object:
+    """Return the statuses of their letters; of documents where they are not packed, as they are."""
+    return [_STATUSES.get(each, each) for each in stored] if isinstance(stored, str) else stored
+
+
+Outcomes = Annotated[tuple[ExecutionStatus, ...], Packed(_pack_outcomes, _unpack_outcomes)]
+"""How executions ended, the earliest first; stored as a text with a letter for each."""
 
 
 class Trigger(StoredEnum):

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
-from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.execution import ExecutionStatus, Outcomes, Run
 from cloudsched.domain.documents.history import HistoryEntry
 from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
@@ -29,7 +29,7 @@ from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, Retry
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.source import Source
-from cloudsched.domain.documents.usage import TaskUsage
+from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Task(PublicTask):
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
-    recent_outcomes: tuple[ExecutionStatus, ...] = ()
+    recent_outcomes: Outcomes = ()
     """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
@@ -312,7 +312,7 @@ class Task(PublicTask):
     """Set while the task is being deleted; callers no longer see it."""
     delivery: Delivery | None = None
     """What it delivers, if the system made it to deliver a result."""
-    usage: tuple[TaskUsage, ...] = ()
+    usage: Usage = ()
     """What it has used this month and the one before."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""

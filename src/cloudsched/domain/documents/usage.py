@@ -7,11 +7,12 @@ only grow. Months are those of UTC.
 from __future__ import annotations
 
 from datetime import UTC
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.stored_form import Packed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,6 +67,43 @@ class TaskUsage(WireModel):
     month: Month
     handler: str
     counts: UsageCounts = UsageCounts.build()
+
+
+_NAMES: Final = (
+    *("executions", "queries", "tokens", "estimated_queries", "estimated_tokens"),
+    *("reads", "writes", "deletes", "dispatches"),
+)
+"""The order of the packed counts. It is part of the stored format: more are appended."""
+
+
+def _pack(used: tuple[TaskUsage, ...]) -> tuple[str, ...]:
+    """Return a text for each month and handler: the month, the counts without zeros, the handler."""
+    return tuple([f"{each.month} {_pack_counts(each.counts.__dict__)} {each.handler}" for each in used])
+
+
+def _pack_counts(counts: dict[str, float]) -> str:
+    numbers = [counts[name] for name in _NAMES]
+    return ",".join([str(int(one) if one % 1 == 0 else one) if one else "" for one in numbers]).rstrip(",")
+
+
+def _unpack(stored: object) -> object:
+    """Return the usage of its packed form; of documents where it is not packed, as it is."""
+    if not isinstance(stored, list | tuple):
+        return stored
+    return [_unpack_one(each) if isinstance(each, str) else each for each in stored]
+
+
+def _unpack_one(text: str) -> object:
+    month, counts, handler = (*text.split(" ", 2), "", "")[:3]
+    numbers = counts.split(",")
+    if len(numbers) > len(_NAMES):
+        raise ValueError("has counts that this version does not know")
+    known = {name: number for name, number in zip(_NAMES, numbers, strict=False) if number}
+    return {"month": month, "handler": handler, "counts": known}
+
+
+Usage = Annotated[tuple[TaskUsage, ...], Packed(_pack, _unpack)]
+"""What a task has used; stored as texts such as ``2027-01 39,,,,,39,118,,39 tick``."""
 
 
 class RunUsage(WireModel):

@@ -143,7 +143,7 @@ def build_request_examples(handlers: Sequence[str] | None) -> dict[str, dict[str
 
 _TASK: Final[Json] = {
     **_REPORT,
-    "schemaVersion": 1,
+    "schemaVersion": 2,
     "id": "weekday-report",
     "owner": "ada",
     "schedule": {
@@ -190,7 +190,7 @@ _TASK: Final[Json] = {
 }
 _WORK: Final[Json] = {**_TASK, **_RENDER, "id": "render-film", "isRunning": True}
 _EXECUTION: Final[Json] = {
-    "schemaVersion": 1,
+    "schemaVersion": 2,
     "id": "20270104T080000Z",
     "taskId": "weekday-report",
     "owner": "ada",
@@ -214,7 +214,7 @@ _EXECUTION: Final[Json] = {
     "callsMade": 0,
 }
 _MESSAGE: Final[Json] = {
-    "schemaVersion": 1,
+    "schemaVersion": 2,
     "id": "weekday-report.20270104T080000Z",
     "owner": "ada",
     "taskId": "weekday-report",

@@ -16,19 +16,14 @@ from jsonschema_rs import Draft202012Validator
 from pydantic.alias_generators import to_camel
 from werkzeug.wrappers import Request
 
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.request_bodies import MAX_BATCH, BatchCreateRequest
-from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.web.conftest import Call
 
     from cloudsched.testing import Simulation
@@ -41,41 +36,28 @@ SECONDS = 600
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 30)]
 
 
-def run_schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> None:
-    """Let schemathesis ask each operation of a running API what its document allows, and some that it does not."""
+def test_the_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
+    """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids.
+
+    Schemathesis asks each operation of a running API what its document allows, and some that it does not. The API is
+    open: web/auth/test_roles.py has what a closed one refuses, and what its document says of that.
+    """
     with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
         server.serve()
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
-        asked = [f"http://{server.address}/openapi.json", "--checks=all", "--no-color"]
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "run", "--checks=all"]
+        options = [f"--max-examples={EXAMPLES}", "--generation-deterministic", "--no-color"]
         done = subprocess.run(  # noqa: S603 - our own words
-            [*command, *asked, "--generation-deterministic", *options],
+            [*command, *options, f"http://{server.address}/openapi.json"],
             capture_output=True,
             text=True,
             check=False,
             timeout=SECONDS,
-            cwd=cwd,
+            cwd=tmp_path,
             env={**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": str(storage_directory())},  # with tables of Unicode
         )
     assert done.returncode == 0, done.stdout + done.stderr
     count = len(OPERATIONS) - 1  # all but the document itself
     assert re.search(rf"Selected: {count}/{count}\s+Tested: {count}\n", done.stdout), done.stdout
-
-
-def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
-    """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids."""
-    run_schemathesis(sim, CONFIG, tmp_path, f"--max-examples={EXAMPLES}")
-
-
-def test_the_closed_api_does_what_its_document_says(tmp_path: Path, simulate: Callable[..., Simulation]) -> None:
-    """The same for a server with a key; and without one, or with another, every operation refuses.
-
-    A few requests for each operation are enough: what they may contain is tried on the open API.
-    """
-    key, kept = create_key("tests", Role.ADMIN)
-    sim = simulate(access=Access(api_keys=(str(kept),)))
-    config = tmp_path / "schemathesis.toml"
-    config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
-    run_schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=2")
 
 
 @pytest.mark.parametrize("handlers", [None, ("greet", "report")])

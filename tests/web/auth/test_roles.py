@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from jsonschema_rs import Draft202012Validator
+from tests.cases import try_each
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
@@ -97,13 +99,31 @@ def body_for(operation: Operation) -> object:
     return {"title": "Mine now"} if operation.is_patch else None
 
 
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
-def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
-    """Without credentials, each operation is a 401 that says how to authenticate."""
-    path = path_for(operation, roles.task("ada"))
-    answer = roles.ask(None, operation.method, path, body_for(operation) or {})
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
+@pytest.fixture
+def description(roles: RoleHarness) -> dict[str, Any]:
+    """What the API says of itself to somebody without a key."""
+    return cast("dict[str, Any]", roles.ask(None, "GET", "/openapi.json").get_json())
+
+
+@try_each("name", [each.name for each in OPERATIONS if each.right])
+def test_every_operation_requires_authentication(roles: RoleHarness, description: dict[str, Any], name: str) -> None:
+    """Without credentials, or with a stranger's key, each operation is the 401 that its description promises.
+
+    It says how to authenticate. With a key in the header that the description names, a request gets further.
+    """
+    operation = next(each for each in OPERATIONS if each.name == name)
+    path, body = path_for(operation, "no-such-task"), body_for(operation) or {}
+    promised = description["paths"][operation.path][operation.method.lower()]
+    assert {"key": []} in promised["security"]
+    header = description["components"]["securitySchemes"]["key"]["name"]
+    for headers in ({}, {header: create_key("admin", Role.ADMIN)[0]}):
+        answer = roles.ask(None, operation.method, path, body, **headers)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
+        schema = promised["responses"]["401"]["content"][answer.mimetype]["schema"]
+        Draft202012Validator({**schema, "components": description["components"]}).validate(answer.get_json())
+    own = roles.headers("admin")["X-Api-Key"]
+    assert roles.ask(None, operation.method, path, body, **{header: own}).status_code != 401
 
 
 @pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)

@@ -38,7 +38,14 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 
 fix_examples()
 
-pytest_plugins = ["tests.run.emulator", "tests.run.leftovers", "tests.run.order", "tests.run.quick", "tests.run.report"]
+pytest_plugins = [
+    "tests.run.emulator",
+    "tests.run.imports",
+    "tests.run.leftovers",
+    "tests.run.order",
+    "tests.run.quick",
+    "tests.run.report",
+]
 
 
 @pytest.fixture(scope="session", autouse=True)

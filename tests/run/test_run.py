@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.run import emulator, leftovers
+from tests.run.imports import begin_at
 from tests.run.order import shuffle
 from tests.run.report import describe_run
 
@@ -154,3 +155,14 @@ def test_the_processes_of_a_run_share_one_emulator(monkeypatch: pytest.MonkeyPat
     assert not one.address
     monkeypatch.delenv("FIRESTORE_EMULATOR_HOST")
     assert emulator.find_address() is None, "the run has ended"
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 7])
+def test_the_processes_of_a_run_share_what_has_to_be_compiled(processes: int) -> None:
+    """Each imports all modules, and what all of them import first is, together, everything, once."""
+    files = [Path(f"test_{number}.py") for number in range(10)]
+    orders = [begin_at(files, process, processes) for process in range(processes)]
+    assert all(sorted(order) == files for order in orders)
+    starts = [*sorted(files.index(order[0]) for order in orders), len(files)]
+    assert starts[0] == 0
+    assert all(0 < after - before <= -(-len(files) // processes) for before, after in pairwise(starts))

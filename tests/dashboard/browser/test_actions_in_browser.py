@@ -14,7 +14,11 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from tests.dashboard.browser.conftest import Site, Visitor
 
-MAY_ACT, MAY_LOOK = (Role.ADMIN, Role.USER), (Role.VIEWER, Role.READER)
+MAY_LOOK = (Role.VIEWER, Role.READER)
+ALONE = ("tasks/", "new")
+"""How the address of a page begins that is about one task."""
+PLAIN = tuple({(each.path, each.forced == "bulk"): each for each in reversed(ACTIONS)}.values())
+"""One action of each page: a user's browser without script does it."""
 
 
 def prepare(site: Site, action: Action, name: str, role: Role) -> Subject:
@@ -33,10 +37,25 @@ def send(site: Site, action: Action, subject: Subject, role: Role) -> requests.R
     return requests.post(url, data=form, headers={"Origin": mount[:-1]}, timeout=60)
 
 
-@pytest.mark.parametrize("role", MAY_ACT)
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def list_forms(site: Site, action: Action, subject: Subject, role: Role) -> list[str]:
+    """Return the forms with an action's button, of its own task if the page shows several."""
+    shown = requests.get(site.pages[role] + subject.fill(action.path), timeout=60)
+    is_own = re.compile("" if action.path.startswith(ALONE) else rf"{subject.task}|{subject.message or subject.task}")
+    forms = re.findall(r"<form .*?</form>", shown.text, re.DOTALL)
+    button = subject.fill(action.button)
+    return [each for each in forms if button in re.sub(r"<[^>]*>", "", each) and is_own.search(each)]
+
+
+@pytest.mark.parametrize(
+    ("action", "role"),
+    [*((each, Role.ADMIN) for each in ACTIONS), *((each, Role.USER) for each in PLAIN)],
+    ids=lambda value: getattr(value, "name", value).lower(),
+)
 def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role) -> None:
-    """The button does what it says, and the page says that it is done: as an admin with script, as a user without."""
+    """The button does what it says, and the page says that it is done: as an admin with script, as a user without.
+
+    A user's browser does one action of each page: the test below shows that the other forms are those of an admin.
+    """
     subject = prepare(site, action, role.value, role)
     page = tour.go(subject.fill(action.path), role, script=role is Role.ADMIN)
     if action.unfold:
@@ -52,6 +71,15 @@ def test_who_may_act_does(tour: Visitor, site: Site, action: Action, role: Role)
         page.get_by_role("button", name=re.compile("1 task")).click()
     page.locator("main .note[role=status]").wait_for()
     site.wait_until(lambda: action.find(site, subject) == action.after)
+
+
+@pytest.mark.parametrize("action", [each for each in ACTIONS if each not in PLAIN], ids=lambda action: action.name)
+def test_a_user_is_offered_what_an_admin_is(site: Site, action: Action) -> None:
+    """The form behind each button is, byte for byte, the one that does its work for an admin."""
+    subject = prepare(site, action, "offered", Role.USER)
+    forms = list_forms(site, action, subject, Role.USER)
+    assert forms
+    assert set(forms) <= set(list_forms(site, action, subject, Role.ADMIN))
 
 
 @pytest.mark.parametrize("role", MAY_LOOK)

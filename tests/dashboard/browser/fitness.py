@@ -108,8 +108,9 @@ def check_keyboard(page: Page) -> None:
     """Check that Tab alone reaches all that can be used, and that one sees where it is."""
     stops = page.evaluate(_NUMBER_STOPS)
     missing, unseen = set(range(len(stops))), set[int]()
-    for _ in range(3 * len(stops) // _KEYS_AT_ONCE + 1):  # a field for a date has several stops
-        for _ in range(_KEYS_AT_ONCE):
+    more = [_KEYS_AT_ONCE] * (2 * len(stops) // _KEYS_AT_ONCE + 1)  # a field for a date has several stops
+    for keys in (len(stops), *more):
+        for _ in range(keys):
             page.keyboard.press("Tab")
         visits = page.evaluate("window.testVisits")
         missing -= {number for number, _ in visits}

@@ -100,6 +100,7 @@ class FaultyStore:
         def effect() -> VersionedTask | None:
             stored = self._world.real_store.load(task_id)
             self._world.rules.on_read(stored)
+            self._world.trees.on_load(task_id)
             return stored and replace(stored, read_at=self._world.now)
 
         return self._call("load", effect)

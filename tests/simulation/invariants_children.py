@@ -5,7 +5,8 @@ T2  The outcome that a journal records for a call is that of the call's own run,
 T3  A run that waits for calls resumes when the last one has ended; if that notification is lost, it polls.
     A run that waits for a race resumes when the first one has ended.
 T4  When a task is cancelled or deleted, none of its descendants keeps running, not even below calls that have ended.
-T5  The call that wins a race ended first, by its own record. A loser that is recorded as cancelled does not go on.
+T5  The call that wins a race ended first, by its own record, of those whose end its decision could know.
+    A loser that is recorded as cancelled does not go on.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class CallInvariants:
         self._ended_at: dict[str, datetime] = {}
         """When each call ended, if it does not run again."""
         self._once_ended: set[str] = set()
+        self._reads = 0
+        self._last_read: dict[tuple[Process, str], int] = {}
+        """Which of all reads was the last one of a call by a process."""
+        self._reads_at_end: dict[str, int] = {}
+        """How many reads there were when a call ended."""
         self._leases: dict[tuple[str, str], tuple[Process, datetime]] = {}
         """The last claim of each execution, and when its lease ends."""
         self._stopped: set[tuple[str, str]] = set()
@@ -82,6 +88,12 @@ class CallInvariants:
         has_succeeded = bool(ends) and ends[-1].status is ExecutionStatus.SUCCEEDED
         return call in self._on_their_own and (has_succeeded or call not in self._ended_at)
 
+    def on_load(self, task_id: str) -> None:
+        """Note which process reads a call."""
+        if task_id in self._records and self._world.current:
+            self._reads += 1
+            self._last_read[self._world.current, task_id] = self._reads
+
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_commit(
@@ -97,7 +109,9 @@ class CallInvariants:
             self._records.setdefault(after.id, []).extend(each for each in executions if each.status.is_final)
             if not (after.has_ended or after.deleted_at):
                 self._ended_at.pop(after.id, None)
+                self._reads_at_end.pop(after.id, None)
             else:
+                self._reads_at_end.setdefault(after.id, self._reads)
                 self._ended_at.setdefault(after.id, self._world.now)
                 self._once_ended.add(after.id)
         if before and before.has_ended and not after.has_ended:
@@ -150,6 +164,7 @@ class CallInvariants:
             is_known = call.child not in self._on_their_own | self._deleted and len(own) == 1
             if (
                 is_known
+                and (number == race.result["winner"] or self._is_known_to_have_ended(call))
                 and own[0].trigger is Trigger.SCHEDULE
                 and own[0].finished_at
                 and own[0].status is not ExecutionStatus.CANCELLED
@@ -158,6 +173,16 @@ class CallInvariants:
         winner = race.result["winner"]
         if winner in ends and ends[winner] > min(ends.values()):
             self._fail(f"T5: {winner} wins race {race.number} of {task.id}, and the calls ended at {ends}")
+
+    def _is_known_to_have_ended(self, call: StepRecord) -> bool:
+        """Whether the journal or the process that decides a race knows of a call's end.
+
+        A call may end right after it was read, and yet by its record before the winner: their clocks differ.
+        """
+        assert self._world.current
+        assert call.child
+        last_read = self._last_read.get((self._world.current, call.child), 0)
+        return call.status is not StepStatus.WAITING or last_read > self._reads_at_end.get(call.child, 0)
 
     def check_recorded_result(self, entry: StepRecord) -> None:
         """Check the outcome of a call when it is first recorded."""

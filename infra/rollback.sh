@@ -3,9 +3,10 @@
 #
 # Usage: infra/rollback.sh [--dry-run] [--config=FILE] [--force]
 #
-# It refuses if documents have been written since then that the old code cannot read. --force overrides this; those
-# tasks then do nothing until newer code is deployed. It also refuses if the secret has been rotated or the API has been
-# made public since then. Both revisions can read the dispatches that are waiting in the queues.
+# It refuses if documents have been written since then that the old code cannot read, or indexes removed that it needs.
+# --force overrides this; those tasks then do nothing until newer code is deployed, and lists without an index fail. It
+# also refuses if the secret has been rotated or the API has been made public since then. Both revisions can read the
+# dispatches that are waiting in the queues.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -52,6 +53,10 @@ if [[ "${LEDGER[previous.schema]-}" != "${LEDGER[schema]-}" && "${EXTRA_OPTIONS[
 ${LEDGER[schema]-}, which the previous code (version ${LEDGER[previous.schema]-}) refuses to read. Fix \
 the problem with a new upgrade, or use --force."
 fi
+
+[[ "${LEDGER[retired]-}" != yes || "${EXTRA_OPTIONS[*]}" == --force ]] || die "The indexes that only the previous code \
+needs have been removed since the upgrade. Check out that code, run infra/deploy.sh --step=indexes, wait until they are \
+ready (infra/deploy.sh --check --step=functions), and run infra/rollback.sh --force."
 
 [[ -z "${LEDGER[trust.api]-}" ]] || record "trust.api=yes"
 # The functions that send dispatches first, the one that receives them last.

@@ -149,7 +149,7 @@ for function in "${FUNCTIONS[@]}"; do
     "image.$function=$(get_image "${candidate[$function]}")"
 done
 set_trust_after_upgrade
-record "${ended[@]}" "trust.api=$TRUST_AFTER_UPGRADE"
+record "${ended[@]}" "retired=none" "trust.api=$TRUST_AFTER_UPGRADE"
 revoke_smoke_access
 log "" "Upgraded. Run infra/rollback.sh to go back."
 [[ "$API_ACCESS" == private || "${LEDGER[open.api]-}" == yes ]] ||

@@ -8,7 +8,9 @@ Each output line is one resource, in columns separated by tabs:
 - ``composites``, ``overrides``, ``ttl-policies``: collection group, field (or ``-``), and the arguments for gcloud that
   create what the database lacks; ``added-overrides`` does not drop any single-field index that the database has
 - ``unready-composites``, ``unready-overrides``: collection group, fields, and the state of an index that is not ready
-- ``replaced-composites``: collection group, fields, and the name of an index that many shards replace
+- ``replaced-composites``, ``retired-composites``: collection group, fields, and the name of an index that many shards
+  replace, or that only an earlier version needed
+- ``retired-overrides``: as ``overrides``, of fields of which only an earlier version needed an index
 
 SHARDS in the environment is ``one``, ``growing`` (the file's indexes, and those of more shards) or ``many`` (without
 those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard).
@@ -61,6 +63,26 @@ def find_replaced_composites(expected: dict[str, Any], existing: list[dict[str, 
         paths = [path for path in (each.strip("`") for each in _get_paths(index)) if path != "__name__"]
         if is_replaced(group, paths):
             yield (group, ", ".join(paths), index["name"])
+
+
+def find_retired_composites(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the composite indexes of the database that an earlier version needed, and this one does not."""
+    needed = {(index["collectionGroup"], *_get_shape(index)) for index in expected["indexes"]}
+    retired = {(index["collectionGroup"], *_get_shape(index)) for index in expected["retired"]["indexes"]} - needed
+    for index in existing:
+        group = _get_segment(index["name"], "collectionGroups")
+        if (group, *_get_shape(index)) in retired:
+            paths = [path.strip("`") for path in _get_paths(index)]
+            yield (group, ", ".join(path for path in paths if path != "__name__"), index["name"])
+
+
+def find_retired_overrides(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the fields with an index that an earlier version needed, and this one does not."""
+    retired = {(each["collectionGroup"], each["fieldPath"]) for each in expected["retired"]["fieldOverrides"]}
+    for field in existing:
+        key = _get_field_key(field)
+        if key in retired and field.get("indexConfig", {}).get("indexes"):
+            yield (*key, "--disable-indexes")
 
 
 def find_missing_composites(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
@@ -168,6 +190,8 @@ if __name__ == "__main__":
         "unready-composites": find_unready_composites,
         "unready-overrides": find_unready_overrides,
         "replaced-composites": find_replaced_composites,
+        "retired-composites": find_retired_composites,
+        "retired-overrides": find_retired_overrides,
     }
     content = json.loads(Path(file).read_text(encoding="utf-8"))
     if isinstance(content, dict):

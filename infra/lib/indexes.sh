@@ -14,30 +14,56 @@ for _ in {1..60}; do BUILD_DELAYS+=(60); done
 # Request every index and TTL policy that the database lacks. A run that was interrupted is resumed by the next one: what
 # exists, or is being built, is not requested again.
 #
-# While outdated functions serve, no single-field index that they may need is dropped: that is left to the next run of
-# deploy.sh after the upgrade.
+# While outdated functions serve, no index that they may need is dropped: that is left to the next run of deploy.sh after
+# the upgrade.
 create_indexes() {
   log_step "Indexes and TTL"
   require_shards
-  local group field arguments overrides=overrides
-  ! has_outdated_functions || overrides=added-overrides
+  local group field arguments overrides=overrides is_outdated=""
+  ! has_outdated_functions || overrides=added-overrides is_outdated=yes
   while IFS=$'\t' read -r group field arguments; do
     IFS=$'\t' read -ra arguments <<<"$arguments"
     change "create composite index on $group (${arguments[*]:1})" retry_contention \
       gcloud firestore indexes composite create --collection-group="$group" "${arguments[@]}" \
       --database="$DATABASE" --project="$PROJECT" --async --quiet
   done < <(compare_indexes composites)
-  while IFS=$'\t' read -r group field arguments; do
-    IFS=$'\t' read -ra arguments <<<"$arguments"
-    change "set the indexes of $group.$field (${arguments[*]})" retry_contention \
-      gcloud firestore indexes fields update "$field" --collection-group="$group" "${arguments[@]}" \
-      --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(compare_indexes "$overrides")
+  set_single_field_indexes "$overrides"
   while IFS=$'\t' read -r group field arguments; do
     change "enable TTL on $group.$field" retry_contention \
       gcloud firestore fields ttls update "$field" --collection-group="$group" --enable-ttl \
       --database="$DATABASE" --project="$PROJECT" --async --quiet
   done < <(compare_indexes ttl-policies)
+  [[ -n "$is_outdated" ]] || remove_retired_indexes
+}
+
+# set_single_field_indexes KIND: give fields the indexes that a comparison of this kind prints.
+set_single_field_indexes() {
+  local group field arguments
+  while IFS=$'\t' read -r group field arguments; do
+    IFS=$'\t' read -ra arguments <<<"$arguments"
+    change "set the indexes of $group.$field (${arguments[*]})" retry_contention \
+      gcloud firestore indexes fields update "$field" --collection-group="$group" "${arguments[@]}" \
+      --database="$DATABASE" --project="$PROJECT" --async --quiet
+  done < <(compare_indexes "$1")
+}
+
+# Remove the indexes that only earlier versions needed. Others that the file does not have are somebody else's, and stay.
+remove_retired_indexes() {
+  local retired
+  retired="$(compare_indexes retired-composites && compare_indexes retired-overrides)"
+  [[ -n "$retired" ]] || return 0
+  record "retired=yes" # before the first one is gone: rollback.sh has to know also if this run is interrupted
+  remove_composite_indexes retired-composites
+  set_single_field_indexes retired-overrides
+}
+
+# remove_composite_indexes KIND: delete the composite indexes that a comparison of this kind prints.
+remove_composite_indexes() {
+  local group fields name
+  while IFS=$'\t' read -r group fields name; do
+    change "delete the composite index on $group ($fields)" retry_contention \
+      gcloud firestore indexes composite delete "$name" --database="$DATABASE" --project="$PROJECT" --quiet
+  done < <(compare_indexes "$1")
 }
 
 # Wait until every index is ready, and report progress. A check reports the indexes that exist but are not ready; a dry

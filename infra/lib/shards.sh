@@ -28,10 +28,6 @@ use_shards() {
 
 # Remove the indexes without shards, which limit how much can be written as long as they are there.
 remove_replaced_indexes() {
-  local group fields name
-  while IFS=$'\t' read -r group fields name; do
-    change "delete the composite index on $group ($fields)" retry_contention \
-      gcloud firestore indexes composite delete "$name" --database="$DATABASE" --project="$PROJECT" --quiet
-  done < <(compare_indexes replaced-composites)
+  remove_composite_indexes replaced-composites
   create_indexes
 }

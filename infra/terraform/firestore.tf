@@ -20,8 +20,10 @@ locals {
     { for key, field in local.known_overrides : key => { group = field.collectionGroup, paths = [field.fieldPath] } },
     { for key, index in local.known_composites : key => { group = index.collectionGroup, paths = index.fields[*].fieldPath } },
   )
-  known_overrides = { for field in local.indexes.fieldOverrides : "${field.collectionGroup} ${field.fieldPath}" => field }
-  known_composites = { for index in concat(local.indexes.indexes, [for index in local.indexes.sharded.indexes : index if var.shards > 1]) :
+  # What only earlier versions need, as long as one of them may still serve.
+  retired         = { for kind, list in local.indexes.retired : kind => [for each in list : each if var.keep_retired_indexes] }
+  known_overrides = { for field in concat(local.indexes.fieldOverrides, local.retired.fieldOverrides) : "${field.collectionGroup} ${field.fieldPath}" => field }
+  known_composites = { for index in concat(local.indexes.indexes, [for index in local.indexes.sharded.indexes : index if var.shards > 1], local.retired.indexes) :
     "${index.collectionGroup} ${join(", ", [for field in index.fields : "${field.fieldPath} ${lookup(field, "order", lookup(field, "arrayConfig", ""))}"])}" => index
   }
 }

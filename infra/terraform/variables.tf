@@ -169,6 +169,12 @@ variable "placed_shards" {
   }
 }
 
+variable "keep_retired_indexes" {
+  description = "Whether to keep the indexes that only earlier versions need: true for the apply that upgrades from one of them, false for the next."
+  type        = bool
+  default     = false
+}
+
 variable "functions" {
   description = "What differs from infra/resources.json in a function's shape: concurrency (and threads), minimum, maximum, timeout."
   type        = map(map(number))

@@ -197,6 +197,78 @@ def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
+RETIRED = {
+    "collectionGroup": "tasks",
+    "queryScope": "COLLECTION",
+    "fields": [
+        {"fieldPath": "handler", "order": "ASCENDING"},
+        {"fieldPath": "wakeAt", "order": "DESCENDING"},
+    ],
+}
+"""An index that the version before needed."""
+
+
+def _list_paths(state: dict[str, Any]) -> set[tuple[str, ...]]:
+    return {tuple(part["fieldPath"] for part in each["fields"][:-1]) for each in state["indexes"]}
+
+
+def deploy_older(cloud: Cloud) -> None:
+    """Leave the project as an earlier version had it, with an index of somebody else, and check out this one."""
+    newer = read_index_file(cloud)
+    older = deepcopy(newer)
+    older["indexes"] += [RETIRED, NEW]
+    configure_indexes(cloud, older)
+    cloud.ok("deploy.sh", "--step=indexes")
+    newer["retired"]["indexes"].append(RETIRED)
+    wake = next(each for each in newer["fieldOverrides"] if each["fieldPath"] == "wakeAt")
+    newer["fieldOverrides"].remove(wake)
+    newer["retired"]["fieldOverrides"].append(wake)
+    configure_indexes(cloud, newer)
+    cloud.configure(MEMORY="1Gi")
+
+
+def test_retired_indexes_go_after_the_upgrade(cloud: Cloud) -> None:
+    """The old version serves with all that it had; then deploy.sh removes what only it needed, and nothing else."""
+    deploy_older(cloud)
+    for command in (("deploy.sh", "--step=indexes"), ("upgrade.sh",)):
+        cloud.ok(*command)
+        assert ("handler", "wakeAt") in _list_paths(cloud.state), command
+        assert _get_orders(cloud, "wakeAt") == ["ASCENDING"], command
+    before = _list_paths(cloud.state)
+    assert "differs: delete the composite index on tasks (handler, wakeAt)" in cloud.run("deploy.sh", "--check").out
+    cloud.ok("deploy.sh")
+    assert before - _list_paths(cloud.state) == {("handler", "wakeAt")}
+    assert ("handler", "owner") in _list_paths(cloud.state), "nobody said that it is retired"
+    assert _get_orders(cloud, "wakeAt") == []
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_what_needs_retired_indexes_is_not_rolled_back_to(cloud: Cloud) -> None:
+    """As long as they are there it is; once they have been removed, also in part, only with --force."""
+    deploy_older(cloud)
+    cloud.ok("upgrade.sh")
+    cloud.ok("rollback.sh")
+    cloud.ok("upgrade.sh")
+    cloud.run("deploy.sh", deny="firestore indexes composite delete")
+    refused = cloud.run("rollback.sh")
+    assert (refused.code, "indexes that only the previous code" in refused.err) == (1, True), refused.err
+    cloud.ok("deploy.sh")
+    assert cloud.run("rollback.sh").code == 1
+    cloud.ok("rollback.sh", "--force")
+
+
+def test_no_index_is_both_needed_and_retired() -> None:
+    """Neither with one shard nor with more, nor of a single field."""
+    content = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    retired = content["retired"]
+    needed = [*content["indexes"], *content["sharded"]["indexes"]]
+    shapes = [(each["collectionGroup"], *(part["fieldPath"] for part in each["fields"])) for each in needed]
+    gone = [(each["collectionGroup"], *(part["fieldPath"] for part in each["fields"])) for each in retired["indexes"]]
+    assert len({*shapes, *gone}) == len(shapes) + len(gone)
+    fields = [(each["collectionGroup"], each["fieldPath"]) for each in content["fieldOverrides"]]
+    assert not {(each["collectionGroup"], each["fieldPath"]) for each in retired["fieldOverrides"]} & {*fields}
+
+
 def _get_orders(cloud: Cloud, field: str) -> list[str]:
     found = next(value for name, value in cloud.state["fields"].items() if name.endswith(f"/tasks/fields/{field}"))
     return sorted(index["fields"][0]["order"] for index in found["indexConfig"]["indexes"])

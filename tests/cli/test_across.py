@@ -7,6 +7,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.engine.tasks import batch_changes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,6 +60,10 @@ def test_all_that_match_are_changed(tasks: Tasks, sim: Simulation, monkeypatch: 
     chosen = ("pause", "--label", "team=a")
     assert tasks("batch", *chosen, "--dry-run").out == "2 tasks match.\n"
     assert json.loads(tasks("batch", *chosen, "--dry-run", "--json").out) == {"count": 2}
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_changes, "MAX_COUNT", 2)
+        assert tasks("batch", *chosen, "--dry-run").out == "At least 2 tasks match.\n"
+        assert json.loads(tasks("batch", *chosen, "--dry-run", "--json").out) == {"count": 2, "isAtLeast": True}
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert tasks("batch", *chosen).code != 0
     assert "PAUSED" not in tasks("list").out

@@ -10,6 +10,7 @@ import pytest
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.feed import Feed
+from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ def test_an_owners_records_are_listed_by_id(store: Store) -> None:
     assert [each.id for each in store.records.list(Feed, "ada", limit=10)] == ["a", "b", "d"]
     assert [each.id for each in store.records.list(Feed, "ada", limit=2)] == ["a", "b"]
     assert store.records.list(Feed, "eve", limit=10) == []
+
+
+def test_records_that_are_only_loaded_are_not_listed(store: Store) -> None:
+    """No index has their owner; neither store answers what the other one cannot."""
+    with pytest.raises(ValueError, match="sweeps"):
+        store.records.list(SweepNote, "ada", limit=10)
 
 
 def test_records_of_all_owners_are_read_in_parts(store: Store) -> None:

@@ -125,8 +125,7 @@ def list_queries(limit: int) -> dict[str, Listing]:
         TaskQuery(parent="p", handler="greet"),
         TaskQuery(due_from=NOW),
         TaskQuery(due_until=NOW + timedelta(hours=2), handler="greet"),
-        TaskQuery(is_delivery=True),
-        TaskQuery(is_delivery=True, handler="greet", status=TaskStatus.ACTIVE),
+        TaskQuery(owner="ada", is_delivery=True),
         TaskQuery(label="team=a"),
         TaskQuery(label="team=a", status=TaskStatus.ACTIVE),
     ]
@@ -141,7 +140,13 @@ def list_queries(limit: int) -> dict[str, Listing]:
         running = ExecutionStatus.RUNNING
         return lambda store, token: store.search.list_open(query, running, limit=limit, page_token=token)
 
-    runs = [ExecutionQuery(), ExecutionQuery(handler="greet"), ExecutionQuery(category=Category.REPORT)]
+    runs = [
+        ExecutionQuery(),
+        ExecutionQuery(handler="greet"),
+        ExecutionQuery(category=Category.REPORT),
+        ExecutionQuery(label="team=a"),
+        ExecutionQuery(owner="ada", handler="greet"),
+    ]
     return {
         **{repr(query): list_tasks(query) for query in queries},
         **{f"finished {query}": list_finished(query) for query in runs},

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 from tests.dashboard.conftest import ATTACK, get, post, read_hidden
+
+from cloudsched.dashboard import bulk_view
+from cloudsched.dashboard.visit import UTC_ZONE, Visit
 
 if TYPE_CHECKING:
     from cloudsched.local.stack import Stack
@@ -114,6 +118,18 @@ def test_nothing_to_change_is_said(ui: str, label: str) -> None:
     text = get(f"{ui}/bulk", action="resume", label=label).text
     assert "<h1>Nothing to change</h1>" in text
     assert "<button" not in text[text.index("<main") : text.index("</main>")]
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "Pause 0 or more tasks?"), (7, "Pause 7 or more tasks?")])
+def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
+    """Nothing found so far is not nothing to change."""
+    found = {"action": "pause", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}
+    visit = Visit(
+        datetime(2027, 3, 27, tzinfo=UTC), UTC_ZONE, {}, may_change=True, role="admin", owner=None, is_local=True
+    )
+    page = bulk_view.build(found, visit)
+    assert (page.title, page.may_concern) == (words, True)
+    assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit).may_concern
 
 
 @pytest.mark.parametrize(

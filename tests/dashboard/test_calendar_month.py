@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -104,6 +105,25 @@ def test_a_month_asks_for_a_bounded_number_of_pages() -> None:
     assert api.calls == 9
     page = calendar_view.build(answer(moreRan=True, bound=2000), visit(month="2027-03"))
     assert "More than 2,000 ran" in " ".join(page.notes)
+
+
+class SparseApi(CountingApi):
+    """An API whose pages look through many executions to find none."""
+
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        page = super().get(path, **query)
+        return {**page, "executions": []} if path == "/v1/executions" else page
+
+
+def test_a_search_that_is_given_up_says_so() -> None:
+    """Pages without an item that have a token are not all asked for, nor taken for the whole."""
+    api = SparseApi()
+    month = visit(month="2027-03", owner="ada", handler="report")
+    found = calendar_view.fetch(api, month)  # type: ignore[arg-type]  # all that fetch uses
+    assert not found["ran"]
+    assert api.calls < 20
+    page = calendar_view.build(answer(isSearchCut=found["isSearchCut"], moreRan=True), month)
+    assert "At least 0 ran" in " ".join(page.notes)
 
 
 def test_all_days_have_one_scale() -> None:

@@ -56,3 +56,16 @@ def test_who_finds_something_does_not_ask_for_handlers() -> None:
     for api, query in ((Answers(), {"owner": "x"}), (Answers(), {"q": "words"})):
         look(api, **query)
         assert "/v1/handlers" not in api.asked
+
+
+def test_a_page_that_looked_through_its_bound_does_not_say_that_there_is_nothing() -> None:
+    """It has a next page, and says that the search goes on there."""
+
+    class Sparse(Answers):
+        def get(self, path: str, **_: object) -> dict[str, Any]:
+            return {**super().get(path), "nextPageToken": "x"}
+
+    page = look(Sparse(), handler="report", orderBy="nextExecutionTime")
+    assert "The next page goes on" in page.sentence
+    assert page.next_page is not None
+    assert "goes on" not in look(Answers(), handler="report").sentence

@@ -85,7 +85,7 @@ def test_the_doctor_knows_which_indexes_shards_replace() -> None:
     ]
     found = [resource_checks.is_replaced(*each) for each in shapes]
     assert found == [script["is_replaced"](*each) for each in shapes]
-    assert 5 < sum(found) < 15
+    assert 3 < sum(found) < 10
     assert not any(found[len(content["indexes"]) :])
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import without_calendars
 
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange
+from cloudsched.domain.documents.calendar import Calendar, CalendarChange
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import execution_id
@@ -83,7 +83,7 @@ class CalendarInvariants:
     def check_end_state(self) -> None:
         """Check that every task follows its calendars when everything has settled."""
         records = self._world.real_store.records
-        for change in records.list(CalendarChange, CHANGES_OWNER, limit=10):
+        for change in records.list_all(CalendarChange, limit=10):
             self._fail(f"C4: nobody finished the change of {change.id}")
         for task in self._world.tasks():
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:

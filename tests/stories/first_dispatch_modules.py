@@ -81,7 +81,9 @@ OWN: Final = {
         "signature task_ids typed_calls user_access validation"
     ),
     "engine.people": "builtin_handlers preferred_channels",
-    "engine.ports": "billed_writes page_tokens pages queue records search shards store task_query tracing version",
+    "engine.ports": (
+        "billed_writes look_through page_tokens pages queue records search shards store task_query tracing version"
+    ),
     "engine.state": (
         "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits "
         "locks log_seal quotas"

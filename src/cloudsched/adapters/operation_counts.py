@@ -143,7 +143,7 @@ class CountingStore:
         return self._store.expire(now)
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         return self._count_items(self._store.list_tasks(query, limit=limit, page_token=page_token))
 
     def list_due_tasks(
@@ -155,7 +155,7 @@ class CountingStore:
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         return self._count_items(
             self._store.list_due_tasks(before, since=since, shard=shard, limit=limit, page_token=page_token)
         )
@@ -187,11 +187,11 @@ class CountingStore:
         return self._store.load_execution(task_id, execution_id)
 
     def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         return self._count_items(self._store.list_executions(task_id, limit=limit, page_token=page_token))
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         return self._count_items(self._store.list_messages(owner, limit=limit, page_token=page_token))
 
     def check(self) -> datetime | None:
@@ -203,7 +203,7 @@ class CountingStore:
         self._store.close()
 
     def _count_items(self, page: Page[T]) -> Page[T]:
-        self._counts.add(reads=max(1, len(page.items)))
+        self._counts.add(reads=page.read)
         return page
 
 
@@ -253,17 +253,17 @@ class CountingSearch:
     def list_finished(
         self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
     ) -> Page[Execution]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         page = self._search.list_finished(query, is_failure=is_failure, limit=limit, page_token=page_token)
-        self._counts.add(reads=max(1, len(page.items)))
+        self._counts.add(reads=page.read)
         return page
 
     def list_open(
         self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
     ) -> Page[Task]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         page = self._search.list_open(query, status, limit=limit, page_token=page_token)
-        self._counts.add(reads=max(1, len(page.items)))
+        self._counts.add(reads=page.read)
         return page
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
@@ -288,9 +288,9 @@ class CountingSearch:
         return self._search.find_last_change(owner)
 
     def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Pass on; a read for each item, and one for an empty page."""
+        """Pass on; a read for each document that was looked at, at least one."""
         page = self._search.list_changed(owner, since, limit=limit, page_token=page_token)
-        self._counts.add(reads=max(1, len(page.items)))
+        self._counts.add(reads=page.read)
         return page
 
     def list_queue_keys(

@@ -66,9 +66,12 @@ def batch(  # noqa: PLR0913 - each is an option of its own
     if dry_run or not yes:
         count = client.count_matching(_ACTIONS[action], **chosen)
         if dry_run:
-            click.echo(to_json_line({"count": count}) if as_json else f"{count} tasks match.")
+            more = {"isAtLeast": True} if count.is_at_least else {}
+            words = f"{'At least ' if count.is_at_least else ''}{count} tasks match."
+            click.echo(to_json_line({"count": int(count), **more}) if as_json else words)
             return
-        click.confirm(f"{action.capitalize()} {count} tasks?", abort=True, err=True)
+        named = f"{'at least ' if count.is_at_least else ''}{count} tasks"
+        click.confirm(f"{action.capitalize()} {named}?", abort=True, err=True)
     task = client.batch_change(_ACTIONS[action], idempotency_key=key, **chosen)
     click.echo(f"Started as task {to_printable(task.id)}.", err=True)
     if not wait:

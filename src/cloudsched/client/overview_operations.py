@@ -19,6 +19,7 @@ from cloudsched.domain.documents.overview_responses import (
     OverviewCounts,
     Queue,
     QueuedTask,
+    TaskCount,
     TaskOccurrence,
     WorkerNote,
 )
@@ -27,8 +28,22 @@ from cloudsched.domain.transitions.drafts import to_wire_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from cloudsched.client.views import TaskView
+
+
+class MatchingCount(int):
+    """A number of tasks, which may be the least that there are."""
+
+    is_at_least: bool
+    """Whether there may be more: counting stopped at a bound."""
+
+    def __new__(cls, count: int, is_at_least: bool = False) -> Self:  # noqa: FBT001, FBT002 - as `int` takes its value
+        """Return the number."""
+        made = super().__new__(cls, count)
+        made.is_at_least = is_at_least
+        return made
 
 
 class OverviewOperations:
@@ -76,11 +91,14 @@ class OverviewOperations:
         return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
-    def count_matching(self, action: str, /, **filters: Any) -> Flow[int]:
-        """Return how many tasks `batch_change` would concern now, at most 10,000; see there."""
+    def count_matching(self, action: str, /, **filters: Any) -> Flow[MatchingCount]:
+        """Return how many tasks `batch_change` would concern now, at most 10,000; see there.
+
+        If counting stopped at a bound, `is_at_least` of the number is true: there may be more.
+        """
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
         answer = yield ApiRequest("POST", "/v1/tasks:batchChange", content, is_idempotent=True)
-        return answer.read("a count", lambda found: int(found["count"]))
+        return answer.read("a count", _read_count)
 
     @operation
     def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
@@ -139,3 +157,8 @@ def _to_query(filters: Mapping[str, str | datetime | None]) -> dict[str, str | i
         for key, value in filters.items()
         if value is not None
     }
+
+
+def _read_count(found: object) -> MatchingCount:
+    count = reader(TaskCount)(found)
+    return MatchingCount(count.count, count.is_at_least)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
 
 PATH: Final = "/v1/tasks:batchChange"
-COUNTED: Final = 10_000
-"""The API counts no further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,8 @@ class BulkPage:
     chosen: dict[str, str]
     """The same as they are sent."""
     count: int
+    may_concern: bool
+    """Whether there is any, or may be: counting stopped at a bound."""
     key: str
     back: str
     error: str
@@ -82,7 +82,8 @@ def build(answer: Json, visit: Visit) -> BulkPage:
     """Return the view model of the API's answer."""
     count = answer["count"]
     _, verb, means = BULK_ACTIONS[answer["action"]]
-    tasks = f"{count:,}{' or more' if count >= COUNTED else ''} task{'' if count == 1 else 's'}"
+    may_concern = bool(count) or answer["isAtLeast"]
+    tasks = f"{count:,}{' or more' if answer['isAtLeast'] else ''} task{'' if count == 1 else 's'}"
     chosen: dict[str, str] = answer["chosen"]
     which = [
         (
@@ -92,14 +93,17 @@ def build(answer: Json, visit: Visit) -> BulkPage:
         for name, value in chosen.items()
     ]
     return BulkPage(
-        title=f"{verb} {tasks}?" if count else "Nothing to change",
-        sentence=f"{tasks} would be changed." if count else f"No task can be changed so: {verb.lower()} concerns none.",
+        title=f"{verb} {tasks}?" if may_concern else "Nothing to change",
+        sentence=(
+            f"{tasks} would be changed." if may_concern else f"No task can be changed so: {verb.lower()} concerns none."
+        ),
         means=means,
         button=f"{verb} {tasks}",
         action=answer["action"],
         which=which,
         chosen=chosen,
         count=count,
+        may_concern=may_concern,
         key=answer["key"],
         back=_write_query({name: value for name, value in chosen.items() if name != "ids"}, visit),
         error=answer.get("error", ""),
@@ -118,7 +122,13 @@ def _count(api: Api, action: str, chosen: Mapping[str, str]) -> Json:
         problem = "is empty: it would mean every task there is"
         raise InvalidInput("selection", problem, "Tick tasks, or filter the list first.")
     found = api.post(PATH, {"action": action, "filter": _make_filter(chosen), "dryRun": True})
-    return {"action": action, "chosen": dict(chosen), "count": int(found["count"]), "key": uuid.uuid4().hex}
+    return {
+        "action": action,
+        "chosen": dict(chosen),
+        "count": int(found["count"]),
+        "isAtLeast": bool(found.get("isAtLeast")),
+        "key": uuid.uuid4().hex,
+    }
 
 
 def _make_filter(chosen: Mapping[str, str]) -> Json:

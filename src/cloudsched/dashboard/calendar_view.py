@@ -39,6 +39,8 @@ FILTERS: Final = ("owner", "handler", "label", "category", "status")
 _ONE_OF: Final = ("label", "handler", "category")
 """Filters of which the API takes one for what ran: the first that is chosen, since few have the same label."""
 _PAGE: Final = 500
+_MAX_PAGES: Final = 8
+"""How many pages are asked for at most: where no index has a filter, a page may have few items or none."""
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
 _LISTED: Final = 200
 TASKS_ZONE: Final = "task"
@@ -102,9 +104,9 @@ def fetch(api: Api, visit: Visit) -> Json:
     near = {"from": start.isoformat(), "until": end.isoformat()}
     ran: list[Json] = []
     due: list[Json] = []
-    more_ran, more_due, complete_until = False, False, None
+    more_ran, is_cut, more_due, complete_until = False, False, False, None
     if start <= visit.now:
-        ran, more_ran = _fetch_ran(api, near, wanted, bound)
+        ran, more_ran, is_cut = _fetch_ran(api, near, wanted, bound)
     if end > visit.now - DAY:  # a status is one of what ran: what is to come has none, so it stays
         also = {name: wanted[name] for name in ("owner", "handler", "label", "category")}
         due, more_due, complete_until = _fetch_all(api, "/v1/occurrences", "occurrences", {**near, **also}, bound)
@@ -113,6 +115,7 @@ def fetch(api: Api, visit: Visit) -> Json:
     return {
         "ran": ran,
         "moreRan": more_ran,
+        "isSearchCut": is_cut,
         "due": due,
         "moreDue": more_due,
         "completeUntil": complete_until,
@@ -121,17 +124,21 @@ def fetch(api: Api, visit: Visit) -> Json:
     }
 
 
-def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str], bound: int) -> tuple[list[Json], bool]:
-    """Return what ran. What timed out has failed, too; no index has two of `_ONE_OF`: the others are left here."""
+def _fetch_ran(api: Api, near: dict[str, str], wanted: dict[str, str], bound: int) -> tuple[list[Json], bool, bool]:
+    """Return what ran, whether more did, and whether looking for it was given up before there were `bound`.
+
+    What timed out has failed, too. No index has two of `_ONE_OF`: the others are left here.
+    """
     others = [name for name in _ONE_OF if wanted[name]][1:]
     asked = {**near, **{name: value for name, value in wanted.items() if name not in others}}
     found: list[Json] = []
-    has_more = False
+    has_more = is_cut = False
     for status in sorted(BAD) if wanted["status"].upper() == "FAILED" else [wanted["status"].upper()]:
         records, more, _ = _fetch_all(api, "/v1/executions", "executions", {**asked, "status": status}, bound)
         found += [each for each in records if all(each.get(name) == wanted[name] for name in others)]
         has_more |= more
-    return found, has_more
+        is_cut |= more and len(records) < bound
+    return found, has_more, is_cut
 
 
 def _fetch_all(
@@ -140,7 +147,9 @@ def _fetch_all(
     found: list[Json] = []
     token: str | None = ""
     complete_until: str | None = None
-    while token is not None and len(found) < bound:
+    pages = 0
+    while token is not None and len(found) < bound and pages < _MAX_PAGES:
+        pages += 1
         page = api.get(path, **query, pageSize=_PAGE, pageToken=token)
         found += page[name]
         token = page.get("nextPageToken")

@@ -45,7 +45,9 @@ def write_sentence(days: Sequence[WallDay], entries: Sequence[Entry], zone: str,
 
 def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
     """Yield what is not counted, and why."""
-    if answer["moreRan"]:
+    if answer.get("isSearchCut"):
+        yield f"At least {len(answer['ran']):,} ran: too many others were looked through to find more. Choose a day."
+    elif answer["moreRan"]:
         yield f"More than {answer['bound']:,} ran: what failed and the latest are counted. Choose a day, or a filter."
     until = answer["completeUntil"]
     if answer["moreDue"] or until:

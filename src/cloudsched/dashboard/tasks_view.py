@@ -252,6 +252,8 @@ def _write_sentence(rows: list[Row], *, more: bool, words: list[str], visit: Vis
     if not rows:
         named = [f"{name}:{visit.query[name]}" for name in (*FILTERS, CATEGORY) if visit.query.get(name)]
         wanted = " ".join(filter(None, [visit.query.get("q"), *named]))
+        if more:
+            return f"Nothing matches {wanted} among the tasks that were looked through. The next page goes on."
         return f"Nothing matches {wanted}."
     bad = sum(row.is_bad for row in rows)
     count = f"{len(rows):,} task{'' if len(rows) == 1 else 's'}{' on this page' if more else ''}"

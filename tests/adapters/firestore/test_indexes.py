@@ -219,10 +219,13 @@ def search_everything(search: SearchStore) -> None:
             running = ExecutionStatus.RUNNING
             for token in (None, make_token(identify_open_list(query, running), NOW, "t1")):
                 search.list_open(query, running, limit=5, page_token=token)
-            search.count_finished(query, is_failure=False, up_to=5)
-            search.count_open(query, running, 5)
+            with suppress(InvalidInput):  # no index has all filters, so that they are looked for
+                search.count_finished(query, is_failure=False, up_to=5)
+            with suppress(InvalidInput):
+                search.count_open(query, running, 5)
     for task_query, _ in every_task_query():
-        search.count_tasks(task_query, 5)
+        with suppress(InvalidInput):
+            search.count_tasks(task_query, 5)
 
 
 def methods(port: type) -> set[str]:
@@ -242,7 +245,8 @@ def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, shards
         store.inbox.count_unread("ada", 10)
         store.inbox.remove_some("ada")
         for kind in RECORDS:
-            store.records.list(kind, "ada", limit=5)
+            if kind.is_listed_by_owner:
+                store.records.list(kind, "ada", limit=5)
             store.records.list_all(kind, limit=5)
         search_everything(store.search)
     with closing(FirestoreTaskCounter(**DATABASE)) as counter:

@@ -109,7 +109,7 @@ def test_only_a_success_is_delivered(sim: Simulation) -> None:
     make(sim, "EMAIL", handler="broken", retry=1)
     sim.advance(HOUR)
     assert not sim.sent("EMAIL")
-    assert not sim.app.container.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+    assert not sim.app.container.store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
 
 
 def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:

@@ -182,7 +182,7 @@ def test_a_record_names_the_message_as_its_sender_did(
     monkeypatch.setattr(HeldBatches, "finish", die)
     sim.advance(24 * HOUR)
     (sent,) = sim.sent("EMAIL")
-    deliveries = sim.app.container.store.list_tasks(TaskQuery(is_delivery=True), limit=10).items
+    deliveries = sim.app.container.store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
     records = [record for each in deliveries for record in sim.executions(each.id)]
     assert [each.content for each in records] == [{"messageId": sent.id}] * len(texts)
 

@@ -78,9 +78,9 @@ def what_is_left(sim: Simulation, owner: str) -> list[object]:
         if task.handler != "cloudsched.erase-person"
     ]
     left += store.list_messages(owner, limit=500).items
-    kinds: tuple[type[Record], ...] = (*OWNED_RECORDS, PersonJob)
-    for kind in kinds:
+    for kind in OWNED_RECORDS:
         left += store.records.list(kind, owner, limit=500)
+    left += (each for each in store.records.list_all(PersonJob, limit=500) if each.owner == owner)
     return left
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange, CalendarLink
+from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
@@ -268,7 +268,7 @@ def test_a_run_that_knows_older_days_leaves_no_task_with_them(sim: Simulation, m
     assert second in upcoming_days(sim), "the older days were not written, so this tries nothing"
     assert sim.app.container.calendars.replan(change)
     assert not {second} & upcoming_days(sim)
-    assert not records.list(CalendarChange, CHANGES_OWNER, limit=1)
+    assert not records.list_all(CalendarChange, limit=1)
 
 
 def test_a_writer_that_was_taken_for_dead_notes_its_change_again(

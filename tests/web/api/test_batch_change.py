@@ -11,7 +11,8 @@ from tests.web.auth.test_roles import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
-from cloudsched.engine.tasks import batch_change_run
+from cloudsched.engine.ports import look_through
+from cloudsched.engine.tasks import batch_change_run, batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -106,6 +107,25 @@ def test_a_user_changes_nobody_else_s_tasks(roles: RoleHarness) -> None:
     assert change(roles, "ada", "cancel", ids=["of-bob", "no-such"])["changed"] == 0
     assert change(roles, "ada", "delete", handler="work")["changed"] == 1
     assert statuses(roles) == {"of-bob": "ACTIVE"}
+
+
+def test_what_no_index_has_is_counted_by_reading_some(roles: RoleHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count says if it stopped before the end; the change itself goes on to the end, page after page."""
+    for number in range(9):
+        handler = "work" if number % 4 == 0 else "fail"
+        roles.task("ada", **YEARLY | {"handler": handler}, id=f"t{number}")
+    chosen = {"handler": "work", "dueUntil": "2040-01-01T00:00:00Z"}
+
+    def ask() -> dict[str, Any]:
+        body = {"action": "pause", "filter": chosen, "dryRun": True}
+        found: dict[str, Any] = roles.ask("ada", "POST", PATH, body).get_json()
+        return found
+
+    assert ask() == {"count": 3, "isAtLeast": False}
+    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", 2)
+    monkeypatch.setattr(batch_changes, "MAX_READ", 4)
+    assert ask() == {"count": 1, "isAtLeast": True}
+    assert change(roles, "ada", "pause", **chosen)["changed"] == 3
 
 
 @pytest.mark.parametrize("who", ["viewer", None])

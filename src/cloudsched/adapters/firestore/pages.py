@@ -12,6 +12,7 @@ from cloudsched.adapters.firestore.queries import OFFER_WRITTEN_AT, Listing
 from cloudsched.adapters.firestore.shards import query_in_order
 from cloudsched.adapters.firestore.values import decode, decode_instant
 from cloudsched.domain.documents.document import Document
+from cloudsched.engine.ports.look_through import find_matching_rows
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.pages import Page
 from cloudsched.errors import DamagedDocument
@@ -36,21 +37,40 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
     start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
     if parent is None:
         return Page(())
-    rows: list[Message] = []
-    while True:
-        missing = limit + 1 - len(rows)
-        part = query_in_order(rpc, parent, listing, missing, start)
-        rows += [each for each in part if not listing.excluded_field or listing.excluded_field not in each.fields]
-        if len(rows) > limit or len(part) < missing:
-            break
-        start = to_sort_key(part[-1], listing)
-    page = rows[:limit]
-    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in page)
-    unreadable = len(page) - len(items)
-    if len(rows) <= limit:
-        return Page(items, unreadable=unreadable)
-    value, key = to_sort_key(page[-1], listing)
-    return Page(items, make_token(query, decode_instant(value), key), unreadable)
+
+    def read(after: Message | None, count: int) -> list[Message]:
+        return query_in_order(rpc, parent, listing, count, start if after is None else to_sort_key(after, listing))
+
+    is_bounded = bool(listing.looked_for)
+    found = find_matching_rows(read, lambda each: _is_match(each, listing), limit, is_bounded=is_bounded)
+    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in found.rows)
+    token = None
+    if found.last is not None:
+        value, key = to_sort_key(found.last, listing)
+        token = make_token(query, decode_instant(value), key)
+    return Page(items, token, len(found.rows) - len(items), found.passed_over)
+
+
+def _is_match(document: Message, listing: Listing) -> bool:
+    """Return whether a list has a document that its query has found."""
+    if listing.excluded_field and listing.excluded_field in document.fields:
+        return False
+    return all(_has(document.fields, path, text) for path, text in (listing.looked_for or {}).items())
+
+
+def _has(fields: Message, path: str, text: str) -> bool:
+    """Return whether a field is a text, or an array that has it, without decoding the rest of the document."""
+    *outer, last = path.split(".")
+    for name in outer:
+        if name not in fields:
+            return False
+        fields = fields[name].map_value.fields
+    if last not in fields:
+        return False
+    value = fields[last]
+    if value.HasField("array_value"):
+        return any(each.string_value == text for each in value.array_value.values)
+    return value.HasField("string_value") and bool(value.string_value == text)
 
 
 def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:

@@ -99,12 +99,11 @@ def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
     """
     now, ranges = datetime.now(UTC), tuple(range(count))
     queries = [
-        TaskQuery(status=status, handler=handler, label=label, due_from=due, is_delivery=is_delivery)
+        TaskQuery(status=status, handler=handler, label=label, due_from=due)
         for status in (None, TaskStatus.ACTIVE)
         for handler, label in ((None, None), ("x", None), (None, "x"))
         for due in (None, now)
-        for is_delivery in (False, True)
-        if label is None or (due is None and not is_delivery)
+        if label is None or due is None
     ]
     listings = [
         *(build_task_listing(query, ranges) for query in queries),

@@ -63,6 +63,9 @@ class Listing:
     """The order's instant is not after this."""
     excluded_field: str | None = None
     """Documents with this field are dropped after reading: Firestore cannot query for a missing field."""
+    looked_for: Mapping[str, str] | None = None
+    """Fields, and the texts that they or one of their elements must have: what the documents are filtered by after
+    reading, because no index has them."""
     is_empty: bool = False
     """Whether nothing can match, so that nothing is read."""
     parents: str | None = None
@@ -139,6 +142,15 @@ class Listing:
         condition.field.field_path = field
         condition.op = operator
         condition.value.CopyFrom(encode(value))
+
+
+_FIELDS_OF_FILTERS = {"label": "labels", "parent": "parent.taskId"}
+"""The fields that have other names than the filters."""
+
+
+def name_fields(looked_for: Mapping[str, str]) -> Mapping[str, str]:
+    """Return filters by the fields that have their values."""
+    return {_FIELDS_OF_FILTERS.get(name, name): value for name, value in looked_for.items()}
 
 
 BY_WAKE_TIME = Listing("tasks", "wakeAt", shard_field=TASK_SHARD)
@@ -232,42 +244,35 @@ def build_waiter_query(
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
     """Return the listing of the tasks that match a query; indexes led by an owner or a parent have no shards.
 
-    Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together.
+    Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together. A label's
+    indexes have the status: without that filter, tasks of any status are asked for.
     """
+    looked_for, query = name_fields(query.looked_for), query.indexed
     filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
-    equals = {field: value for field, value in filters.items() if value is not None}
-    in_shards = replace(_BY_SHARD, shards=shards if query.owner is None and query.parent is None else None)
+    equals: dict[str, str | Sequence[str]] = {field: value for field, value in filters.items() if value is not None}
+    listing = replace(
+        _BY_SHARD,
+        shards=shards if query.owner is None and query.parent is None else None,
+        equals=equals,
+        excluded_field="deletedAt",
+        looked_for=looked_for,
+    )
     if query.is_delivery:
-        if query.status is not None:
-            equals[f"{UNLISTED}.status"] = str(query.status)
-        return replace(
-            in_shards,
-            order=f"{UNLISTED}.createdAt",
-            is_descending=True,
-            equals=equals,
-            excluded_field="deletedAt",
-            is_empty=query.is_sorted_by_due_time or query.label is not None,
-        )
+        return replace(listing, order=f"{UNLISTED}.createdAt", is_descending=True)
     if query.is_sorted_by_due_time:
         return replace(
-            in_shards,
+            listing,
             order="nextExecutionTime",
-            equals=equals,
             start=query.due_from,
             end=query.due_until,
-            excluded_field="deletedAt",
             is_empty=query.status not in {None, TaskStatus.ACTIVE},
         )
     if query.status is not None:
         equals["status"] = str(query.status)
-    return replace(
-        in_shards,
-        order="createdAt",
-        is_descending=True,
-        equals=equals,
-        contains=None if query.label is None else ("labels", query.label),
-        excluded_field="deletedAt",
-    )
+    elif query.label is not None:
+        equals["status"] = [str(status) for status in TaskStatus]
+    contains = None if query.label is None else ("labels", query.label)
+    return replace(listing, order="createdAt", is_descending=True, contains=contains)
 
 
 def build_due_listing(before: datetime, since: datetime | None = None, shards: Sequence[int] | None = None) -> Listing:
@@ -300,13 +305,9 @@ INDEXED_TEXTS = {
     "contactSecrets": (("owner",),),
     "heldBatches": (("owner",),),
     "mailLimits": (("owner",),),
-    "linkKeys": (("owner",),),
-    "personJobs": (("owner",),),
     "exportParts": (("owner",),),
     "calendars": (("owner",),),
     "calendarLinks": (("owner",),),
-    "calendarChanges": (("owner",),),
-    "sweeps": (("owner",),),
     "budgets": (("owner",),),
     "usage": (("owner",),),
     "usageFronts": (("owner",),),

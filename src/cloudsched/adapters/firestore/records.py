@@ -12,7 +12,7 @@ from cloudsched.adapters.firestore.queries import build_owner_query
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.adapters.firestore.write_limits import require_write_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
-from cloudsched.engine.ports.records import R, VersionedRecord
+from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
 
@@ -72,6 +72,7 @@ class FirestoreRecords:
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Return an owner's records of a kind, by id, those after an id. Reads only those."""
+        require_listed_by_owner(kind)
         last = document_name(self._documents, kind.collection, after) if after else None
         found = self._rpc.query(self._documents, build_owner_query(kind.collection, owner, limit, last))
         return skip_unreadable((each.name, partial(_to_record, kind, each)) for each in found)

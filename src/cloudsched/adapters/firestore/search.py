@@ -17,18 +17,19 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
+    name_fields,
 )
 from cloudsched.adapters.firestore.shards import query_in_order
-from cloudsched.domain.documents.execution import Execution
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
+from cloudsched.engine.ports.task_query import refuse_count
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.firestore.shards import Shards
-    from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.search import ExecutionQuery
     from cloudsched.engine.ports.task_query import TaskQuery
@@ -40,6 +41,11 @@ _SHOWN = tuple(
     if name not in LEFT_OUT
 )
 """The fields of a record that lists have."""
+_STATUSES = {
+    True: sorted(str(each) for each in FAILURE_STATUSES),
+    False: [str(each) for each in ExecutionStatus if each.is_final and each not in FAILURE_STATUSES],
+}
+"""The final statuses of failures, and all others."""
 
 
 class FirestoreSearch:
@@ -71,14 +77,17 @@ class FirestoreSearch:
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`: one billed read for each 1,000 of them."""
+        query.require_index()
         return self._count(build_task_listing(query, self._shards.find_ranges()), up_to)
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
         """Return how many final records match, at most `up_to`."""
+        refuse_count(query.find_looked_for(is_open=False))
         return self._count(replace(self._build_finished(query, is_failure=is_failure), fields=None), up_to)
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
         """Return how many tasks have an open run of this status, at most `up_to`."""
+        refuse_count(query.find_looked_for(is_open=True))
         return self._count(self._build_open(query, status), up_to)
 
     def _count(self, listing: Listing, up_to: int) -> int:
@@ -127,9 +136,9 @@ class FirestoreSearch:
         return self._count(build_offer_listing((queue_key,), owner, self._shards.find_ranges()), up_to)
 
     def _build_finished(self, query: ExecutionQuery, *, is_failure: bool) -> Listing:
-        """Return the listing of final records."""
-        status = {} if query.status is None else {"status": str(query.status)}
-        leader = self._lead(query.owner, LISTED)
+        """Return the listing of final records. Its indexes have the status: without that filter, any will do."""
+        leader, looked_for = self._lead(query.owner, LISTED), query.find_looked_for(is_open=False)
+        values = {} if looked_for else {"handler": query.handler, "category": query.category}
         return replace(
             leader,
             collection="executions",
@@ -137,15 +146,16 @@ class FirestoreSearch:
             is_descending=True,
             equals={
                 **(leader.equals or {}),
-                **_choose_value(query),
+                **{name: str(value) for name, value in values.items() if value is not None},
                 f"{LISTED}.isFailure": is_failure,
-                **status,
+                "status": str(query.status) if query.status is not None else _STATUSES[is_failure],
             },
-            contains=_find_label(query),
+            contains=None if looked_for or query.label is None else ("labels", query.label),
             start=query.since,
             end=query.until,
             parents="tasks",
             fields=_SHOWN,
+            looked_for=name_fields(looked_for),
         )
 
     def _build_open(self, query: ExecutionQuery, status: ExecutionStatus) -> Listing:
@@ -155,8 +165,8 @@ class FirestoreSearch:
             leader,
             order=f"{OPEN}.since",
             is_descending=True,
-            equals={**(leader.equals or {}), **_choose_value(query), f"{OPEN}.status": str(status)},
-            contains=_find_label(query),
+            equals={**(leader.equals or {}), f"{OPEN}.status": str(status)},
+            looked_for=name_fields(query.find_looked_for(is_open=True)),
         )
 
     def _lead(self, owner: str | None, place: str) -> Listing:
@@ -176,15 +186,6 @@ class FirestoreSearch:
                 break
             last = part[-1].fields["key"].string_value
         return found
-
-
-def _choose_value(query: ExecutionQuery) -> dict[str, str]:
-    values = {"handler": query.handler, "category": query.category}
-    return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _find_label(query: ExecutionQuery) -> tuple[str, str] | None:
-    return None if query.label is None else ("labels", query.label)
 
 
 def _is_too_long(listing: Listing) -> bool:

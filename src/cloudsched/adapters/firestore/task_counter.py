@@ -8,10 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.firestore.values import encode
 from cloudsched.engine.ports.task_counter import UNFINISHED_STATUSES
 
 if TYPE_CHECKING:
@@ -36,13 +34,9 @@ class FirestoreTaskCounter:
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks are unfinished, at most `up_to`."""
-        query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner}).to_query(up_to, self._parent)
-        query.ClearField("order_by")
-        status_filter = query.where.composite_filter.filters.add().field_filter
-        status_filter.field.field_path = "status"
-        status_filter.op = messages.StructuredQuery.FieldFilter.Operator.IN
-        status_filter.value.array_value.values.extend(encode(str(status)) for status in UNFINISHED_STATUSES)
-        return self._rpc.count(self._parent, query)
+        statuses = [str(status) for status in UNFINISHED_STATUSES]
+        listing = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner, "status": statuses})
+        return self._rpc.count(self._parent, listing.to_query(up_to, self._parent))
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after `since`, at most `up_to`."""

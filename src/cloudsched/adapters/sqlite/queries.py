@@ -7,12 +7,12 @@ and filters its rows by the others.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -33,6 +33,15 @@ def from_microseconds(ticks: int) -> datetime:
     return _EPOCH + ticks * _MICROSECOND
 
 
+_LOOKED_FOR = {
+    "handler": "{0}.handler = ?",
+    "parent": "{0}.parent = ?",
+    "category": "{0}.category = ?",
+    "label": "? IN (SELECT value FROM json_each({0}.labels))",
+}
+"""How a row of a table is compared with a filter that no index has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A query whose rows are ordered by one instant, then by id."""
@@ -42,19 +51,28 @@ class Listing:
     is_descending: bool = False
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
-    key: str = "id"
-    """The column of the id, as the index of the order has it."""
+    keys: Sequence[str] = ("id",)
+    """The columns of the id, as the index of the order has them: those of what it belongs to, then its own."""
+    body: str = BODY
+    looked_for: Mapping[str, str] = field(default_factory=dict)
+    """Filters by which the rows are told from each other after reading, because no index has them."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one page (id, instant, body), and its values."""
-        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
+        """Return the statement for one page (instant, body, whether it matches, ids), and its values."""
+        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], [*self.looked_for.values(), *self.values]
         if after is not None:
-            conditions.append(f"({self.order}, {self.key}) {'<' if self.is_descending else '>'} (?, ?)")
-            values += [to_microseconds(after[0]), after[1]]
+            places = [self.order, *self.keys]
+            comparison = "<" if self.is_descending else ">"
+            conditions.append(f"({', '.join(places)}) {comparison} ({', '.join('?' * len(places))})")
+            keys = after[1].split(".", len(self.keys) - 1)
+            values += [to_microseconds(after[0]), *keys, *[""] * (len(self.keys) - len(keys))]
         direction = "DESC" if self.is_descending else "ASC"
+        ordered = ", ".join(f"{each} {direction}" for each in (self.order, *self.keys))
+        documents = self.table.rpartition(" JOIN ")[2].partition(" ")[0]
+        is_match = " AND ".join(_LOOKED_FOR[name].format(documents) for name in self.looked_for) or "1"
         statement = (
-            f"SELECT {self.key}, {self.order}, {BODY} FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
-            f"ORDER BY {self.order} {direction}, {self.key} {direction} LIMIT ?"
+            f"SELECT {self.order}, {self.body}, {is_match}, {', '.join(self.keys)} FROM {self.table} "  # noqa: S608 - no input
+            f"WHERE {' AND '.join(conditions)} ORDER BY {ordered} LIMIT ?"
         )
         return statement, [*values, limit]
 
@@ -99,6 +117,7 @@ def build_waiter_statement(
 
 def build_task_listing(query: TaskQuery) -> Listing:
     """Return the listing of the tasks that match a query."""
+    looked_for, query = query.looked_for, query.indexed
     conditions, values = ["is_delivery" if query.is_delivery else "NOT is_unlisted"], list[object]()
     if query.label is not None:
         conditions.append("label = ?")
@@ -114,8 +133,6 @@ def build_task_listing(query: TaskQuery) -> Listing:
             # (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if values else ''}{column} = ?")
             values.append(value)
-    if query.is_delivery and query.is_sorted_by_due_time:
-        conditions.append("0")
     if query.due_from is not None:
         conditions.append("next_at >= ?")
         values.append(to_microseconds(query.due_from))
@@ -125,7 +142,7 @@ def build_task_listing(query: TaskQuery) -> Listing:
     if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
         table = "labels CROSS JOIN tasks ON tasks.id = task_id"
         return Listing(
-            table, "task_created_at", is_descending=True, conditions=conditions, values=values, key="task_id"
+            table, "task_created_at", is_descending=True, conditions=conditions, values=values, keys=("task_id",)
         )
     order = "next_at" if query.is_sorted_by_due_time else "created_at"
-    return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values)
+    return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values, looked_for=looked_for)

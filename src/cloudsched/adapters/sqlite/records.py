@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.sqlite.queries import BODY, to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.engine.ports.page_tokens import skip_unreadable
-from cloudsched.engine.ports.records import R, VersionedRecord
+from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
@@ -68,6 +68,7 @@ class SqliteRecords:
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
         """Return an owner's records of a kind, by id, those after an id."""
+        require_listed_by_owner(kind)
         rows = self._database.read(_LIST, (kind.collection, owner, after, limit))
         return skip_unreadable((key, partial(kind.from_stored_json, key, body)) for key, body in rows)
 

@@ -1,6 +1,7 @@
 """Lists across tasks in SQLite: each reads an index of failures or of all others, in its order.
 
-Of owner, handler and category the index of the first is read, and its rows are filtered by the others and the status.
+Of owner, handler and category the index of the first is read, and its rows are filtered by the status. What else
+Firestore has no index for is passed over here as it is there, up to the same bound.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.sqlite.queries import BODY, build_task_listing, from_microseconds, to_microseconds
+from cloudsched.adapters.sqlite.pages import fetch_page
+from cloudsched.adapters.sqlite.queries import BODY, Listing, build_task_listing, from_microseconds, to_microseconds
 from cloudsched.adapters.sqlite.task_rows import to_json
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
@@ -19,10 +21,9 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
+from cloudsched.engine.ports.task_query import refuse_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cloudsched.adapters.sqlite.database import Database, Row
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.search import ExecutionQuery
@@ -65,67 +66,35 @@ class SqliteSearch:
         self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
     ) -> Page[Execution]:
         """Return a page of the matching final records, without their results and steps."""
-        key = ("finished", query, is_failure)
-        table, order, conditions, values = _select_finished(query, is_failure=is_failure)
-        if page_token:
-            at, position = read_token(key, page_token)
-            task_id, _, execution_id = position.partition(".")
-            conditions.append(f"({order}) < (?, ?, ?)")
-            values += [to_microseconds(at), task_id, execution_id]
-        statement = (
-            f"SELECT {order}, {_SUMMARY} FROM {table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
-            f"ORDER BY {order.replace(',', ' DESC,')} DESC LIMIT ?"
-        )
-        rows = self._database.read(statement, [*values, limit + 1])
-        documents = [(row[2], partial(Execution.from_stored_json, row[2], row[3])) for row in rows[:limit]]
-        items = skip_unreadable(documents)
-        unreadable = len(documents) - len(items)
-        if len(rows) <= limit:
-            return Page(items, unreadable=unreadable)
-        ticks, task_id, execution_id, _ = rows[limit - 1]
-        return Page(items, make_token(key, from_microseconds(ticks), f"{task_id}.{execution_id}"), unreadable)
+        listing = _select_finished(query, is_failure=is_failure)
+        return fetch_page(self._database, Execution, listing, ("finished", query, is_failure), limit, page_token)
 
     def list_open(
         self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
     ) -> Page[Task]:
         """Return a page of the tasks whose most active open run has this status."""
-        key = identify_open_list(query, status)
-        conditions, values = _select_open(query, status)
-        if page_token:
-            at, task_id = read_token(key, page_token)
-            conditions.append("(open_since, id) < (?, ?)")
-            values += [to_microseconds(at), task_id]
-        statement = (
-            f"SELECT open_since, id, {BODY} FROM tasks WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
-            "ORDER BY open_since DESC, id DESC LIMIT ?"
-        )
-        rows = self._database.read(statement, [*values, limit + 1])
-        documents = [(row[1], partial(Task.from_stored_json, row[1], row[2])) for row in rows[:limit]]
-        items = skip_unreadable(documents)
-        unreadable = len(documents) - len(items)
-        if len(rows) <= limit:
-            return Page(items, unreadable=unreadable)
-        ticks, task_id, _ = rows[limit - 1]
-        return Page(items, make_token(key, from_microseconds(ticks), task_id), unreadable)
+        listing = _select_open(query, status)
+        return fetch_page(self._database, Task, listing, identify_open_list(query, status), limit, page_token)
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`."""
-        listing = build_task_listing(query)
-        return self._count(listing.table, [f"{listing.order} IS NOT NULL", *listing.conditions], listing.values, up_to)
+        query.require_index()
+        return self._count(build_task_listing(query), up_to)
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
         """Return how many final records match, at most `up_to`."""
-        table, _, conditions, values = _select_finished(query, is_failure=is_failure)
-        return self._count(table, conditions, values, up_to)
+        refuse_count(query.find_looked_for(is_open=False))
+        return self._count(_select_finished(query, is_failure=is_failure), up_to)
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
         """Return how many tasks have an open run of this status, at most `up_to`."""
-        return self._count("tasks", *_select_open(query, status), up_to)
+        refuse_count(query.find_looked_for(is_open=True))
+        return self._count(_select_open(query, status), up_to)
 
-    def _count(self, table: str, conditions: Sequence[str], values: Sequence[object], up_to: int) -> int:
-        where = " AND ".join(conditions)
-        statement = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
-        return int(self._database.read(statement, [*values, up_to])[0][0])
+    def _count(self, listing: Listing, up_to: int) -> int:
+        where = " AND ".join([f"{listing.order} IS NOT NULL", *listing.conditions])
+        statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
+        return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
     def find_last_change(self, owner: str | None = None) -> str:
         """Return how often tasks were stored or deleted, as text."""
@@ -180,42 +149,48 @@ class SqliteSearch:
         return found
 
 
-def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> tuple[str, str, list[str], list[object]]:
-    """Return the table, the order, the conditions and their values of a list of final records."""
-    table, conditions, values = "executions", ["executions.is_failure = ?"], list[object]([is_failure])
-    order = "executions.scheduled_for, executions.task_id, executions.id"
-    if query.label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
-        table = "execution_labels AS found CROSS JOIN executions USING (task_id, id)"
-        order = "found.scheduled_for, found.task_id, found.id"
-        conditions, values = ["found.label = ?", "found.is_failure = ?"], [query.label, is_failure]
-    is_led = query.label is not None
-    equals = (
-        ("owner", query.owner),
-        ("handler", query.handler),
-        ("category", query.category),
-        ("status", query.status),
-    )
-    for column, value in equals:
-        if value is not None:
+def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
+    """Return the listing of final records."""
+    looked_for = query.find_looked_for(is_open=False)
+    label = None if looked_for else query.label
+    table, found = "executions", "executions"
+    conditions, values = ["executions.is_failure = ?"], list[object]([is_failure])
+    if label is not None:  # CROSS JOIN: the labels are read first (sqlite.org/optoverview.html)
+        table, found = "execution_labels AS found CROSS JOIN executions USING (task_id, id)", "found"
+        conditions, values = ["found.label = ?", "found.is_failure = ?"], [label, is_failure]
+    is_led = label is not None
+    equals = {"owner": query.owner, "handler": query.handler, "category": query.category, "status": query.status}
+    for column, value in equals.items():
+        if value is not None and column not in looked_for:
             # A unary plus keeps SQLite from choosing another index (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if is_led else ''}executions.{column} = ?")
             values.append(value)
             is_led = True
+    order = f"{found}.scheduled_for"
     for comparison, at in ((">=", query.since), ("<", query.until)):
         if at is not None:
-            conditions.append(f"{order.partition(',')[0]} {comparison} ?")
+            conditions.append(f"{order} {comparison} ?")
             values.append(to_microseconds(at))
-    return table, order, conditions, values
+    return Listing(
+        table,
+        order,
+        is_descending=True,
+        conditions=conditions,
+        values=values,
+        keys=(f"{found}.task_id", f"{found}.id"),
+        body=_SUMMARY,
+        looked_for=looked_for,
+    )
 
 
-def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> tuple[list[str], list[object]]:
-    """Return the conditions and their values of a list of tasks with open runs."""
-    conditions, values = ["open_status = ?"], list[object]([status])
-    for column, value in (("owner", query.owner), ("handler", query.handler), ("category", query.category)):
-        if value is not None:
-            conditions.append(f"+{column} = ?")
-            values.append(value)
-    if query.label is not None:
-        conditions.append("? IN (SELECT value FROM json_each(tasks.labels))")
-        values.append(query.label)
-    return conditions, values
+def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> Listing:
+    """Return the listing of tasks with open runs."""
+    owner = {} if query.owner is None else {"+owner = ?": query.owner}
+    return Listing(
+        "tasks",
+        "open_since",
+        is_descending=True,
+        conditions=("open_status = ?", *owner),
+        values=(status, *owner.values()),
+        looked_for=query.find_looked_for(is_open=True),
+    )

@@ -16,6 +16,7 @@ from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.deliveries import mark_delivered
 from cloudsched.adapters.sqlite.inbox import SqliteInbox
 from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
+from cloudsched.adapters.sqlite.pages import fetch_page
 from cloudsched.adapters.sqlite.queries import (
     BODY,
     Listing,
@@ -35,8 +36,7 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.page_tokens import skip_unreadable
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cloudsched.domain.transitions.locks import Waiter
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Commit
     from cloudsched.engine.ports.task_query import TaskQuery
 
@@ -221,7 +222,7 @@ class SqliteStore:
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        return self._fetch_page(Task, query, build_task_listing(query), limit, page_token)
+        return fetch_page(self._database, Task, build_task_listing(query), query, limit, page_token)
 
     def list_due_tasks(
         self,
@@ -236,7 +237,7 @@ class SqliteStore:
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
-        return self._fetch_page(Task, "due", listing, limit, page_token)
+        return fetch_page(self._database, Task, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""
@@ -277,12 +278,12 @@ class SqliteStore:
         listing = Listing(
             "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
         )
-        return self._fetch_page(Execution, ("executions", task_id), listing, limit, page_token)
+        return fetch_page(self._database, Execution, listing, ("executions", task_id), limit, page_token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
         listing = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
-        return self._fetch_page(Message, ("inbox", owner), listing, limit, page_token)
+        return fetch_page(self._database, Message, listing, ("inbox", owner), limit, page_token)
 
     def check(self) -> None:
         """Run a small query; SQLite has no clock of its own."""
@@ -291,19 +292,6 @@ class SqliteStore:
     def close(self) -> None:
         """Close the database."""
         self._database.close()
-
-    def _fetch_page(
-        self, kind: type[D], query: object, listing: Listing, limit: int, page_token: str | None
-    ) -> Page[D]:
-        after = read_token(query, page_token) if page_token else None
-        rows = self._database.read(*listing.to_statement(after, limit + 1))
-        documents = [(key, partial(_to_document, kind, key, body)) for key, _, body in rows[:limit]]
-        items = skip_unreadable(documents)
-        unreadable = len(documents) - len(items)
-        if len(rows) <= limit:
-            return Page(items, unreadable=unreadable)
-        key, at, _ = rows[limit - 1]
-        return Page(items, make_token(query, from_microseconds(at), key), unreadable)
 
 
 def _to_versioned_task(task_id: str, version: int, body: bytes, columns: Row | None = None) -> VersionedTask:

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import Text, owner_id_prefix
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
 CHANGES_OWNER: Final = "calendars"
-"""The owner of all `CalendarChange` records: one list has them all."""
+"""The owner of all `CalendarChange` records."""
 
 
 class HolidaySource(WireModel):
@@ -69,6 +69,7 @@ class CalendarChange(Record):
     """How far the tasks of a changed calendar are planned again, if one run of what does that is not enough."""
 
     collection: ClassVar[str] = "calendarChanges"
+    is_listed_by_owner: ClassVar[bool] = False
 
     revision: int
     """The calendar's revision whose days these tasks got."""

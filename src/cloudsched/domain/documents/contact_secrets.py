@@ -61,6 +61,7 @@ class LinkKey(Record):
     """
 
     collection: ClassVar[str] = "linkKeys"
+    is_listed_by_owner: ClassVar[bool] = False
 
     value: str
 

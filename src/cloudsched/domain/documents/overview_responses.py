@@ -191,7 +191,9 @@ class TaskCount(ApiResponse):
     """How many tasks match a filter."""
 
     count: int = Field(ge=0, le=10000)
-    """At most 10,000 are counted."""
+    """At most 10,000 are counted; where they have to be read for it, the matching ones of some 1,000."""
+    is_at_least: bool = False
+    """Whether there may be more: counting stopped at a bound."""
 
 
 class ChangeCursor(ApiResponse):

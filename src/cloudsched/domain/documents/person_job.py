@@ -37,6 +37,7 @@ class PersonJob(Record):
     """The latest job of a kind for a person. ``personJobs/{id}``."""
 
     collection: ClassVar[str] = "personJobs"
+    is_listed_by_owner: ClassVar[bool] = False
 
     kind: JobKind
     task_id: str

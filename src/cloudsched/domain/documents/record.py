@@ -15,6 +15,8 @@ class Record(Document):
     """Where its kind is stored."""
     max_per_owner: ClassVar[int] = 100
     """How many of its kind an owner may have: lists are not paged."""
+    is_listed_by_owner: ClassVar[bool] = True
+    """Whether an index has the owner. Those of a kind that are only loaded by their ids need none."""
 
     id: str
     owner: Owner

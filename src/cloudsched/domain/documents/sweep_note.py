@@ -17,6 +17,7 @@ class SweepNote(Record):
     """
 
     collection: ClassVar[str] = "sweeps"
+    is_listed_by_owner: ClassVar[bool] = False
 
     started_at: Instant
     examined: int = 0

@@ -58,5 +58,15 @@ class RecordStore(Protocol):
         ...
 
     def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
-        """Return an owner's records of a kind, by id, those after an id. Reads only those."""
+        """Return an owner's records of a kind, by id, those after an id. Reads only those.
+
+        Raises:
+            ValueError: No index has the owners of this kind (`Record.is_listed_by_owner`).
+        """
         ...
+
+
+def require_listed_by_owner(kind: type[Record]) -> None:
+    """Check that an index has the owners of a kind of records. Raises ValueError."""
+    if not kind.is_listed_by_owner:
+        raise ValueError(f"No index has the owner of {kind.collection}: load them by their ids")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.category import Category
@@ -25,6 +25,9 @@ LEFT_OUT = ("steps", "content", "payload", "log")
 @dataclass(frozen=True, slots=True)
 class ExecutionQuery:
     """Which executions to list. An execution must match every filter that is set.
+
+    Of all tasks an index has handler, label and category of what has ended. Of an owner, and of what is open, a page
+    looks for them in what the other filters find.
 
     Raises:
         InvalidInput: There is more than one of handler, label and category: no index has two of them.
@@ -51,6 +54,13 @@ class ExecutionQuery:
             )
             raise InvalidInput(given[-1], f"cannot be combined with {given[0]}: no index has both", hint)
 
+    def find_looked_for(self, *, is_open: bool) -> Mapping[str, str]:
+        """Return the filters that no index has: a page passes over what the others find and these do not match."""
+        if self.owner is None and not is_open:
+            return {}
+        values = {name: getattr(self, name) for name in ("handler", "label", "category")}
+        return {name: str(value) for name, value in values.items() if value is not None}
+
 
 def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object:
     """Return what its page tokens belong to: the filters that `SearchStore.list_open` looks at."""
@@ -60,7 +70,8 @@ def identify_open_list(query: ExecutionQuery, status: ExecutionStatus) -> object
 class SearchStore(Protocol):
     """Lists executions of all tasks, queues and locks.
 
-    * Lists use an index: their cost grows with the page, not with the collection.
+    * Lists use an index: their cost grows with the page, not with the collection. Where no index has a filter
+      (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
     """
@@ -92,15 +103,27 @@ class SearchStore(Protocol):
         ...
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Return how many tasks match, at most `up_to`; those that are being deleted may be counted, too."""
+        """Return how many tasks match, at most `up_to`; those that are being deleted may be counted, too.
+
+        Raises:
+            InvalidInput: No index has all of the filters (`TaskQuery.looked_for`).
+        """
         ...
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Return how many items `list_finished` has, at most `up_to`."""
+        """Return how many items `list_finished` has, at most `up_to`.
+
+        Raises:
+            InvalidInput: No index has all of the filters.
+        """
         ...
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Return how many items `list_open` has, at most `up_to`."""
+        """Return how many items `list_open` has, at most `up_to`.
+
+        Raises:
+            InvalidInput: No index has all of the filters.
+        """
         ...
 
     def find_last_change(self, owner: str | None = None) -> str:

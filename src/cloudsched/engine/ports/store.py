@@ -179,7 +179,8 @@ class Store(Protocol):
       does not change it does not write it.
     * A read that starts after a commit has returned sees it.
     * Lists are paged by cursor: an item that changes between two pages is returned once or not at all; no other item is
-      missed or repeated. They use an index: their cost grows with the page, not with the collection.
+      missed or repeated. They use an index: their cost grows with the page, not with the collection. Where no index
+      has a filter (`TaskQuery.looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
       ``unreadable`` and counted in the page. Loading it by its id is an error.
     * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.

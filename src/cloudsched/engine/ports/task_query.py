@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from cloudsched.domain.documents.task import TaskStatus
@@ -20,9 +21,12 @@ class TaskQuery:
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
     are not ACTIVE. A label goes only with the first order, an owner and a status: there is an index of each of these.
+    Deliveries are listed by their owner alone.
+
+    An index has every other combination, but for what is `looked_for`.
 
     Raises:
-        InvalidInput: There is a label and another filter than these.
+        InvalidInput: There is a label and another filter than these, or a list of deliveries of no owner.
     """
 
     owner: str | None = None
@@ -37,10 +41,13 @@ class TaskQuery:
     label: str | None = None
     """One of their labels, whole."""
     is_delivery: bool = False
-    """Whether to list the deliveries that the system made, and only these. No other list has them; by the times when
-    they are due, none are listed."""
+    """Whether to list the deliveries that the system made, and only these, of one owner. No other list has them."""
 
     def __post_init__(self) -> None:
+        if self.is_delivery:
+            if self.owner is None or replace(self, is_delivery=False) != TaskQuery(owner=self.owner):
+                raise InvalidInput("isDelivery", "goes with an owner and nothing else", "Give the owner alone.")
+            return
         if self.label is None:
             return
         others = {"handler": self.handler, "parent": self.parent, "dueFrom": self.due_from, "dueUntil": self.due_until}
@@ -53,3 +60,28 @@ class TaskQuery:
     def is_sorted_by_due_time(self) -> bool:
         """Whether the soonest come first, rather than the newest."""
         return self.due_from is not None or self.due_until is not None
+
+    @property
+    def looked_for(self) -> Mapping[str, str]:
+        """The filters that no index has in this order: a page reads what `indexed` finds, and passes over the rest.
+
+        By due time these are the handler and the parent; of the newest tasks of a parent, the handler.
+        """
+        names = ("handler", "parent") if self.is_sorted_by_due_time else ("handler",) if self.parent is not None else ()
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @property
+    def indexed(self) -> TaskQuery:
+        """The query without what is `looked_for`: an index has the rest."""
+        kept = {name: None if name in self.looked_for else getattr(self, name) for name in ("handler", "parent")}
+        return replace(self, handler=kept["handler"], parent=kept["parent"])
+
+    def require_index(self) -> None:
+        """Refuse to count what only reading would find. Raises InvalidInput."""
+        refuse_count(self.looked_for)
+
+
+def refuse_count(looked_for: Mapping[str, str]) -> None:
+    """Raise InvalidInput if any filter has no index: an index alone can be counted."""
+    for name in looked_for:
+        raise InvalidInput(name, "cannot be counted with the other filters: no index has them all", "Read the list.")

@@ -37,7 +37,7 @@ _COUNTS: Final = ("changed", "skipped", "refused")
 
 
 def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
-    """Return the lists in which the tasks are that a change concerns. Raises InvalidInput if one has no index."""
+    """Return the lists in which the tasks are that a change concerns. Raises InvalidInput if there is none."""
     chosen = change.filter
     fields = {
         "owner": chosen.owner,
@@ -46,7 +46,7 @@ def to_queries(change: BatchChange) -> Sequence[TaskQuery]:
         "due_from": chosen.due_from,
         "due_until": chosen.due_until,
     }
-    TaskQuery(**fields, status=chosen.status)  # type: ignore[arg-type]  # checks that there is an index
+    TaskQuery(**fields, status=chosen.status)  # type: ignore[arg-type]  # checks that there is one
     statuses = (None,) if change.statuses is None else change.statuses
     return [TaskQuery(**fields, status=status) for status in statuses]  # type: ignore[arg-type]
 

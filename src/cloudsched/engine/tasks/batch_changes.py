@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from cloudsched.engine.tasks.batch_change_run import to_queries
 from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 10_000
 """Up to how many tasks are counted: a billed read for each 1,000."""
 MAX_READ: Final = 1_000
-"""How many tasks are read at most to count those whose last execution failed."""
+"""After how many tasks reading them stops, to count those whose last execution failed or that no index has."""
 MAX_OPEN: Final = 5
 """How many batch changes of a user may be open at a time."""
 _PAGE_SIZE: Final = 100
 _DURATION: Final = timedelta(minutes=10)
 _RETENTION: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingTasks:
+    """How many tasks a change concerns."""
+
+    count: int
+    is_at_least: bool = False
+    """Whether there may be more: counting stopped at a bound."""
 
 
 class BatchChanges:
@@ -46,22 +56,26 @@ class BatchChanges:
         self._clock = clock
         self._scheduler = scheduler
 
-    def count(self, change: BatchChange) -> int:
-        """Return how many tasks a change concerns now, at most `MAX_COUNT`; of those to retry, at most `MAX_READ`.
+    def count(self, change: BatchChange) -> MatchingTasks:
+        """Return how many tasks a change concerns now.
 
-        Tasks that the caller may not change are counted as well: whether they may is decided when they are changed.
+        An index counts up to `MAX_COUNT`. Where no index has all filters, and for tasks to retry, at most `MAX_READ`
+        are read. Tasks that the caller may not change are counted as well: whether they may is decided when they are
+        changed.
 
         Raises:
-            InvalidInput: No index has this combination of filters.
+            InvalidInput: No list has this combination of filters.
         """
         if change.filter.ids is not None:
             now = self._clock.now()
             found = self._store.load_many(change.filter.ids)
-            return sum(each.task.deleted_at is None and change.concerns(each.task, now) for each in found)
+            count = sum(each.task.deleted_at is None and change.concerns(each.task, now) for each in found)
+            return MatchingTasks(count)
         queries = to_queries(change)
-        if change.action is not BatchAction.RETRY_FAILED:
-            return min(MAX_COUNT, sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries))
-        return sum(has_failed(task) for query in queries for task in self._read_some(query))
+        if change.action is not BatchAction.RETRY_FAILED and not any(query.looked_for for query in queries):
+            count = sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries)
+            return MatchingTasks(min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
+        return self._read_some(change, queries)
 
     def start(
         self, change: BatchChange, owner: str, key: str | None = None, caller: EventSender = TRUSTED_CODE
@@ -71,7 +85,7 @@ class BatchChanges:
         The histories of the tasks that it changes name the `caller`.
 
         Raises:
-            InvalidInput: No index has this combination of filters.
+            InvalidInput: No list has this combination of filters.
             KeyReused: The key was used for another change.
             QuotaExceeded: The user has too many open ones.
         """
@@ -94,14 +108,21 @@ class BatchChanges:
         scheduler = self._scheduler().authorized_by(lambda _: None, caller)
         return scheduler.create(draft, _hash(change.to_wire()), lead=LeadTimes(timedelta(0)))[0]
 
-    def _read_some(self, query: TaskQuery) -> Iterator[Task]:
-        token: str | None = None
-        for _ in range(MAX_READ // _PAGE_SIZE):
-            page = self._store.list_tasks(query, limit=_PAGE_SIZE, page_token=token)
-            yield from page.items
-            token = page.next_page_token
-            if token is None:
-                return
+    def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
+        """Count the tasks that a change concerns by reading some of those that its filters find."""
+        count, budget = 0, MAX_READ
+        for query in queries:
+            token: str | None = None
+            while True:
+                if budget <= 0:
+                    return MatchingTasks(count, is_at_least=True)
+                page = self._store.list_tasks(query, limit=min(_PAGE_SIZE, budget), page_token=token)
+                count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
+                budget -= page.read
+                token = page.next_page_token
+                if token is None:
+                    break
+        return MatchingTasks(count)
 
 
 def _hash(content: object) -> str:

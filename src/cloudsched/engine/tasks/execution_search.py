@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
 
 _TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)
-MAX_TASKS_READ = 1000
-"""How many tasks with open runs one page reads at most; if few of them match, it is shorter than asked."""
+MAX_READ = 1000
+"""After how many documents a page is given up; if few of them match, it is shorter than asked, or empty."""
 
 
 class _Finished(Enum):
@@ -54,7 +54,8 @@ def find_executions_with_tasks(
     """Return a page of the executions that match: first what failed, then what is open, then all others.
 
     Those of one task that are open come together: a page is longer than `limit` if one task alone has more of them. It
-    is shorter if many tasks with open runs had to be read to find few.
+    is shorter, and may be empty, if many documents had to be read to find few. It reads fewer than `MAX_READ`, and then
+    at most one page of a store, which looks through `MAX_LOOKED_THROUGH`.
 
     Raises:
         InvalidInput: The page token was made up, or belongs to another query.
@@ -62,12 +63,12 @@ def find_executions_with_tasks(
     parts = _choose_parts(query.status)
     number, token = _read_token(page_token, len(parts))
     items: list[FoundExecution] = []
-    unreadable, budget = 0, MAX_TASKS_READ
+    unreadable, budget = 0, MAX_READ
     while number < len(parts) and len(items) < limit and budget > 0:
         part, missing = parts[number], limit - len(items)
         if isinstance(part, ExecutionStatus):
-            budget -= missing
             tasks = search.list_open(query, part, limit=missing, page_token=token)
+            budget -= tasks.read
             unreadable += tasks.unreadable
             for task in tasks.items:
                 found = [FoundExecution(one, task) for one in list_open_executions(task) if _matches(one, query)]
@@ -78,6 +79,7 @@ def find_executions_with_tasks(
             token = tasks.next_page_token
         else:
             page = search.list_finished(query, is_failure=part is _Finished.FAILURES, limit=missing, page_token=token)
+            budget -= page.read
             items += [FoundExecution(each, None) for each in page.items]
             unreadable += page.unreadable
             token = page.next_page_token

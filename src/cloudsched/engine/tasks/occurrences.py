@@ -36,14 +36,19 @@ class OccurrenceQuery:
     """Not before this instant."""
     owner: str | None = None
     handler: str | None = None
+    """The handler of their tasks. Tasks of others are read, too: no index has it by time."""
     label: str | None = None
-    """One of the labels of their tasks, whole. Tasks without it are read, too: no index has it by time."""
+    """One of the labels of their tasks, whole. Tasks without it are read, too."""
     category: Category | None = None
     """The category of their tasks. Tasks of others are read, too."""
 
     def matches(self, task: Task) -> bool:
         """Return whether a task has what no index has by time."""
-        return self.label in {None, *task.labels} and self.category in {None, task.category}
+        return (
+            self.handler in {None, task.handler}
+            and self.label in {None, *task.labels}
+            and self.category in {None, task.category}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class _TaskReader:
 
     def __init__(self, store: Store, query: OccurrenceQuery) -> None:
         self._store = store
-        self._query = TaskQuery(owner=query.owner, handler=query.handler, due_until=query.until)
+        self._query = TaskQuery(owner=query.owner, due_until=query.until)
         self._matches = query.matches
         self._tasks: list[Task] = []
         self._token: str | None = None

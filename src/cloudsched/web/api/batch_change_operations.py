@@ -50,6 +50,7 @@ def batch_change_tasks(call: ApiCall, body: BatchChangeRequest) -> Response:
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
     if body.dry_run:
-        return json_response(responses.TaskCount(count=changes.count(change)).to_wire())
+        found = changes.count(change)
+        return json_response(responses.TaskCount(count=found.count, is_at_least=found.is_at_least).to_wire())
     owner = SYSTEM_OWNER if call.caller.authority is Authority.SERVERS else str(call.caller.owner)
     return task_response(call, changes.start(change, owner, key, call.caller.sender), 202)

@@ -207,8 +207,9 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
 
     All given filters must match; of `handler`, `label` and `category` give one at most. Each part has the latest first.
     Results and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long
-    as the response has a `nextPageToken`, repeat the request with it and the same filters; a page may be shorter or, by
-    the open runs of one task, longer than `pageSize`.
+    as the response has a `nextPageToken`, repeat the request with it and the same filters. A page may be shorter, even
+    empty, if it looked through many (docs/reference/lists.md); by the open runs of one task it may be longer than
+    `pageSize`.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)

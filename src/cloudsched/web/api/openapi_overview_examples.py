@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 OCCURRENCE: Final[Json] = {"utc": "2027-01-04T08:00:00Z", "local": "2027-01-04T09:00:00+01:00"}
 OVERVIEW_RESPONSES: Final[dict[str, Json]] = {
-    "TaskCount": {"count": 12},
+    "TaskCount": {"count": 12, "isAtLeast": False},
     "ExecutionLogs": {
         "lines": [
             {

@@ -82,7 +82,8 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     """List tasks, the newest or the soonest first.
 
     All given filters must match. As long as the response has a `nextPageToken`, repeat the request with it and the same
-    filters.
+    filters. With `handler` and the soonest first, a page looks through at most 1,000 tasks: it may be shorter than
+    `pageSize`, even empty, and have a `nextPageToken`.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
     page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())

@@ -1,0 +1,244 @@
+"""What every store promises of a list whose filter no index has: what it reads at most, and that it says so."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.cases import try_each
+from tests.contract.test_store_search import find_all as find_all_executions
+from tests.contract.test_store_search import fits, make_run
+
+from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.engine.ports import look_through
+from cloudsched.engine.ports.look_through import MAX_LOOKED_THROUGH, find_matching_rows
+from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.tasks import execution_search
+from cloudsched.engine.tasks.execution_search import find_executions
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.store import Store
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED
+BOUND = 4
+"""How much a page may look through here."""
+TASK_QUERIES = [
+    TaskQuery(handler="greet", due_from=NOW),
+    TaskQuery(owner="ada", handler="greet", due_until=NOW + timedelta(days=1)),
+    TaskQuery(parent="p", due_from=NOW),
+    TaskQuery(parent="p", handler="greet", status=TaskStatus.ACTIVE, due_from=NOW),
+    TaskQuery(parent="p", handler="greet"),
+    TaskQuery(parent="p", handler="greet", owner="ada", status=TaskStatus.ACTIVE),
+]
+VALUES: list[dict[str, Any]] = [{"handler": "greet"}, {"label": "a=1"}, {"category": Category.REPORT}]
+FINISHED_QUERIES = [ExecutionQuery(owner="ada", **value) for value in VALUES]
+OPEN_QUERIES = [*FINISHED_QUERIES, *(ExecutionQuery(**value) for value in VALUES)]
+_TASKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "owner": st.sampled_from(["ada", "bob"]),
+            "handler": st.sampled_from(["greet", "check", "check"]),
+            "labels": st.sampled_from([(), (), ("a=1",), ("a=2", "b=1")]),
+            "category": st.sampled_from([Category.OTHERS, Category.REPORT]),
+            "parent": st.sampled_from([None, Parent(task_id="p", execution_id="e", step=1, depth=1)]),
+        }
+    ),
+    max_size=12,
+)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page look through few documents."""
+    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", BOUND)
+
+
+def fill(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], tasks: list[Any]) -> None:
+    """Store tasks, each with an open run and a record."""
+    for number, each in enumerate(tasks):
+        at = NOW + timedelta(minutes=number * 5 % 7)
+        found_by = {name: each[name] for name in ("handler", "labels", "category")}
+        runs = (make_run(number, RUNNING, at),)
+        task = make_task(id=f"t{number}", runs=runs, created_at=at, next_execution_time=at, **each)
+        record = make_execution(task, "e", status=SUCCEEDED, scheduled_for=at, **found_by)
+        store.commit(Commit(task, None, [record]))
+
+
+def read_pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[list[str]]:
+    """Return the ids of each page of a list. Only a page that has looked through its bound may be short and go on."""
+    pages, token = [], None
+    for _ in range(100):
+        page = read(token)
+        assert page.read <= BOUND
+        if page.next_page_token is not None and len(page.items) < limit:
+            assert page.read == BOUND
+        pages.append([f"{getattr(each, 'task_id', '')}/{each.id}" for each in page.items])
+        token = page.next_page_token
+        if token is None:
+            return pages
+    pytest.fail("the list has no end")
+
+
+def list_everything(store: Store, limit: int) -> dict[str, list[list[str]]]:
+    """Return the pages of every list that looks through."""
+    search = store.search
+
+    def of(listing: Callable[..., Page[Any]], *query: object, **options: Any) -> list[list[str]]:
+        return read_pages(lambda token: listing(*query, limit=limit, page_token=token, **options), limit)
+
+    return {
+        **{repr(query): of(store.list_tasks, query) for query in TASK_QUERIES},
+        **{f"ran {query}": of(search.list_finished, query, is_failure=False) for query in FINISHED_QUERIES},
+        **{f"open {query}": of(search.list_open, query, RUNNING) for query in OPEN_QUERIES},
+    }
+
+
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(tasks=_TASKS, limit=st.integers(1, 3))
+def test_pages_look_through_as_much_in_every_store(
+    open_store: OpenStore,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    tasks: list[dict[str, Any]],
+    limit: int,
+) -> None:
+    """Every match comes once, no page reads more than the bound, and each store ends its pages at the same ones."""
+    with open_store() as store, closing(SqliteStore()) as plain:
+        for each in store, plain:
+            fill(each, make_task, make_execution, tasks)
+        found = list_everything(store, limit)
+        assert found == list_everything(plain, limit)
+        for query in TASK_QUERIES:
+            matching = {
+                f"/t{number}"
+                for number, each in enumerate(tasks)
+                if query.owner in {None, each["owner"]}
+                and query.handler in {None, each["handler"]}
+                and (query.parent is None or each["parent"] is not None)
+            }
+            assert sorted(one for page in found[repr(query)] for one in page) == sorted(matching)
+        for asked in OPEN_QUERIES:
+            matching = {f"/t{number}" for number, each in enumerate(tasks) if fits(each, RUNNING, NOW, asked)}
+            assert sorted(one for page in found[f"open {asked}"] for one in page) == sorted(matching)
+        for asked in FINISHED_QUERIES:
+            matching = {f"t{number}/e" for number, each in enumerate(tasks) if fits(each, SUCCEEDED, NOW, asked)}
+            assert sorted(one for page in found[f"ran {asked}"] for one in page) == sorted(matching)
+            both = [f"{one.task_id}/{one.id}" for one in find_all_executions(store, asked, limit)]
+            opened = {f"{name[1:]}/open{name[2:]}" for page in found[f"open {asked}"] for name in page}
+            assert sorted(both) == sorted(matching | opened)
+
+
+def test_a_page_that_finds_nothing_has_a_token(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """It does not say that there is nothing: what is further on is on a later page."""
+    usual = {"owner": "ada", "labels": (), "category": Category.OTHERS, "parent": None}
+    fill(store, make_task, make_execution, [{**usual, "handler": "check" if n else "greet"} for n in range(7)])
+    page = store.list_tasks(TaskQuery(owner="ada", handler="nobody", due_from=NOW), limit=2)
+    assert (page.items, page.passed_over) == ([], BOUND)
+    assert page.next_page_token is not None
+    last = store.list_tasks(
+        TaskQuery(owner="ada", handler="nobody", due_from=NOW), limit=2, page_token=page.next_page_token
+    )
+    assert (last.items, last.passed_over, last.next_page_token) == ([], 7 - BOUND, None)
+
+
+def test_a_page_of_executions_is_given_up(
+    store: Store,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After so many documents of whatever part of the list, each of which is counted as a read; then it goes on."""
+    monkeypatch.setattr(execution_search, "MAX_READ", BOUND)
+    usual = {"owner": "ada", "labels": (), "category": Category.OTHERS, "parent": None}
+    fill(store, make_task, make_execution, [{**usual, "handler": "greet" if n == 5 else "check"} for n in range(9)])
+    counts = Counts()
+    counting = CountingStore(store, counts)
+    query, token = ExecutionQuery(owner="ada", handler="greet"), None
+    found: list[Execution] = []
+    while True:
+        before = counts.reads
+        page = find_executions(counting.search, query, 5, token)
+        assert counts.reads - before < 2 * BOUND
+        found += page.items
+        token = page.next_page_token
+        if token is None:
+            break
+    assert sorted(f"{one.task_id}/{one.id}" for one in found) == ["t5/e", "t5/open5"]
+    assert counts.reads >= 2 * 9
+
+
+@try_each(
+    "query",
+    [query for query in TASK_QUERIES if query.looked_for],
+)
+def test_tasks_are_not_counted_by_reading(store: Store, query: TaskQuery) -> None:
+    """A count that stopped at a bound would be taken for all of them."""
+    with pytest.raises(InvalidInput, match="cannot be counted"):
+        store.search.count_tasks(query, 10)
+
+
+@try_each("value", VALUES)
+def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, Any]) -> None:
+    """What an index has is counted: what ended, of all owners."""
+    store.search.count_finished(ExecutionQuery(**value), is_failure=True, up_to=10)
+    with pytest.raises(InvalidInput, match="cannot be counted"):
+        store.search.count_finished(ExecutionQuery(owner="ada", **value), is_failure=True, up_to=10)
+    with pytest.raises(InvalidInput, match="cannot be counted"):
+        store.search.count_open(ExecutionQuery(**value), RUNNING, 10)
+
+
+@given(
+    rows=st.lists(st.booleans(), max_size=40),
+    limit=st.integers(1, 5),
+    bound=st.integers(1, 12),
+    is_bounded=st.booleans(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_few_matches_are_looked_for_in_larger_parts(
+    monkeypatch: pytest.MonkeyPatch, rows: list[bool], limit: int, bound: int, *, is_bounded: bool
+) -> None:
+    """No more than the bound is read, in few steps; all matches are found in order; the last page says that it is."""
+    monkeypatch.setattr(look_through, "MAX_LOOKED_THROUGH", bound)
+    found, start = list[int](), -1
+    while True:
+        asked: list[int] = []
+
+        def read(after: int | None, count: int, start: int = start, asked: list[int] = asked) -> list[int]:
+            asked.append(count)
+            begin = (start if after is None else after) + 1
+            return list(range(begin, min(begin + count, len(rows))))
+
+        part = find_matching_rows(read, lambda row: rows[row], limit, is_bounded=is_bounded)
+        found += part.rows
+        assert len(part.rows) <= limit
+        assert not is_bounded or sum(asked) <= bound
+        assert len(asked) <= 2 * (limit + 1) + 6
+        if part.last is None:
+            break
+        assert len(part.rows) == limit or is_bounded
+        start = part.last
+    assert found == [number for number, is_match in enumerate(rows) if is_match]
+    assert MAX_LOOKED_THROUGH == 1_000

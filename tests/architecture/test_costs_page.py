@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from benchmarks.index_entries import count_entries, make_subjects, measure_document
 
 from cloudsched.config.prices import DEFAULT_PRICES
 from cloudsched.domain.transitions.forecast import OCCURRENCE
@@ -44,3 +46,14 @@ def test_the_forecast_counts_an_occurrence_as_the_page_does() -> None:
     found = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", PAGE)
     assert found
     assert tuple(map(int, found.groups())) == (OCCURRENCE.reads, OCCURRENCE.writes, OCCURRENCE.dispatches)
+
+
+def test_records_are_counted_as_they_are_stored() -> None:
+    """`python -m benchmarks.index_entries` counts them: the document, and its entries in the indexes of the file."""
+    found = re.search(r"at ([\d,]+) bytes each: ([\d,]+) for a record without content, ([\d,]+) for its", PAGE)
+    assert found
+    together, document, entries = (int(each.replace(",", "")) for each in found.groups())
+    record = next(each for each in make_subjects(0) if each.name == "record")
+    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
+    assert (document, entries) == (measure_document(record), count_entries(content, record).size)
+    assert together == document + entries

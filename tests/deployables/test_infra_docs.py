@@ -31,7 +31,7 @@ def parse_number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-SIZES = re.compile(r"counted at (\d+) bytes each .*? the logs at ([\d,]+)\s+bytes", re.DOTALL)
+SIZES = re.compile(r"counted at ([\d,]+) bytes each.*? logs are counted at ([\d,]+)\s+bytes", re.DOTALL)
 """The bytes of a record and of an occurrence's log entries, as docs/explanation/costs.md states them."""
 
 

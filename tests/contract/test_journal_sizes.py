@@ -22,7 +22,7 @@ from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.state.commits import TransitionCommitter
+from cloudsched.engine.state.commits import Committer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def store_run(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]
     return written
 
 
-def fail_run(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTask:
+def fail_run(committer: Committer, stored: VersionedTask) -> VersionedTask:
     """Let the run fail for good."""
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
@@ -79,7 +79,7 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
 ) -> None:
     """A reader sees all steps at any time, wherever they are stored, and again once the retry has ended."""
     journals = JournalArchive(store, FileBlobs())
-    committer = TransitionCommitter(store, journals)
+    committer = Committer(store, journals)
     stored = fail_run(committer, store_run(store, make_task, entries))
     assert list(store.load_journal(stored.task.id, "e")) == []
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_a_retry_restores_as_many_entries_as_a_commit_takes(
 ) -> None:
     """Up to that number they are entries again; one more, and all of them stand in a blob."""
     journals = JournalArchive(store, FileBlobs())
-    committer = TransitionCommitter(store, journals)
+    committer = Committer(store, journals)
     stored = fail_run(committer, store_run(store, make_task, journal(size, name="s")))
     whole = journals.load_execution(load_record(store, stored.task.id))
     restored = journals.restore_for_retry(retry(stored.task, whole, NOW), "e")
@@ -111,7 +111,7 @@ def test_a_retry_restores_as_many_entries_as_a_commit_takes(
 def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeTask) -> None:
     """One entry is repeated, another is new; the final record has both."""
     journals = JournalArchive(store, FileBlobs())
-    committer = TransitionCommitter(store, journals)
+    committer = Committer(store, journals)
     entries = journal(30, name="page", result="x" * 15_000)
     stored = fail_run(committer, store_run(store, make_task, entries))
     whole = journals.load_execution(load_record(store, stored.task.id))
@@ -130,14 +130,12 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
 def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, make_task: MakeTask) -> None:
     """Its run detects that, and can be finished."""
     journals, empty = JournalArchive(store, FileBlobs()), JournalArchive(store, FileBlobs())
-    stored = fail_run(
-        TransitionCommitter(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000))
-    )
+    stored = fail_run(Committer(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000)))
     whole = journals.load_execution(load_record(store, stored.task.id))
     assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
-    stored = TransitionCommitter(store, empty).commit(
+    stored = Committer(store, empty).commit(
         Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e"))
     )
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
-    fail_run(TransitionCommitter(store, empty), stored)
+    fail_run(Committer(store, empty), stored)
     assert load_record(store, stored.task.id).steps == ()

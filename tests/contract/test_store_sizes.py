@@ -12,7 +12,7 @@ from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, STORE_
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.state.commits import TransitionCommitter
+from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_
     grown = largest_task(make_task, "中").model_copy(update={"id": small.id})
     with pytest.raises(InvalidInput, match="bytes that tasks/"):
         store.commit(Commit(grown, written))
-    committer = TransitionCommitter(store, JournalArchive(store, FileBlobs()))
+    committer = Committer(store, JournalArchive(store, FileBlobs()))
     committed = committer.commit(Commit(grown, written))
     stored = store.load(small.id)
     assert stored is not None

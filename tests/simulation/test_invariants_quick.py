@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.simulation.faults import QUICK_PROFILES
 from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.world import World
 
-from cloudsched.engine.execution.claimed_run import ClaimedRun
-from cloudsched.engine.execution.quick_run import QuickRun
+from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
+from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.state.commits import Committer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,25 +26,28 @@ RIVALS = next(each for each in QUICK_PROFILES if each.name == "quick rivals")
 
 def commit_on_any_version(patch: pytest.MonkeyPatch) -> None:
     """The result is committed whatever the version is by now: the precondition is gone."""
-    write = QuickRun._write  # noqa: SLF001 - what is broken
+    commit = Committer.commit
 
-    def forced(run: QuickRun, stored: VersionedTask, *rest: Any, **more: Any) -> VersionedTask:
-        current = run._engine.store.load(stored.task.id)  # noqa: SLF001 - the same
-        return write(run, stored if current is None else replace(stored, version=current.version), *rest, **more)
+    def forced(committer: Committer, change: Commit) -> VersionedTask:
+        current = committer._store.load(change.task.id)  # noqa: SLF001 - what is broken
+        if change.claimed is not None and change.base is not None and current is not None:
+            change = replace(change, base=replace(change.base, version=current.version))
+        return commit(committer, change)
 
-    patch.setattr(QuickRun, "_write", forced)
+    patch.setattr(Committer, "commit", forced)
 
 
 def keep_the_first_claim(patch: pytest.MonkeyPatch) -> None:
     """After a conflict the run is claimed on what is stored now, without asking whether it may be."""
 
-    def read(run: QuickRun, task_id: str) -> VersionedTask | None:
-        stored = ClaimedRun._read(run, task_id)  # noqa: SLF001 - what is broken
-        if stored is None or stored.task.find_run(run.run.execution_id) is not None:
+    def claim_again(run: ClaimedRun, stored: VersionedTask, claim: QuickClaim) -> VersionedTask:
+        if stored.task.find_run(run.run.execution_id) is not None:
             return stored
-        return replace(stored, task=stored.task.model_copy(update={"runs": stored.task.runs_with(run.run)}))
+        task = stored.task.model_copy(update={"runs": stored.task.runs_with(run.run)})
+        run._quick_claim = replace(claim, commit=Commit(task, stored))  # noqa: SLF001 - what is broken
+        return replace(stored, task=task)
 
-    patch.setattr(QuickRun, "_read", read)
+    patch.setattr(ClaimedRun, "_claim_again", claim_again)
 
 
 def run_histories() -> None:

@@ -49,8 +49,8 @@ OWN: Final = {
     "domain": "closed_sets",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change budget_pause category channel children delivery document document_size execution "
-        "history journal json_limits labels lock_scope log_lines manual_request open_runs person_handlers "
+        "assistant authority batch_change budget_pause category channel children delivery document document_size "
+        "execution history journal json_limits labels lock_scope log_lines manual_request open_runs person_handlers "
         "policy pull record script source stored_script task usage"
     ),
     "domain.recurrence": (
@@ -72,8 +72,7 @@ OWN: Final = {
         "step_results steps suspend timers values versions"
     ),
     "engine.execution": (
-        "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context "
-        "quick_run"
+        "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context"
     ),
     "engine.handlers": (
         "async_context batch_change_tasks calendar_tasks called_scripts context declaration dependencies "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.attempt_log import LogKeeper
-    from cloudsched.engine.state.commits import TransitionCommitter
+    from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.usage.ledger import UsageLedger
@@ -56,7 +56,8 @@ class EngineContext:
     sender: DispatchSender
     archive: JournalArchive
     """Loads journals, and moves those of finished executions into their records."""
-    committer: TransitionCommitter
+    committer: Committer
+    """Loads, decides, commits and logs; again after each conflict."""
     locks: Locks
     quotas: Quotas
     usage: Callable[[], UsageLedger]

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
@@ -21,11 +22,12 @@ from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.handlers.batch_change_tasks import with_batch_changes
 from cloudsched.engine.handlers.calendar_tasks import with_calendars
 from cloudsched.engine.handlers.script_tasks import with_scripts
 from cloudsched.engine.people.builtin_handlers import with_person_jobs
-from cloudsched.engine.state.commits import TransitionCommitter
+from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
@@ -234,7 +236,7 @@ class Container:
             blobs=self.blobs,
             sender=self._sender,
             archive=archive,
-            committer=TransitionCommitter(self.store, archive, self._callbacks),
+            committer=Committer(self.store, archive, self._callbacks, partial(run_failure_hooks, registry)),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
             usage=lambda: self._usage,

@@ -12,12 +12,14 @@ from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.documents.policy import to_retry_policy
-from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cloudsched.engine.ports.store import Committed
 
 
 def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:

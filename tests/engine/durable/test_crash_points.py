@@ -11,14 +11,14 @@ from tests.engine.harness import DAY, MINUTE, register_work_handler
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.store import Commit, VersionedTask
+    from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:

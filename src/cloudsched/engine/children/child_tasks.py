@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.call_results import call_outcome
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
@@ -152,7 +152,7 @@ class ChildTasks:
             self._wake_parent_run(parent, has_ended=False)
 
     def _wake_parent_run(self, parent: Parent, *, has_ended: bool) -> None:
-        def wake(stored: VersionedTask | None) -> Task | None:
+        def wake(stored: VersionedTask | None) -> Commit | Task | None:
             run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
                 return None
@@ -162,11 +162,11 @@ class ChildTasks:
             if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.now())
-            if step.task is not stored.task:
-                self._engine.committer.commit(Commit.build(stored, step))
-            return step.task
+            return stored.task if step.task is stored.task else Commit.build(stored, step)
 
-        task = compare_and_set(f"task {parent.task_id}", partial(self._engine.store.load, parent.task_id), wake)
+        load = partial(self._engine.store.load, parent.task_id)
+        found = self._engine.committer.apply(f"task {parent.task_id}", load, wake)
+        task = found.stored.task if isinstance(found, Committed) else found
         if task is not None:
             now = self._engine.now()
             self._engine.sender.send(task, [each for each in executor_wakeups(task) if each.due_at <= now], now)
@@ -270,14 +270,14 @@ class ChildTasks:
             self.cancel_descendants(stored.task)
 
     def _cancel(self, task_id: str, reason: str = "Its parent was cancelled.") -> None:
-        def change(stored: VersionedTask | None) -> None:
+        def decide(stored: VersionedTask | None) -> Commit | None:
             if stored is None:
-                return
+                return None
             now = self._engine.now()
             step = cancel(stored.task, now, reason)
             is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
             cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))
-            self._engine.committer.commit(Commit.build(stored, cancelled))
+            return Commit.build(stored, cancelled)
 
         with suppress(NotAllowed):  # it has ended
-            compare_and_set(f"task {task_id}", partial(self._engine.store.load, task_id), change)
+            self._engine.committer.apply(f"task {task_id}", partial(self._engine.store.load, task_id), decide)

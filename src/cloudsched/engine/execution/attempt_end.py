@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import truncate_text
-from cloudsched.engine.ports.store import NO_GRANTS, Grants
+from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -25,30 +25,14 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.follow_ups import FollowUps
-    from cloudsched.engine.ports.store import DeliveryMark, TaskWrite, VersionedLock
+    from cloudsched.engine.ports.store import TaskWrite, VersionedTask
     from cloudsched.errors import BlobsUnavailable, InvalidInput
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to commit: the change of the task, its lock if that changes, and other tasks."""
-
-    transition: Transition
-    lock: VersionedLock | None = None
-    writes: tuple[TaskWrite, ...] = ()
-    """The follow-ups and deliveries to create or edit."""
-    delivered: DeliveryMark | None = None
-    grants: Grants = NO_GRANTS
-    """The waiters at the lock to notify after the commit."""
-    has_calls_in_progress: bool = False
-    """Whether it suspends the run for several calls, of which one has already ended and others are in progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +60,30 @@ class AttemptEnd:
         self._services = services
         self._run = run
         self._report = report
+        self._journal = journal
         self._follow_ups: FollowUps | None = None
-        self._has_conflicted = False
-        self.journals = None if journal is None else {run.execution_id: journal}
-        """The journals that need not be loaded for the commit, by execution id."""
+        self._has_decided = False
 
-    def decide(self, task: Task) -> Decision | None:
+    def decide(self, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit; None if the lease is no longer held.
+
+        At first, what it creates is taken to be new. If this is called again, there was a conflict: then that is read.
 
         Raises:
             InvalidInput: A follow-up is refused.
         """
         engine, report, run = self._services.engine, self._report, task.find_run(self._run.execution_id)
+        is_repeat, self._has_decided = self._has_decided, True
         if run is None or self._run.lease is None:
             return None
-        if self._follow_ups is None and isinstance(report.outcome, Done) and report.outcome.then:
-            self._follow_ups = plan_follow_ups(engine, self._services.child_tasks, task, self._run, report.outcome.then)
-        now, calls = engine.now(), self._find_calls_in_progress(task, run)
+        if isinstance(report.outcome, Done) and report.outcome.then:
+            if self._follow_ups is None:
+                children, drafts = self._services.child_tasks, report.outcome.then
+                self._follow_ups = plan_follow_ups(engine, children, task, self._run, drafts)
+            elif is_repeat:
+                self._follow_ups.reload()
+        now, suspends = engine.now(), isinstance(report.outcome, Suspend) and run.call_finished_while_running
+        calls = self._find_calls_in_progress(task, run) if suspends else ()
         transition = on_outcome(
             task, run.execution_id, self._run.lease.token_hash, report, now, engine.random, calls_in_progress=calls
         )
@@ -101,17 +92,21 @@ class AttemptEnd:
         writes: tuple[TaskWrite, ...] = ()
         if self._follow_ups is not None:
             transition, writes = self._follow_ups.apply(transition, run, now)
-        deliveries, is_repeat = self._services.deliveries, self._has_conflicted
+        deliveries = self._services.deliveries
         writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
         delivered = deliveries.mark(task, report, is_repeat=is_repeat)
-        lock, grants = engine.locks.release(task.id, self._run, engine.now())
-        return Decision(transition, lock, writes, delivered, grants, bool(calls))
-
-    def on_conflict(self) -> None:
-        """Read what the decision may take to be new the first time."""
-        self._has_conflicted = True
-        if self._follow_ups is not None:
-            self._follow_ups.reload()
+        lock, grants = engine.locks.release(task.id, self._run, now)
+        return Commit.build(
+            base,
+            transition,
+            lock=lock,
+            others=writes,
+            delivered=delivered,
+            reads=0,
+            journals={} if self._journal is None else {run.execution_id: self._journal},
+            grants=grants,
+            has_calls_in_progress=bool(calls),
+        )
 
     def _find_calls_in_progress(self, task: Task, run: Run) -> Collection[int]:
         """Return which of the awaited calls are in progress, if one ended while the handler ran.
@@ -119,7 +114,7 @@ class AttemptEnd:
         None if that is unknown: their parent checks when it runs.
         """
         outcome = self._report.outcome
-        if run.call_finished_while_running and isinstance(outcome, Suspend) and outcome.calls:
+        if isinstance(outcome, Suspend) and outcome.calls:
             with suppress(StoreUnavailable):
                 return self._services.child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
         return ()
@@ -145,5 +140,4 @@ class AttemptEnd:
         return self._with_report(replace(self._report, outcome=outcome, error=None))
 
     def _with_report(self, report: AttemptReport) -> AttemptEnd:
-        journal = None if self.journals is None else self.journals[self._run.execution_id]
-        return AttemptEnd(self._services, self._run, report, journal)
+        return AttemptEnd(self._services, self._run, report, self._journal)

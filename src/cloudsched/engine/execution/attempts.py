@@ -16,7 +16,6 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.execution.attempt_end import AttemptEnd, EndServices
-from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
@@ -29,16 +28,14 @@ from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.claimed_run import Committed
-    from cloudsched.engine.execution.quick_run import QuickRun
-    from cloudsched.engine.ports.store import TaskWrite, VersionedTask
+    from cloudsched.engine.execution.claimed_run import ClaimedRun
+    from cloudsched.engine.ports.store import Committed, TaskWrite
     from cloudsched.engine.ports.tracing import Tracer
 
 log = logging.getLogger(__name__)
@@ -74,8 +71,6 @@ class StartedAttempt:
 
     claimed_run: ClaimedRun
     context: Context
-    sent_wakeups: tuple[WakeUp, ...]
-    """What was dispatched at the start, and need not be dispatched again at the end."""
 
 
 class AttemptRunner:
@@ -90,57 +85,46 @@ class AttemptRunner:
         self._durable = DurableServices(engine, child_tasks)
         self._tracer = tracer
 
-    def run(self, claimed: VersionedTask, run: Run) -> DeliveryResult:
+    def run(self, claimed_run: ClaimedRun) -> DeliveryResult:
         """Run a claimed attempt: start it, call the handler, decide how it ends, commit that, dispatch what follows.
 
         Raises:
             StoreUnavailable: The store did not answer; deliver the dispatch again.
             QueueUnavailable: What follows could not be dispatched; deliver the dispatch again.
         """
-        attempt = self.start(claimed, run)
+        attempt = self.start(claimed_run)
         if attempt is None:
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        return self._run(attempt)
-
-    def run_quick(self, quick_run: QuickRun) -> DeliveryResult:
-        """Run an attempt whose claim is committed with its end; raises what `run` does.
-
-        What it is dispatched by is repeated if nothing is committed, so there is nothing to dispatch before.
-        """
-        log_started(quick_run.task, quick_run.run)
-        return self._run(self._prepare(quick_run, ()))
-
-    def _run(self, attempt: StartedAttempt) -> DeliveryResult:
         report = self.invoke(attempt)
         end = self.decide(attempt, report)
-        committed = self.commit(attempt, end)
-        self.dispatch(attempt.claimed_run, committed, (*attempt.sent_wakeups, *attempt.claimed_run.sent_wakeups))
+        committed = self.commit(claimed_run, end)
+        self.dispatch(claimed_run, committed, claimed_run.sent_wakeups)
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        run = attempt.claimed_run.run
-        return DeliveryResult(DeliveryAction.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
+        return DeliveryResult(DeliveryAction.RAN, f"attempt {claimed_run.run.attempt}: {type(report.outcome).__name__}")
 
-    def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
-        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
-        try:
-            sent = self.dispatch_wakeups(claimed.task)
-        except QueueUnavailable:
-            sent = ()  # the handler need not wait for the queue: `dispatch` sends these as well
-        now = self._engine.now()
-        if run.wake_at <= now:  # this process was suspended for too long: the next delivery records the expired lease
-            expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-            self._engine.sender.send(claimed.task, [expiry], now)
-            return None
-        return self._prepare(self.claimed_run(claimed, run), sent)
+    def start(self, claimed_run: ClaimedRun) -> StartedAttempt | None:
+        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired.
 
-    def _prepare(self, claimed_run: ClaimedRun, sent: tuple[WakeUp, ...]) -> StartedAttempt:
+        If its claim is not committed, there is nothing to dispatch before: the dispatch that it came with is repeated.
+        """
+        task, run = claimed_run.task, claimed_run.run
+        if claimed_run.is_committed:
+            with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
+                claimed_run.sent_wakeups = self.dispatch_wakeups(task)
+            now = self._engine.now()
+            if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
+                expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
+                self._engine.sender.send(task, [expiry], now)
+                return None
+        else:
+            log_started(task, run)
         durable_run = self._durable.create_durable_run(claimed_run)
-        claimed_run.log = found = self._engine.logs.begin(claimed_run.run, self._engine.clock)
+        claimed_run.log = found = self._engine.logs.begin(run, self._engine.clock)
         if found is not None:
             found.is_muted = lambda: durable_run.is_replaying
-        context = Context(claimed_run.task, claimed_run.run, self._engine.clock, claimed_run.renew, durable_run)
-        return StartedAttempt(claimed_run, context, sent)
+        return StartedAttempt(claimed_run, Context(task, run, self._engine.clock, claimed_run.renew, durable_run))
 
     def invoke(self, attempt: StartedAttempt) -> AttemptReport:
         """Call the handler in this thread, and return a report of how the attempt ended."""
@@ -160,14 +144,13 @@ class AttemptRunner:
         journal = attempt.context.durable_run.entries_or_none
         return AttemptEnd(self._end_services, attempt.claimed_run.run, report, journal)
 
-    def commit(self, attempt: StartedAttempt, end: AttemptEnd) -> Committed | None:
+    def commit(self, claimed_run: ClaimedRun, end: AttemptEnd) -> Committed | None:
         """Commit how an attempt ended; None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
         and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
         the attempt is recorded as a failure.
         """
-        claimed_run = attempt.claimed_run
         try:
             try:
                 return claimed_run.finish(end)
@@ -197,19 +180,17 @@ class AttemptRunner:
                 self._engine.locks.waits.cancel(run.lock_key, claimed_run.task.id, run.execution_id, now)
             self.notify_parent(claimed_run.task)
             return
-        if committed.decision.has_calls_in_progress:
-            self._child_tasks.recheck_awaited_calls(committed.task, run.execution_id)
-        self._dispatch_others(committed.decision.writes)
-        self.dispatch_wakeups(committed.task, already_sent=sent_wakeups)
-        if committed.decision.grants is not NO_GRANTS:
-            self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
-        self.notify_parent(committed.task)
+        commit, task = committed.commit, committed.stored.task
+        if commit.has_calls_in_progress:
+            self._child_tasks.recheck_awaited_calls(task, run.execution_id)
+        if commit.others:
+            self._dispatch_others(commit.others)
+        self.dispatch_wakeups(task, already_sent=sent_wakeups)
+        if commit.grants is not NO_GRANTS:
+            self._engine.locks.updates.notify(commit.grants, self._engine.now())
+        self.notify_parent(task)
 
     # ── Parts of these, and what else the holder of a claim does ─────────────────────────────────────────────────────
-
-    def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
-        """Return the object through which the holder of the lease changes its run."""
-        return ClaimedRun(self._engine, claimed, run)
 
     def decide_by_report(self, claimed_run: ClaimedRun, report: AttemptReport) -> AttemptEnd:
         """Return how an attempt ends that another process has run, and reports."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.finish import on_heartbeat, on_release
-from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
+from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
-from cloudsched.engine.execution.attempt_end import Decision
-from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import QueueUnavailable
 
@@ -28,44 +25,66 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt_end import AttemptEnd
-    from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
+
+    Decide = Callable[[Task, VersionedTask], Commit | None]
+    """Decides on a task, with what its run has logged, and as it was read; None if the lease is no longer held."""
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """A task as it was committed, with the decision that was: what is to follow from it."""
+class QuickClaim:
+    """The claim of a quick handler's run, which is committed together with its result, or with the first heartbeat.
 
-    task: Task
-    decision: Decision
+    Until then nothing in the store says that the handler is called. So another delivery of the same occurrence may call
+    it, too; the version that was read is the precondition of the one commit, and of several only one takes effect.
+    After a conflict the claim is decided again on what is stored now: who has lost it (another delivery recorded the
+    run; the task was paused, edited, cancelled or deleted) commits nothing.
+    """
+
+    commit: Commit
+    decide_again: Callable[[VersionedTask], Commit | None]
+    """Claims the same attempt on what is stored now, as of the instant of the first claim; None if it is lost."""
 
 
 class ClaimedRun:
-    """A claimed run, with the last known state of its task, on which its changes are committed."""
+    """A claimed run, with the last known state of its task, on which its changes are committed.
 
-    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
+    Args:
+        engine: The engine's parts.
+        claimed: The task as its claim has left it.
+        run: The run.
+        quick_claim: Its claim, if that is not committed yet.
+    """
+
+    def __init__(
+        self, engine: EngineContext, claimed: VersionedTask, run: Run, quick_claim: QuickClaim | None = None
+    ) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._engine = engine
         self._stored = claimed
+        self.task = claimed.task
+        """The task as it was last read or written."""
+        self._quick_claim = quick_claim
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[WakeUp, ...] = ()
-        """What was dispatched while its handler goes on, and need not be dispatched again at its end."""
+        """What was dispatched when it began or while its handler goes on, and need not be dispatched again."""
         self.log: AttemptLog | ReportedLog | None = None
         """What its handler logs or its worker has reported, if that is kept: each commit stores what is new."""
 
     @property
-    def task(self) -> Task:
-        """The task as it was last read or written."""
-        return self._stored.task
+    def is_committed(self) -> bool:
+        """Whether its claim is committed."""
+        return self._quick_claim is None
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
         """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
         execution_id = self.run.execution_id
 
-        def decide(task: Task) -> Decision | None:
+        def decide(task: Task, base: VersionedTask) -> Commit | None:
             transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.now())
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
@@ -73,10 +92,10 @@ class ClaimedRun:
             lock = self._engine.locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.now()):
                 return None  # another run had acquired the lock before it was read
-            return Decision(transition, lock)
+            return Commit.build(base, transition, lock=lock, reads=0)
 
         committed = self._commit(decide)
-        task = None if committed is None else committed.task
+        task = None if committed is None else committed.stored.task
         run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
             return LeaseState(None, is_cancelled=True)
@@ -96,7 +115,7 @@ class ClaimedRun:
         """
         execution_id = self.run.execution_id
 
-        def decide(task: Task) -> Decision | None:
+        def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
             run = None if transition is None else transition.task.find_run(execution_id)
@@ -107,10 +126,10 @@ class ClaimedRun:
             lock = self._engine.locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
-            return Decision(transition, lock)
+            return Commit.build(base, transition, lock=lock, reads=0)
 
         committed = self._commit(decide)
-        return None if committed is None else committed.task
+        return None if committed is None else committed.stored.task
 
     def finish(self, end: AttemptEnd) -> Committed | None:
         """Commit how the attempt ended; None if the lease is no longer held, or the task was deleted meanwhile.
@@ -120,47 +139,42 @@ class ClaimedRun:
             BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
                 was committed, and no failure hook was called.
         """
-        return self._commit_end(end.decide, end.journals, end.on_conflict)
+        return self._commit_end(end.decide)
 
     def release(
         self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None
     ) -> Committed | None:
         """Give up the run to another worker; None as for `finish`."""
 
-        def decide(task: Task) -> Decision | None:
+        def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.now()
             run_id, token_hash = self.run.execution_id, self._token_hash
             transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if transition is None:
                 return None
             lock, grants = self._engine.locks.release(task.id, self.run, now)
-            return Decision(transition, lock, grants=grants)
+            return Commit.build(base, transition, lock=lock, grants=grants, reads=0)
 
         return self._commit_end(decide)
 
-    def _commit_end(
-        self,
-        decide: Callable[[Task], Decision | None],
-        journals: dict[str, Sequence[JournalEntry]] | None = None,
-        on_conflict: Callable[[], None] = lambda: None,
-    ) -> Committed | None:
+    def _commit_end(self, decide: Decide) -> Committed | None:
         """Commit the end of the attempt. If the task was deleted meanwhile, only free its lock, and return None."""
         committed = self._commit(
-            lambda task: decide(task) if task.deleted_at is None else self._release_deleted(task), journals, on_conflict
+            lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
         )
-        if committed is None or committed.task.deleted_at is None:
+        if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(committed.decision.grants, self._engine.now())
+            self._engine.locks.updates.notify(committed.commit.grants, self._engine.now())
         return None
 
-    def _release_deleted(self, task: Task) -> Decision | None:
+    def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
         run, now = task.find_run(self.run.execution_id), self._engine.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
         lock, grants = self._engine.locks.release(task.id, self.run, now)
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
-        return Decision(Transition(released), lock, grants=grants)
+        return Commit(released, base, lock=lock, grants=grants, reads=0)
 
     def _with_log(self, task: Task) -> Task:
         """Return the task with what was logged so far in its run; whatever is committed stores it."""
@@ -170,57 +184,52 @@ class ClaimedRun:
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
-    def _commit(
-        self,
-        decide: Callable[[Task], Decision | None],
-        journals: dict[str, Sequence[JournalEntry]] | None = None,
-        on_conflict: Callable[[], None] = lambda: None,
-    ) -> Committed | None:
+    def _commit(self, decide: Decide) -> Committed | None:
         """Commit what is decided, again after each conflict; None if nothing is, as the lease is no longer held."""
-
-        def reload() -> VersionedTask | None:
-            reread = self._read(task_id)
-            if reread is not None:
-                self._stored = reread
-                on_conflict()
-            return reread
-
-        def change(stored: VersionedTask | None) -> Committed | None:
-            decision = None if stored is None else decide(self._with_log(stored.task))
-            if stored is None or decision is None:  # deleted, or not its own any more
-                return None
-            transition = decision.transition
-            call_hooks = partial(run_failure_hooks, self._engine.registry, transition.task, transition.executions)
-            self._stored = self._write(stored, decision, journals, call_hooks)
-            return Committed(self._stored.task, decision)
-
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
+
+        def decide_on(read: VersionedTask | None) -> Commit | None:
+            if read is None:  # deleted
+                return None
+            commit, claim = decide(self._with_log(read.task), read), self._quick_claim
+            return commit if commit is None or claim is None else claim.commit.then(commit)
+
         task_id = stored.task.id
-        return compare_and_set(f"task {task_id}", reload, change, first=stored)
+        committed = self._engine.committer.apply(f"task {task_id}", lambda: self._reload(task_id), decide_on, stored)
+        if committed is not None:
+            self._stored, self.task = committed.stored, committed.stored.task
+            if self._quick_claim is not None:
+                self._quick_claim = None
+                self._dispatch_beside(committed.stored.task)
+        return committed
 
-    def _read(self, task_id: str) -> VersionedTask | None:
-        """Read the task again, after a conflict."""
-        return self._engine.store.load(task_id)
+    def _reload(self, task_id: str) -> VersionedTask | None:
+        """Read the task again, after a conflict; claim the run again on it, if that was not committed yet."""
+        stored = self._engine.store.load(task_id)
+        if stored is not None and self._quick_claim is not None:
+            stored = self._claim_again(stored, self._quick_claim)
+        if stored is not None:
+            self._stored, self.task = stored, stored.task
+        return stored
 
-    def _write(
-        self,
-        stored: VersionedTask,
-        decision: Decision,
-        journals: dict[str, Sequence[JournalEntry]] | None,
-        call_hooks: Callable[[], None],
-        *,
-        reads: int = 0,
-        dispatches: int = 0,
-    ) -> VersionedTask:
-        """Commit a decision on the version that it was made on; `reads` and `dispatches` are what led to it."""
-        commit = Commit.build(
-            stored,
-            decision.transition,
-            lock=decision.lock,
-            others=decision.writes,
-            delivered=decision.delivered,
-            reads=reads,
-            dispatches=dispatches,
-            journals=journals or {},
-        )
-        return self._engine.committer.commit(commit, call_hooks)
+    def _claim_again(self, stored: VersionedTask, claim: QuickClaim) -> VersionedTask:
+        """Return the task as the claim leaves it now; as it is if it was committed, or is lost."""
+        run = stored.task.find_run(self.run.execution_id)
+        if run and run.lease and run.lease.token_hash == self._token_hash:
+            self._quick_claim = None  # it was committed, although the answer was lost
+            return stored
+        commit = claim.decide_again(stored)
+        if commit is None:
+            return stored  # without the lease: nothing is committed
+        self._quick_claim = replace(claim, commit=commit)
+        return replace(stored, task=commit.task)
+
+    def _dispatch_beside(self, task: Task) -> None:
+        """Dispatch what may run while the handler goes on; if the queue cannot be reached, its end does so."""
+        run = task.find_run(self.run.execution_id)
+        if run is None or run.lease is None:  # it has ended, and what follows comes with that
+            return
+        wakeups = executor_wakeups(task)
+        with suppress(QueueUnavailable):
+            self._engine.sender.send(task, wakeups, self._engine.now())
+            self.sent_wakeups = wakeups

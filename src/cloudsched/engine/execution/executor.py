@@ -10,30 +10,27 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, assert_never
 
 from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups
+from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
+from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
-from cloudsched.engine.execution.failure_hooks import run_failure_hooks
-from cloudsched.engine.execution.quick_run import QuickClaim, QuickRun, can_run_quick
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
+from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
-from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import ClockSkewed, InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.signing_keys import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
@@ -52,7 +49,17 @@ class WaitForLock:
     reason: str
 
 
-Decision = Drop | Hop | WaitForLock | Claim | QuickClaim
+@dataclass(frozen=True, slots=True)
+class NotClaimed:
+    """A decision to run nothing now, and the task that it was made on."""
+
+    stored: VersionedTask | None
+    decision: Drop | Hop | WaitForLock
+
+
+MAX_QUICK_LATENESS = timedelta(minutes=1)
+"""A run that is later than this is claimed first: the handler may have killed the processes that tried it before, and
+only attempts that were claimed are counted."""
 
 
 class Executor:
@@ -91,35 +98,104 @@ class Executor:
             "attempt": dispatch.attempt,
         }
         with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-            stored, decision = self._claim(dispatch)
-            result = self._apply(dispatch, stored, decision)
+            claimed = self._claim(dispatch)
+            result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
             level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has its line
             log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
             return result
 
-    def _claim(self, dispatch: Dispatch) -> tuple[VersionedTask | None, Decision]:
-        """Load, decide and commit the claim, again after each conflict; return the task as it is then."""
-        token_hash = lease_fingerprint(
-            secrets.token_hex(16)
-        )  # the token itself is not needed: no report arrives from outside
+    def _claim(self, dispatch: Dispatch) -> ClaimedRun | DeliveryResult:
+        """Load, decide and commit the claim, again after each conflict; if nothing is to be called, do what is left."""
+        token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
+        found: Committed | ClaimedRun | NotClaimed = self._engine.committer.apply(
+            f"task {dispatch.task_id}",
+            partial(self._load, dispatch.task_id),
+            partial(self._decide, dispatch, lease_fingerprint(token)),
+        )
+        if isinstance(found, ClaimedRun):
+            return found
+        if isinstance(found, NotClaimed):
+            return self._pass_over(dispatch, found.stored, found.decision)
+        if found.commit.run is not None:
+            return ClaimedRun(self._engine, found.stored, found.commit.run)
+        return self._complete_record(dispatch, found.stored.task, found.commit)
 
-        def claim(loaded: tuple[VersionedTask | None, datetime]) -> tuple[VersionedTask | None, Decision]:
-            stored, now = loaded
-            if stored is None:
-                return None, Drop("there is no such task")
-            run = stored.task.find_run(dispatch.execution_id)
-            if run and run.lease and run.lease.token_hash == token_hash:  # committed, but its answer was lost
-                return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
-            decision = on_dispatch(stored.task, dispatch, now, token_hash)
-            if isinstance(decision, Claim) and can_run_quick(self._engine.registry, stored.task, decision, now):
-                return stored, _to_quick_claim(stored.task, decision, now)
-            return (
-                self._commit_claim(stored, decision, dispatch, now)
-                if isinstance(decision, Claim)
-                else (stored, decision)
-            )
+    def _decide(
+        self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
+    ) -> Commit | ClaimedRun | NotClaimed:
+        """Return what to commit for a dispatch; a run if its claim is committed, or is to be with its result.
 
-        return compare_and_set(f"task {dispatch.task_id}", lambda: self._load(dispatch.task_id), claim)
+        Raises:
+            VersionConflict: The lock has changed since it was read.
+        """
+        stored, now = loaded
+        if stored is None:
+            return NotClaimed(None, Drop("there is no such task"))
+        known = stored.task.find_run(dispatch.execution_id)
+        if known and known.lease and known.lease.token_hash == token_hash:  # committed, but its answer was lost
+            return ClaimedRun(self._engine, stored, known)
+        decision = on_dispatch(stored.task, dispatch, now, token_hash)
+        if isinstance(decision, Claim):
+            return self._to_commit(dispatch, stored, decision, now)
+        return NotClaimed(stored, decision)
+
+    def _to_commit(
+        self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime
+    ) -> Commit | ClaimedRun | NotClaimed:
+        deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
+        run, about = decision.run, {"reason": decision.reason, "dispatches": deliveries}
+        if run is None:
+            return self._record(dispatch, stored, Commit.build(stored, decision.transition, reads=deliveries, **about))
+        claim = Commit.build(stored, decision.transition, run=run, reads=deliveries + run.steps, **about)
+        if self._is_quick(stored.task, decision, now):
+            quick_claim = QuickClaim(claim, partial(self._claim_quick_again, dispatch, claim))
+            return ClaimedRun(self._engine, replace(stored, task=claim.task), run, quick_claim)
+        if run.lock_key is None:
+            return claim
+        acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
+        if acquired.is_acquired:
+            return replace(claim, lock=acquired.lock)
+        return NotClaimed(stored, WaitForLock(f"others hold {run.lock_key!r}"))
+
+    def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:
+        """Return the commit of what is only recorded, with the lock that it frees; if it is time for that."""
+        if self._waits_for_lock(stored.task, dispatch):
+            return NotClaimed(stored, WaitForLock(f"others hold {stored.task.lock_key!r}"))
+        run = stored.task.find_run(dispatch.execution_id)
+        # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
+        if run is None or run.lock_key is None or run.lease is None:
+            return record
+        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
+        return replace(record, lock=lock, grants=grants)
+
+    def _is_quick(self, before: Task, claim: Claim, now: datetime) -> bool:
+        """Return whether a claim may be committed with its result.
+
+        Not if the next occurrence may come due meanwhile, since that is dispatched by the same commit; and not if its
+        task needs more than a quick handler may have, since that was not quick when the task was made.
+        """
+        task, run = claim.transition.task, claim.run
+        if not self._engine.registry.is_quick(task.handler) or run is None or run.steps or not fits_quick(task):
+            return False
+        known = before.find_run(run.execution_id)
+        has_lost_lease = known is not None and known.lease is not None
+        if has_lost_lease or now - run.due_at > MAX_QUICK_LATENESS:
+            return False
+        following = task.next_execution_time
+        return following is None or start_time(task, following) - now > task.expected_duration
+
+    def _claim_quick_again(self, dispatch: Dispatch, first: Commit, stored: VersionedTask) -> Commit | None:
+        """Claim the same attempt on what is stored now, as of the instant of the first claim; None if it is lost."""
+        if first.run is None or first.run.lease is None:
+            raise ValueError("only a run is claimed again")
+        claimed_at, token_hash = first.run.lease.started_at, first.run.lease.token_hash
+        decision = on_dispatch(stored.task, dispatch, claimed_at, token_hash)
+        if not isinstance(decision, Claim) or not self._is_quick(stored.task, decision, claimed_at):
+            return None
+        run = decision.run
+        if run is None or (run.execution_id, run.attempt) != (first.run.execution_id, first.run.attempt):
+            return None
+        return Commit.build(stored, decision.transition, reads=first.reads, dispatches=first.dispatches)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
         """Load a task; return it with this machine's time, which has to agree with the store's that comes with it.
@@ -145,27 +221,6 @@ class Executor:
             raise error
         return stored, now
 
-    def _commit_claim(
-        self, stored: VersionedTask, decision: Claim, dispatch: Dispatch, now: datetime
-    ) -> tuple[VersionedTask, Decision]:
-        """Commit a claim with the lock that it needs, or an end without a result with the lock that it frees.
-
-        Raises:
-            VersionConflict: The task or the lock has changed since it was read.
-        """
-        transition, run = decision.transition, decision.run
-        if run is None:
-            if self._waits_for_lock(stored.task, dispatch):
-                return stored, WaitForLock(f"others hold {stored.task.lock_key!r}")
-            return self._commit_finish(stored, transition, dispatch), decision
-        cost = _count_cost(stored.task, run, now)
-        if run.lock_key is None:
-            return self._engine.committer.commit(Commit.build(stored, transition, **cost)), decision
-        result = self._engine.locks.acquire(transition.task, run, dispatch, now)
-        if result.is_acquired:
-            return self._engine.committer.commit(Commit.build(stored, transition, lock=result.lock, **cost)), decision
-        return stored, WaitForLock(f"others hold {run.lock_key!r}")
-
     def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
         """Whether a run that left its queue for its lock has to wait on.
 
@@ -178,25 +233,14 @@ class Executor:
         expiry = offer_expiry(task, run)
         return (expiry is None or now < expiry) and self._engine.locks.wait_if_taken(task, run, now)
 
-    def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
-        call_hooks = partial(run_failure_hooks, self._engine.registry, stored.task, transition.executions)
-        run, cost = stored.task.find_run(dispatch.execution_id), _count_cost(stored.task, None, self._engine.now())
-        # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
-        if run is None or run.lock_key is None or run.lease is None:
-            return self._engine.committer.commit(Commit.build(stored, transition, **cost), call_hooks)
-        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.now())
-        committed = self._engine.committer.commit(Commit.build(stored, transition, lock=lock, **cost), call_hooks)
-        self._engine.locks.updates.notify(grants, self._engine.now())
-        return committed
-
-    def _apply(  # noqa: PLR0911 - one for each decision
-        self, dispatch: Dispatch, stored: VersionedTask | None, decision: Decision
+    def _pass_over(
+        self, dispatch: Dispatch, stored: VersionedTask | None, decision: Drop | Hop | WaitForLock
     ) -> DeliveryResult:
+        """Do what is left to do for a dispatch that runs nothing now."""
         if stored is None:
             if dispatch.lock_key:
-                self._engine.locks.waits.cancel(
-                    dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._engine.now()
-                )
+                waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
+                self._engine.locks.waits.cancel(*waiting, self._engine.now())
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
             case Drop(reason):
@@ -207,15 +251,16 @@ class Executor:
                 return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
             case WaitForLock(reason):
                 return DeliveryResult(DeliveryAction.WAITING, reason)
-            case QuickClaim():
-                return self._attempt_runner.run_quick(QuickRun(self._engine, stored, decision, dispatch))
-            case Claim(_, run, reason):
-                if run is not None:
-                    return self._attempt_runner.run(stored, run)
-                self._attempt_runner.dispatch_wakeups(stored.task)
-                self._attempt_runner.notify_parent(stored.task)
-                self._release_stale_lock(dispatch, stored.task)
-                return DeliveryResult(DeliveryAction.RECORDED, reason)
+            case unknown:
+                assert_never(unknown)
+
+    def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
+        """Dispatch what follows from a commit that only records something."""
+        self._engine.locks.updates.notify(commit.grants, self._engine.now())
+        self._attempt_runner.dispatch_wakeups(task)
+        self._attempt_runner.notify_parent(task)
+        self._release_stale_lock(dispatch, task)
+        return DeliveryResult(DeliveryAction.RECORDED, commit.reason)
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
@@ -239,22 +284,6 @@ class Executor:
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
             self._engine.locks.waits.cancel(lock_key, task.id, dispatch.execution_id, now)
-
-
-class _Cost(TypedDict):
-    reads: int
-    dispatches: int
-
-
-def _count_cost(task: Task, run: Run | None, now: datetime) -> _Cost:
-    """Return what it took to get here since the task's last commit: a read and a dispatch, and as much for each hop."""
-    deliveries = 1 + max(timedelta(0), now - task.updated_at) // HORIZON
-    return {"reads": deliveries + (0 if run is None else run.steps), "dispatches": deliveries}
-
-
-def _to_quick_claim(task: Task, claim: Claim, now: datetime) -> QuickClaim:
-    assert claim.run is not None  # noqa: S101 - else it is not quick
-    return QuickClaim(claim, claim.run, **_count_cost(task, claim.run, now))
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:

@@ -7,12 +7,12 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.engine.durable.exits import is_handler_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
@@ -72,8 +72,8 @@ class HookCalls:
 _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", default=None)
 
 
-def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
-    """Call the handler's hook, then the app's, for each execution that has failed permanently.
+def run_failure_hooks(registry: Registry, task: Task, execution: Execution) -> None:
+    """Call the handler's hook, then the app's, for an execution that has failed permanently.
 
     They get the task with the payload that the execution ran with.
 
@@ -81,13 +81,11 @@ def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execu
     this process does not have the handler, unless a worker reported the failure: the worker has the handler, and gets
     the result.
     """
-    for execution in executions:
-        if execution.status in FAILURE_STATUSES:
-            payload = task.payload if execution.payload is None else execution.payload
-            about = task.model_copy(update={"payload": payload})
-            run_handler_hook(registry, about, execution)
-            for hook in registry.registrations.failure_hooks:
-                _call_hook(hook, about, execution)
+    payload = task.payload if execution.payload is None else execution.payload
+    about = task.model_copy(update={"payload": payload})
+    run_handler_hook(registry, about, execution)
+    for hook in registry.registrations.failure_hooks:
+        _call_hook(hook, about, execution)
 
 
 def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> None:

@@ -5,14 +5,14 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
@@ -151,6 +151,12 @@ class Commit(TaskWrite):
     """How many dispatches it took."""
     journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
     """The journals that have been loaded already, by execution id."""
+    claimed: Task | None = None
+    """The task as its claim has left it, if that is a part of this commit: what changed until then has been logged."""
+    run: Run | None = None
+    """The run that it claims, if its handler is to be called next."""
+    reason: str = ""
+    """Why, for the log of dispatches."""
     grants: Grants = NO_GRANTS
     """The waiters at its lock to notify after it."""
     has_calls_in_progress: bool = False
@@ -167,6 +173,25 @@ class Commit(TaskWrite):
             entries=transition.entries,
             **more,
         )
+
+    def then(self, later: Commit) -> Commit:
+        """Return one commit of both: of this one, and of one that was decided on the task as this one leaves it."""
+        return replace(
+            later,
+            base=self.base,
+            executions=(*self.executions, *later.executions),
+            reads=self.reads,
+            dispatches=self.dispatches,
+            claimed=self.task,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that took effect, and the task with its new version."""
+
+    stored: VersionedTask
+    commit: Commit
 
 
 class Store(Protocol):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
-    from cloudsched.engine.execution.claimed_run import ClaimedRun, Committed
-    from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.pull.offers import WorkerClaim
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class WorkerClaims:
     def start(self, claim: WorkerClaim) -> StartedAttempt | None:
         """Return a claimed run, ready for its handler to be called; None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.stored.task.id):
-            return self._attempt_runner.start(claim.stored, claim.run)
+            return self._attempt_runner.start(ClaimedRun(self._engine, claim.stored, claim.run))
         return None
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
@@ -89,12 +89,12 @@ class WorkerClaims:
             StoreUnavailable: It is not known whether the commit took effect; repeating the call is safe.
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
-        committed = self._attempt_runner.commit(attempt, self._attempt_runner.decide(attempt, report))
-        self._dispatch(claimed_run, committed, attempt.sent_wakeups)
+        committed = self._attempt_runner.commit(claimed_run, self._attempt_runner.decide(attempt, report))
+        self._dispatch(claimed_run, committed, claimed_run.sent_wakeups)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(claimed_run.task, run.execution_id, run.lease.token_hash)
-        return None if committed is None else committed.task
+        return None if committed is None else committed.stored.task
 
     def release(self, attempt: StartedAttempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
@@ -152,7 +152,7 @@ class WorkerClaims:
         self._dispatch(claimed_run, committed)
         if committed is None:
             return self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
-        return committed.task
+        return committed.stored.task
 
     def release_by_token(
         self,
@@ -178,7 +178,7 @@ class WorkerClaims:
 
     def _claimed_run(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> ClaimedRun:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
-        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        claimed_run = ClaimedRun(self._engine, stored, run)
         if run.lease is not None and run.lease.claimed_by == self._caller.subject:
             claimed_run.log = self._engine.logs.accept(run, logged, self._engine.now())
         return claimed_run
@@ -235,7 +235,7 @@ class WorkerClaims:
         if released is None:
             return None
         self._dispatch(claimed_run, released)
-        return released.task
+        return released.stored.task
 
     def _dispatch(
         self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()

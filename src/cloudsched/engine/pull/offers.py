@@ -24,8 +24,7 @@ from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
-from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.errors import CloudschedError, Contended, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -258,7 +257,7 @@ class WorkQueue:
             is_over = self._monotonic() >= claim_attempt.deadline
             return None if is_over else self._engine.store.load(stored.task.id)
 
-        def claim(current: VersionedTask | None) -> WorkerClaim | None:
+        def decide(current: VersionedTask | None) -> Commit | WorkerClaim | None:
             if current is None:
                 return None
             claimed_run = next(
@@ -268,45 +267,42 @@ class WorkQueue:
                 return WorkerClaim(current, claimed_run, lease_token)
             if not claim_attempt.worker_filter.matches(current.task):  # its owner may have edited it meanwhile
                 return None
-            claimed = self._claim_or_wait(current, lease_token, claim_attempt)
-            if claimed is not None:
-                self.contention.record_win()
-            return claimed
+            return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
-            return compare_and_set(f"task {stored.task.id}", reload, claim, first=stored)
+            found = self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored)
         except Contended:
             return None  # other offers may be free
+        if not isinstance(found, Committed):
+            return found
+        run, grants = found.commit.run, found.commit.grants
+        if run is not None:
+            self.contention.record_win()
+            return WorkerClaim(found.stored, run, lease_token)
+        claim_attempt.blocked_locks[grants.key] = []
+        with suppress(QueueUnavailable):  # the sweep notifies them
+            self._engine.locks.updates.notify(grants, self._engine.now())
+        return None
 
-    def _claim_or_wait(
-        self, stored: VersionedTask, lease_token: str, claim_attempt: _ClaimAttempt
-    ) -> WorkerClaim | None:
-        """Commit a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
+    def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
+        """Return a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
 
         Raises:
-            VersionConflict: The task or the lock has changed since it was read.
+            VersionConflict: The lock has changed since it was read.
         """
-        now = self._engine.now()
-        worker = claim_attempt.worker_filter
-        claimed = on_worker_claim(stored.task, now, lease_fingerprint(lease_token), worker.worker, worker.claimed_by)
+        now, worker = self._engine.now(), claim_attempt.worker_filter
+        claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, worker.claimed_by)
         if claimed is None:
             return None
         transition, run = claimed
         if run.lock_key is None:
-            committed = self._engine.committer.commit(Commit.build(stored, transition, reads=2))
-            return WorkerClaim(committed, run, lease_token)
+            return Commit.build(stored, transition, reads=2, run=run)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
         result = self._engine.locks.acquire_for_worker(transition.task, run, now)
         if result.is_acquired:
-            committed = self._engine.committer.commit(Commit.build(stored, transition, lock=result.lock, reads=2))
-            return WorkerClaim(committed, run, lease_token)
-        offered = stored.task.find_run(run.execution_id)
-        if offered is not None:
-            taken = on_lock_taken(stored.task, offered, now)
-            self._engine.committer.commit(Commit.build(stored, taken, lock=result.lock))
-        claim_attempt.blocked_locks[run.lock_key] = []
-        with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(result.grants, now)
-        return None
+            return Commit.build(stored, transition, lock=result.lock, reads=2, run=run)
+        offered = next(each for each in stored.task.runs if each.execution_id == run.execution_id)
+        waiting = on_lock_taken(stored.task, offered, now)
+        return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)

@@ -1,4 +1,6 @@
-"""Commit what was decided, and archive the journal of every execution that it finishes.
+"""Load, decide, commit, log: how a task that exists is changed.
+
+A decision is a pure function of what was read, and returns a `Commit`. It is made again after each conflict.
 
 A journal is archived when its execution finishes, by whatever means (its handler, an expired lease, a cancel by its
 owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
@@ -9,14 +11,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.usage import count_ended, with_usage
 from cloudsched.engine.ports.billed_writes import count_billed_writes
-from cloudsched.engine.ports.store import ArchivedJournal, Commit
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed
+from cloudsched.engine.state.compare_and_set import UNREAD, compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
@@ -30,48 +34,85 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.ports.store import Store, VersionedTask
 
+S = TypeVar("S")
+T = TypeVar("T")
 
-class TransitionCommitter:
-    """Commits decisions on the version of the task that was read."""
 
-    def __init__(self, store: Store, archive: JournalArchive, callbacks: CompletionCallbacks | None = None) -> None:
+class Committer:
+    """Loads, decides, commits and logs: the one way in which a task that exists is changed.
+
+    Args:
+        store: Where tasks are.
+        archive: Takes the journals of executions that end.
+        callbacks: Tells others that an execution has ended without a word of its attempt.
+        on_failure: Calls the hooks of an execution that has failed for good, right before that is committed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        archive: JournalArchive,
+        callbacks: CompletionCallbacks | None = None,
+        on_failure: Callable[[Task, Execution], None] = lambda *_: None,
+    ) -> None:
         self._store = store
         self._archive = archive
         self._callbacks = callbacks
+        self._on_failure = on_failure
 
-    def commit(self, commit: Commit, before_commit: Callable[[], None] = lambda: None) -> VersionedTask:
-        """Commit a decision, and return the task as committed.
+    def apply(
+        self,
+        what: str,
+        load: Callable[[], S],
+        decide: Callable[[S], Commit | T],
+        first: Any = UNREAD,  # noqa: ANN401 - an S
+    ) -> Committed | T:
+        """Load, decide and commit, all of it again after each conflict; return what was committed.
 
-        Args:
-            commit: What was decided; its `base` is the task as it was read.
-            before_commit: Called right before the commit, after large journals have been stored as blobs.
+        What is decided instead of a commit is returned as it is. The arguments and errors are those of
+        `compare_and_set`.
+        """
+
+        def decide_and_commit(read: S) -> Committed | T:
+            decided = decide(read)
+            return Committed(self.commit(decided), decided) if isinstance(decided, Commit) else decided
+
+        return compare_and_set(what, load, decide_and_commit, first)
+
+    def commit(self, commit: Commit) -> VersionedTask:
+        """Commit what was decided on a task that exists, and return the task as committed.
+
+        Large journals are stored as blobs before failure hooks are called; then comes the commit itself.
 
         Raises:
             VersionConflict: A task or the lock has changed since it was read.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
-        base = commit.base
-        if base is None:
+        if commit.base is None:
             raise ValueError("a new task is given to the store")
+        before = commit.claimed or commit.base.task
         final = {each.id for each in commit.executions if each.status.is_final}
-        ended = {run.execution_id: run for run in base.task.runs if run.execution_id in final} if final else {}
+        ended = {run.execution_id: run for run in before.runs if run.execution_id in final} if final else {}
         for run in commit.task.runs if ended else ():
             ended.pop(run.execution_id, None)
         executions, archived = self._archive_journals(commit, ended.values()) if ended else (commit.executions, ())
-        fitted = fit_runs(commit.task)
-        callbacks = () if self._callbacks is None else self._callbacks.plan(fitted, executions, commit.others)
-        before_commit()
+        task = fit_runs(commit.task)
+        callbacks = () if self._callbacks is None else self._callbacks.plan(task, executions, commit.others)
+        for each in commit.executions if final else ():
+            if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
+                self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
         whole = replace(
             commit,
-            task=fitted,
+            task=task,
             executions=executions,
             entries=[each for each in commit.entries if each.execution_id not in ended],
             archived=archived,
             others=(*commit.others, *callbacks),
         )
-        committed = self._store.commit(_with_usage(whole, base.task))
-        for each in (whole, *whole.others):
-            log_changes(each)
+        committed = self._store.commit(_with_usage(whole, before))
+        log_changes(whole, before)
+        for other in whole.others:
+            log_changes(other, None if other.base is None else other.base.task)
         if self._callbacks is not None and callbacks:
             self._callbacks.dispatch(callbacks)
         return committed

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
-_UNREAD: Any = object()
+UNREAD: Any = object()
 
 MAX_CONFLICTS = 50
 """How often a change is tried before it fails. Each conflict means that the change of somebody else took effect."""
@@ -21,7 +21,7 @@ def compare_and_set(
     what: str,
     load: Callable[[], S],
     change: Callable[[S], T],
-    first: Any = _UNREAD,  # noqa: ANN401 - an S; mypy would infer S from it alone
+    first: Any = UNREAD,  # noqa: ANN401 - an S; mypy would infer S from it alone
 ) -> T:
     """Call ``change(load())`` until its commit meets no conflict, and return its result.
 
@@ -36,7 +36,7 @@ def compare_and_set(
         Contended: Others kept changing it.
         PreconditionFailed: It is not as the caller expects; trying again would not help.
     """
-    current = load() if first is _UNREAD else first
+    current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
         try:
             return change(current)

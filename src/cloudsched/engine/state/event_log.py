@@ -48,10 +48,10 @@ _LEVELS = {
 _TRACEBACK_HEADER = "Traceback (most recent call last):\n"
 
 
-def log_changes(write: TaskWrite) -> None:
-    """Log what a commit has changed of one task."""
+def log_changes(write: TaskWrite, before: Task | None) -> None:
+    """Log what a commit has changed of one task; `before` is the task until then, None if it is new."""
     if log.isEnabledFor(logging.INFO):
-        _log_progress(None if write.base is None else write.base.task, write.task)
+        _log_progress(before, write.task)
     for execution in write.executions:
         if log.isEnabledFor(_level(execution)):
             _log_execution(write.task, execution)

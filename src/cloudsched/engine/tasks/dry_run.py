@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from cloudsched.engine.ports.version import Version
+from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def make_dry_scheduler(engine: EngineContext, authorize: Callable[[Task], None])
     dry = replace(
         engine,
         store=cast("Any", _DryStore(engine.store)),
-        committer=cast("Any", _DryCommitter()),
+        committer=_DryCommitter(engine.store, engine.archive),
         sender=cast("Any", _Silent()),
         locks=cast("Any", _Silent()),
     )
@@ -62,7 +63,9 @@ class _DryRecords:
         return Version(0)
 
 
-class _DryCommitter:
+class _DryCommitter(Committer):
+    """Decides again after no conflict, since there is none."""
+
     def commit(self, commit: Commit) -> NoReturn:
         raise WouldCommit(commit.task)
 

@@ -27,7 +27,7 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
@@ -145,7 +145,7 @@ class Scheduler:
                     return repeated, False
                 self._remove_deleted(task.id)
                 raise
-            log_changes(creation)
+            log_changes(creation, None)
             return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
@@ -315,16 +315,19 @@ class Scheduler:
     def change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
         """Change a task as a decision says, and dispatch it; after a conflict, read and decide again."""
 
-        def change(stored: VersionedTask) -> tuple[Task, VersionedTask]:
+        def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             transition = decide(stored.task, self._engine.now())
-            is_same = transition.task is stored.task  # sending its dispatches again is harmless
-            return stored.task, stored if is_same else self._engine.committer.commit(Commit.build(stored, transition))
+            return stored if transition.task is stored.task else Commit.build(stored, transition)
 
-        before, changed = compare_and_set(f"task {task_id}", partial(self._load, task_id), change)
-        if changed.task.revision != before.revision and any(run.lock_turn_until for run in before.runs):
+        changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id), decide_on)
+        if not isinstance(changed, Committed):
+            return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
+        base = changed.commit.base
+        is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
+        if base is not None and is_new_revision and any(run.lock_turn_until for run in base.task.runs):
             # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
-            self._engine.locks.waits.cancel_task(before, self._engine.now())
-        return self._dispatch_or_defer(changed)
+            self._engine.locks.waits.cancel_task(base.task, self._engine.now())
+        return self._dispatch_or_defer(changed.stored)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""

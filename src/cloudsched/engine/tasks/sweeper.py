@@ -14,6 +14,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -22,7 +23,7 @@ from cloudsched.domain.transitions.backlog import take_records
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.lanes import map_in_lanes
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -244,17 +245,19 @@ class Sweeper:
         """Write some of the records that are decided and still missing, and return how many."""
         written = 0
         for _ in range(MAX_RECORD_BATCHES):
-            stored = self._engine.store.load(task_id)
-            if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
+            load = partial(self._engine.store.load, task_id)
+            committed = self._engine.committer.apply(f"task {task_id}", load, self._decide_records)
+            if committed is None:
                 break
-            now = self._engine.now()
-            rest, records = take_records(stored.task, now)
-            try:
-                self._engine.committer.commit(Commit(with_changes(rest, now), stored, records))
-            except VersionConflict:
-                continue
-            written += len(records)
+            written += len(committed.commit.executions)
         return written
+
+    def _decide_records(self, stored: VersionedTask | None) -> Commit | None:
+        if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
+            return None
+        now = self._engine.now()
+        rest, records = take_records(stored.task, now)
+        return Commit(with_changes(rest, now), stored, records)
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
@@ -271,7 +274,7 @@ class Sweeper:
             self._engine.store.commit(deleted)
         except VersionConflict:
             return False
-        log_changes(deleted)
+        log_changes(deleted, stored.task)
         self._engine.usage().note([deleted.task])
         self._engine.locks.waits.cancel_task(deleted.task, now)
         self._engine.store.purge(task_id)

@@ -42,7 +42,7 @@ def measure_credentials() -> float:
     start = time.process_time()
     import google.auth.compute_engine  # noqa: F401, PLC0415 - what `google.auth.default` imports in Cloud Run
 
-    import cloudsched.adapters.google.credentials  # noqa: F401, PLC0415 - what a channel to Google imports
+    import cloudsched.adapters.google.channel  # noqa: F401, PLC0415 - what a channel to Google imports
 
     return time.process_time() - start
 

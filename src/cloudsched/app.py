@@ -31,10 +31,10 @@ from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
-from cloudsched.engine.handlers.handle import add_handle
 from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
-from cloudsched.engine.ports.page_tokens import check_page_size
+from cloudsched.engine.ports.pages import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.responses import DeliveryReport
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.trigger import TriggerMark
+    from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.drafts.tokens import Requester
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure

@@ -129,7 +129,7 @@ def test_every_table_by_member_is_complete() -> None:
 PARTIAL_TABLES = {
     "dashboard/offered_verbs": "only the verbs whose absence is explained",
     "dashboard/routes": "only the verbs that take each other back",
-    "dashboard/runs_chart": "only the statuses whose mark has a fill of its own",
+    "dashboard/tasks_view": "only the statuses whose mark has a fill of its own",
     "domain/explanation/explain": "overlaps that are of no interest have no sentence",
     "engine/state/event_log": "all other statuses are logged as INFO",
     "domain/transitions/lifecycle": "the statuses with which a one-time task ends",

@@ -42,7 +42,7 @@ def hang() -> None:
 COMMAND = """
 # As `python -m cloudsched`, but it looks for its caller more often and gives itself less time to clean up.
 from cloudsched.__main__ import main
-from cloudsched.cli import orphans
+from cloudsched.cli import run as orphans
 
 orphans.CHECK_SECONDS, orphans.CLEANUP_SECONDS = 0.02, 0.2
 main()

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from tests.installs import ROOT
 
-from cloudsched.cli.own_requirement import find_own_requirement, read_own_requirement
+from cloudsched.cli.init import find_own_requirement, read_own_requirement
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,7 @@ from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Unavailable
-from cloudsched.web.api.responses import task_to_json
-from cloudsched.web.api.shown_documents import show_person
+from cloudsched.web.api.responses import show_person, task_to_json
 
 if TYPE_CHECKING:
     from cloudsched import App

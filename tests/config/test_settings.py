@@ -13,11 +13,10 @@ from tests.harness import ROOT
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.config.draft_settings import DraftSettings
-from cloudsched.config.metric_settings import MetricSettings
-from cloudsched.config.model_settings import ModelSettings
+from cloudsched.config.model_settings import DraftSettings, ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
+from cloudsched.config.settings import MetricSettings
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.local.stack import run_stack

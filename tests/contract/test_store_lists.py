@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput

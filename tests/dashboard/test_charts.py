@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.dashboard.life_chart import Lived, draw_life
-from cloudsched.dashboard.runs_chart import draw_runs, write_runs
 from cloudsched.dashboard.status import BAD
 from cloudsched.dashboard.strip_chart import Bar, count_bins, count_due, draw_lateness, draw_strip, make_bars
-from cloudsched.dashboard.way_chart import draw_way
+from cloudsched.dashboard.tasks_view import draw_runs, write_runs
+from cloudsched.dashboard.time_view import draw_way
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")

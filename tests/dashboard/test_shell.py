@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cloudsched.dashboard.shell import Place, make_shell
+from cloudsched.dashboard.application import Place, make_shell
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)

@@ -17,7 +17,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.dashboard import usage_view
 from cloudsched.dashboard.application import Dashboard
-from cloudsched.dashboard.usage_chart import draw_budget
+from cloudsched.dashboard.usage_view import draw_budget
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack

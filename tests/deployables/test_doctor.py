@@ -15,7 +15,7 @@ from tests.deployables.fake_project import PROJECT, ROOT
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
-from cloudsched.cli.doctor import gcloud
+from cloudsched.cli.doctor import deployment
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, SERVICES
 from cloudsched.cli.doctor.resource_checks import check_queues, find_ramp
 from cloudsched.local.wsgi_server import WebServer
@@ -73,7 +73,7 @@ def quick_doctor(doctor: Callable[[], Any], cloud: Cloud, monkeypatch: pytest.Mo
         status, output = cloud.fake.execute("gcloud", command[1:], "")
         return subprocess.CompletedProcess(command, status, *(("", output) if status else (output, "")))
 
-    monkeypatch.setattr(gcloud, "subprocess", SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL))
+    monkeypatch.setattr(deployment, "subprocess", SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL))
     return doctor
 
 

@@ -18,9 +18,8 @@ from tests.deployables.fake_project import ROOT
 
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.domain.documents.contact_secrets import ContactSecrets
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person import ContactSecrets, Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit

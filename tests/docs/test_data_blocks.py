@@ -17,7 +17,7 @@ from tests.docs.test_shell_blocks import read_answers
 from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
-from cloudsched.domain.documents.mail_event import MailEvents
+from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.emulator.storage.queue_yaml import read_queues_file
 from cloudsched.engine.people import webhook_verification
 

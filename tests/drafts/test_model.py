@@ -10,7 +10,7 @@ from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
-from cloudsched.drafts.faithfulness import find_unfounded
+from cloudsched.drafts.model_reader import find_unfounded
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.simulation.actors_workers import random_pull
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
-from cloudsched.domain.transitions.trigger import TriggerMark, find_triggered
+from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

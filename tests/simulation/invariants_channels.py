@@ -20,8 +20,7 @@ from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.delivery import derive_delivery_id, read_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.people.quiet_hours import quiet_until
-from cloudsched.domain.people.send_decision import is_wanted
+from cloudsched.domain.people.send_decision import is_wanted, quiet_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

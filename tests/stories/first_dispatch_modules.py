@@ -41,51 +41,43 @@ OWN: Final = {
         "deliveries inbox list_fields messages names pages preconditions queries records rpc search shards store "
         "values waiters write_limits"
     ),
-    "adapters.google": "backoff channel cloud_tasks messages queue_names task_messages",
+    "adapters.google": "backoff channel cloud_tasks messages queue_names",
     "adapters.safe_http": "addresses",
-    "config": (
-        "access assistant_settings draft_settings metric_settings model_settings prices sandbox settings variables"
-    ),
+    "config": "access assistant_settings model_settings prices sandbox settings variables",
     "domain": "closed_sets",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "assistant authority batch_change budget_pause category channel children delivery document document_size "
-        "execution history journal json_limits labels lock_scope log_lines manual_request open_runs person_handlers "
-        "policy pull record script source stored_script task usage"
+        "execution history journal json_limits lock_scope log_lines manual_request open_runs person_handlers policy "
+        "pull record script source stored_script task usage"
     ),
-    "domain.recurrence": (
-        "days days_yearly expand expand_subdaily iso8601 posix_tz recurrence_set rrule rule_streams time_zones "
-        "wall_clock"
-    ),
+    "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
     "domain.transitions": (
-        "backlog claim deliveries drafts edits finish growth history invalid_input left_out lifecycle locks "
-        "offers outcome planning quick records replan requirements retry_execution suspend usage"
+        "backlog claim deliveries drafts edits finish growth history invalid_input left_out lifecycle locks offers "
+        "outcome planning quick records requirements retry_execution suspend usage"
     ),
     "engine": "engine_context",
     "engine.children": "child_tasks task_tree",
     "engine.delivery": "builtin_handler callbacks planner",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events exits failure_cause "
-        "handler_thread journal_cursor no_journal pending_calls procedure race replay results rounds step_attempt "
-        "step_results steps suspend timers values versions"
+        "archive arguments async_functions call_handle call_results calls events exits journal_cursor no_journal "
+        "procedure race replay results rounds step_attempt step_results steps suspend timers values"
     ),
     "engine.execution": (
         "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context"
     ),
     "engine.handlers": (
-        "async_context batch_change_tasks calendar_tasks called_scripts context declaration dependencies "
-        "event_payload handle handler handler_options payload_fields quick registry run_children script_tasks "
-        "signature task_ids typed_calls user_access validation"
+        "async_context batch_change_tasks calendar_tasks called_scripts context declaration dependencies handler "
+        "handler_options payload_fields quick registry run_children script_tasks signature typed_calls user_access "
+        "validation"
     ),
     "engine.people": "builtin_handlers preferred_channels",
-    "engine.ports": (
-        "billed_writes look_through page_tokens pages queue records search shards store task_query tracing version"
-    ),
+    "engine.ports": "billed_writes look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
-        "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits "
-        "locks log_seal quotas"
+        "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits locks "
+        "log_seal quotas"
     ),
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",

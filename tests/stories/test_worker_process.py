@@ -239,7 +239,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
 
 FOR_EVER_PATIENT = """
 from cloudsched.cli import main as cli, worker as worker_command
-from cloudsched.worker import background
+from cloudsched.worker import worker as background
 worker_command.API_TIMEOUT_SECONDS = background.SHUTDOWN_WAIT_SECONDS = 3600
 cli.main()
 """

@@ -9,7 +9,7 @@ import pytest
 from tests.harness import wait_until
 
 from cloudsched import AsyncContext, Context  # noqa: TC001 - handlers' annotations are read at run time
-from cloudsched.worker import background
+from cloudsched.worker import worker as background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,9 @@ What can be a calendar's id is one: ``closed`` is stored. Anything else is a fil
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from cloudsched.domain.calendars.calendar_rule import CalendarRule, On
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
@@ -16,11 +17,41 @@ from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from cloudsched.cli.stored_calendars import StoredCalendars
     from cloudsched.domain.schedules.schedule import Schedule
+
+
+class StoredCalendars:
+    """Reads stored calendars; nothing is imported or asked before one is read.
+
+    Args:
+        options: Where the API is, and the credentials: what `connection_options` gives a command.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+
+    def read(self, calendar_id: str) -> str:
+        """Return the text of a calendar's days.
+
+        Raises:
+            NotFound: There is no such calendar for the caller.
+            Unavailable: The API does not answer.
+        """
+        from cloudsched.cli.api_group import explain_errors  # noqa: PLC0415 - most uses ask nobody
+        from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+
+        credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}
+        with explain_errors(self._options), Client(self._options["url"], **credentials) as client:
+            calendar = client.calendar(calendar_id)
+        days = [
+            (date.fromisoformat(day["date"]), date.fromisoformat(day.get("until") or day["date"]), day.get("name", ""))
+            for day in calendar.days
+        ]
+        return format_days(calendar.weekdays, days)
+
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.cli.calendar_option import add_calendars, find_default, read_calendars
+from cloudsched.cli.calendar_option import StoredCalendars, add_calendars, find_default, read_calendars
 from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.instants import parse_instant
-from cloudsched.cli.stored_calendars import StoredCalendars
 from cloudsched.config.settings import Settings
 from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.recurrence.time_zones import version

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import signal
+import stat
 import sys
+import threading
 import time
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +19,14 @@ import click
 
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Iterator
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.queue import QueueMessage
+
 
 POLL_SECONDS = 0.1
 """How often a durable run is looked at."""
@@ -61,7 +69,6 @@ def run(
         raise click.UsageError("--skip-waits is for --durable.")
     content = _read_payload(payload)
     from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
-    from cloudsched.cli.orphans import end_with_caller  # noqa: PLC0415 - likewise
     from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
     from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
@@ -198,3 +205,58 @@ class _KeptDispatches:
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
+
+
+CHECK_SECONDS = 1.0
+"""How often the caller is looked for."""
+CLEANUP_SECONDS = 10.0
+"""How long the command may take to clean up before it is ended at once."""
+
+
+@contextmanager
+def end_with_caller() -> Iterator[None]:
+    """Send this process SIGTERM, and end it if that does not, when its caller dies during the block.
+
+    The caller is the parent process, unless SIGHUP is ignored (as under ``nohup``), and whoever reads its standard
+    output or standard error, if that is a pipe.
+    """
+    if os.name != "posix":
+        yield
+        return
+    parent = None if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else os.getppid()
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(parent, _open_pipes(), ended), name="caller", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def _watch(parent: int | None, pipes: list[int], ended: threading.Event) -> None:
+    while not ended.wait(CHECK_SECONDS):
+        if parent not in {None, os.getppid()} or _is_any_unread(pipes):
+            os.kill(os.getpid(), signal.SIGTERM)
+            if not ended.wait(CLEANUP_SECONDS):
+                os._exit(128 + signal.SIGTERM)
+            return
+
+
+def _open_pipes() -> list[int]:
+    """Return which of standard output and standard error are pipes."""
+    found = list[int]()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or replaced by something without a descriptor
+            number = stream.fileno()
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                found.append(number)
+    return found
+
+
+def _is_any_unread(pipes: list[int]) -> bool:
+    """Whether the reader of one of these pipes is gone."""
+    poll = select.poll()
+    for each in pipes:
+        poll.register(each, 0)  # an error is reported in any case
+    return any(event & select.POLLERR for _, event in poll.poll(0))

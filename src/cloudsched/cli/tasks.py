@@ -15,10 +15,10 @@ from cloudsched.cli.across import executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option
 from cloudsched.cli.batch import batch
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
+from cloudsched.cli.history import history
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.output import Printer
-from cloudsched.cli.task_history import history
 from cloudsched.cli.tree import send, tree
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, QuotaExceeded, Unavailable

@@ -7,15 +7,14 @@ variable in a table.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.config.draft_settings import DraftSettings
-from cloudsched.config.metric_settings import MetricSettings
-from cloudsched.config.model_settings import ModelSettings
+from cloudsched.config.model_settings import DraftSettings, ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (
@@ -30,6 +29,8 @@ from cloudsched.config.variables import (
     SWITCH,
     TIME_OF_DAY,
     WORDS,
+    Kind,
+    SettingsSection,
     choice_of,
     read_settings,
     setting,
@@ -41,6 +42,38 @@ from cloudsched.errors import Misconfigured
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+MAX_LABEL_KEYS = 3
+"""How many keys may be named: each multiplies the number of time series."""
+_KEY = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+
+
+def _parse_keys(text: str) -> tuple[str, ...]:
+    keys = tuple(dict.fromkeys(text.split()))
+    wrong = next((each for each in keys if not _KEY.fullmatch(each)), None)
+    if wrong is not None:
+        raise ValueError(f"has {wrong!r}; each must be the key of a label, such as team.")
+    if len(keys) > MAX_LABEL_KEYS:
+        raise ValueError(f"has {len(keys)} keys; there may be {MAX_LABEL_KEYS}: each multiplies what metrics cost.")
+    return keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSettings(SettingsSection):
+    """Which labels of tasks metrics have.
+
+    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
+    """
+
+    label_keys: tuple[str, ...] = setting(
+        "CLOUDSCHED_METRIC_LABELS",
+        "the keys of tasks' labels that [OpenTelemetry metrics](logs.md#traces-and-metrics) are broken down by, "
+        "at most 3, separated by spaces",
+        Kind(_parse_keys, " ".join),
+        default=(),
+    )
+
 
 EXECUTE_PATH = "/v1/tasks/execute"
 """The executor's path below its function's address."""

@@ -2,36 +2,156 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard import time_view, verbs
-from cloudsched.dashboard.api import Api
-from cloudsched.dashboard.changes import find_cursor
+from cloudsched.dashboard import time_view
+from cloudsched.dashboard.api import Api, task_path
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.problems import describe_problem
-from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, VIEWS, View
-from cloudsched.dashboard.shell import Place, make_shell, offer_undo
+from cloudsched.dashboard.routes import DONE, MAP, NEW_FORM, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.static_files import serve_file
 from cloudsched.dashboard.submission import Done
-from cloudsched.dashboard.times import find_zone, parse_instant
+from cloudsched.dashboard.times import Moment, find_zone, make_moment, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Visit
-from cloudsched.errors import CloudschedError, Forbidden, NotFound
+from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIEnvironment
 
     from cloudsched.client.client import Client
-    from cloudsched.dashboard.local_clock import LocalClock
-    from cloudsched.dashboard.shell import Shell
+    from cloudsched.dashboard.task_view import TaskPage
+    from cloudsched.dashboard.time_view import LocalClock
+
+
+LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
+"""How often a page asks for news, in seconds."""
+MOST_OFF: Final = timedelta(seconds=5)
+"""How far this machine's clock may be off before that is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where pages are served."""
+
+    name: str
+    """What the foot says about it."""
+    clock_mode: str | None = None
+    """Whether the local stack's clock runs, in a word; None beside a deployment, where no clock can be moved."""
+    has_sign_in: bool = False
+    """Whether people sign in here, and so can sign out."""
+    now: datetime | None = None
+    """What the clock of this machine says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What takes back what was just done, unless somebody has changed the task since."""
+
+    path: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The view model of what surrounds a view."""
+
+    views: list[dict[str, Any]]
+    now: Moment
+    clock: str
+    mode: str
+    has_time: bool
+    every: int
+    live: str
+    zone: str
+    place: str
+    said: str
+    said_tone: str
+    skew: str
+    """That the clock of this machine is off, if it is: times are those of the API's clock."""
+    undo: Undo | None
+    signed_in: str
+    """As whom, in words; empty where nobody signs in."""
+
+
+def make_shell(
+    visit: Visit, place: Place, *, tab: str, zone: str, said: str = "", tone: str = "", is_live: bool = True
+) -> Shell:
+    """Return what surrounds a view.
+
+    Args:
+        visit: Who looks, and when.
+        place: Where.
+        tab: The view in the top bar that it belongs to; empty for none.
+        zone: In which the view's times are.
+        said: What a verb has to say.
+        tone: The colour of it.
+        is_live: Whether the view changes by itself.
+    """
+    interval = LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL
+    every = interval if is_live else 0
+    mode = place.clock_mode
+    tabs = TABS if mode is None else {**TABS, "Time": ("time", "i")}
+    return Shell(
+        views=[
+            {"name": name, "path": path, "key": key, "is_current": name == tab} for name, (path, key) in tabs.items()
+        ],
+        now=make_moment(visit.now, visit.now, find_zone(zone) or visit.zone),
+        clock="" if mode is None else f"local clock {mode}",
+        mode=mode or "",
+        has_time=mode is not None,
+        every=every,
+        live=f"Live, every {every} s",
+        zone=zone,
+        place=place.name,
+        said=said,
+        said_tone=tone,
+        skew="" if visit.is_local else _write_skew(place.now, visit.now),
+        undo=None,
+        signed_in=f"Signed in{f' with the role {visit.role}' if visit.role else ''}" if place.has_sign_in else "",
+    )
+
+
+def _write_skew(here: datetime | None, there: datetime) -> str:
+    """Return how far this machine's clock is off that of a deployment; nothing if that is little."""
+    if here is None or abs(here - there) <= MOST_OFF:
+        return ""
+    return f"This machine's clock is {write_duration(abs(here - there))} {'ahead' if here > there else 'behind'}"
+
+
+def offer_undo(shell: Shell, page: TaskPage, done: str) -> Shell:
+    """Return the same with what takes back a verb that was done with the task, if the caller may."""
+    verb = UNDONE_BY.get(done)
+    if verb is None or verb not in page.verbs:
+        return shell
+    return replace(shell, undo=Undo(f"tasks/{page.id}/verbs/{verb}", page.etag))
+
+
+def find_cursor(api: Api, task_id: str | None = None, execution_id: str | None = None) -> str:
+    """Return a text that is another one once the page should be fetched again.
+
+    Args:
+        api: The API.
+        task_id: The task whose open execution the page shows; None for all other pages.
+        execution_id: The execution: its progress does not change the task, so it is read itself while it is open.
+    """
+    if task_id is None or execution_id is None:
+        return str(api.get("/v1/changes")["cursor"])
+    record = api.get(f"{task_path(task_id)}/executions/{quote(execution_id, safe='')}")
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +303,7 @@ class Dashboard:
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
         try:
-            verbs.act(self._api, task_id, verb, request.form)
+            act(self._api, task_id, verb, request.form)
         except CloudschedError as error:
             status, what, then = describe_problem(error)
             return self._show(
@@ -266,3 +386,46 @@ def _address(request: Request) -> str:
 
 def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
+
+
+_PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER})
+
+
+def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
+    """Do one thing with one task.
+
+    Raises:
+        NotFound: There is no such verb or task.
+        InvalidInput: What the form says is not what the verb needs.
+        CloudschedError: The API refuses.
+    """
+    path = task_path(task_id)
+    execution = form.get("executionId")
+    if verb in _PLAIN:
+        api.post(f"{path}/{verb}", etag=form.get("etag", ""))
+    elif verb == "retry":
+        step = _read_step(form.get("fromStep", ""))
+        api.post(f"{path}/retry", {**({"executionId": execution} if execution else {}), **step})
+    elif verb == "send":
+        only = {"executionId": execution} if execution else {}
+        event = quote(form.get("event", ""), safe="")
+        api.post(f"{path}/events/{event}", {"payload": _read_json(form.get("payload", "null")), **only})
+    elif verb == "delete":
+        api.delete(path)
+    else:
+        raise NotFound("verb", verb)
+
+
+def _read_step(text: str) -> dict[str, int]:
+    if not text:
+        return {}
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - no number of a step is longer
+        raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the execution.")
+    return {"fromStep": int(text)}
+
+
+def _read_json(text: str) -> object:
+    try:
+        return json.loads(text or "null")
+    except ValueError as error:
+        raise InvalidInput("payload", f"is not JSON: {error}", 'Write JSON, such as {"by": "grace"}.') from error

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import HOUR_BINS, Mark, count_bins, draw_day, draw_hours
 from cloudsched.dashboard.calendar_entries import BUSY, count_entries, find_busy, read_entries
 from cloudsched.dashboard.calendar_month import WEEKDAYS, build_month
 from cloudsched.dashboard.calendar_span import KINDS, choose_span, write_address
-from cloudsched.dashboard.calendar_table import make_table
-from cloudsched.dashboard.calendar_words import write_notes, write_sentence
 from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, is_in, make_day_moves, place_in, write_part
-from cloudsched.dashboard.status import BAD
-from cloudsched.dashboard.times import BLANK
+from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.times import BLANK, find_clock_changes
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
 from cloudsched.dashboard.wall_clock import DAY, WallDay, find_start, make_day, write_hours
 from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import date
 
     from markupsafe import Markup
@@ -28,8 +28,106 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.calendar_entries import Entry
     from cloudsched.dashboard.calendar_month import MonthDay
-    from cloudsched.dashboard.calendar_table import TableRow
+    from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Visit
+    from cloudsched.dashboard.wall_clock import WallDay
     from cloudsched.dashboard.zoom import Move, Part
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A line of the chosen day's table: one occurrence, or all of a busy task's."""
+
+    at: Moment
+    utc: str
+    title: str
+    href: str
+    status: Status
+    note: str
+    change: str
+    key: str
+
+
+def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[TableRow]:
+    """Return a day's lines, the earliest first."""
+    groups: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
+        name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
+        groups[name].append(entry)
+    rows = []
+    for key, group in groups.items():
+        first = group[0]
+        seen = replace(visit, zone=first.zone)
+        last = group[-1].at.astimezone(first.zone)
+        bad = sum(each.kind == "failed" for each in group)
+        note = f"and {len(group) - 1:,} more until {last:%H:%M}" if len(group) > 1 else ""
+        utc = first.at.astimezone(UTC)
+        rows.append(
+            TableRow(
+                at=seen.sure(first.at),
+                utc=f"{utc:%a}{BLANK}{utc:%H:%M}{BLANK}UTC",
+                title=first.title,
+                href=f"tasks/{quote(first.task_id, safe='')}" if len(group) > 1 else first.href,
+                status=show_status("FAILED") if bad else first.status,
+                note=", ".join(filter(None, [note, f"{bad:,} failed" if bad and len(group) > 1 else ""])),
+                change=_describe_fold(first),
+                key=key,
+            )
+        )
+    return rows
+
+
+def _describe_fold(entry: Entry) -> str:
+    local = entry.at.astimezone(entry.zone)
+    if local.utcoffset() == local.replace(fold=1 - local.fold).utcoffset():
+        return ""
+    other = local.replace(fold=1 - local.fold)
+    if other.astimezone(UTC).astimezone(entry.zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+        return ""  # a time next to a gap, not one that comes twice
+    return f"the {'second' if local.fold else 'first'} {local:%H:%M} of two"
+
+
+WEEK: Final = 7
+"""A span of so many days has each weekday once."""
+
+
+def write_sentence(days: Sequence[WallDay], entries: Sequence[Entry], zone: str, visit: Visit) -> str:
+    """Return what the days have in all, in which zone, and where clocks change."""
+    first, last = days[0].day, days[-1].day
+    start = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
+    span = f"{start} to {last.day} {last:%B %Y}" if len(days) > 1 else f"{first:%A} {first.day} {first:%B %Y}"
+    found = count_entries(entries)
+    count = (("ran", found.ran), ("failed", found.failed), ("due", found.due))
+    said = [f"{number:,} {word}" for word, number in count if number]
+    sentences = [f"{span}, {zone}: {', '.join(said) or 'nothing'}."]
+    start_at, end_at = find_start(first, visit.zone), find_start(last + DAY, visit.zone)
+    for change in find_clock_changes(start_at, end_at, visit.zone):
+        after = change.at.astimezone(visit.zone)
+        before = (change.at - timedelta(seconds=1)).astimezone(visit.zone) + timedelta(seconds=1)
+        direction = "forward" if change.shift > timedelta(0) else "back"
+        on = f"{after:%A}" if len(days) <= WEEK else f"{after:%A} {after.day} {after:%B}"
+        sentences.append(
+            f"Clocks go {direction} on {on}: {before:%H:%M}{BLANK}{before:%z} becomes {after:%H:%M}{BLANK}{after:%z}."
+        )
+    return " ".join(sentences)
+
+
+def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
+    """Yield what is not counted, and why."""
+    if answer.get("isSearchCut"):
+        yield f"At least {len(answer['ran']):,} ran: too many others were looked through to find more. Choose a day."
+    elif answer["moreRan"]:
+        yield f"More than {answer['bound']:,} ran: what failed and the latest are counted. Choose a day, or a filter."
+    until = answer["completeUntil"]
+    if answer["moreDue"] or until:
+        last = answer["due"][-1]["utc"] if answer["moreDue"] and answer["due"] else until
+        yield f"From {visit.sure(last).text} on, only the first {answer['bound']:,} that are due are counted."
+    if status := visit.query.get("status"):
+        yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
+    if answer["paused"]:
+        one = answer["paused"] == 1
+        yield f"{answer['paused']:,} paused {'task is' if one else 'tasks are'} not shown."
+
 
 BOUND: Final = 1000
 """How many executions, and how many occurrences, one look at a day or a week asks for at most."""

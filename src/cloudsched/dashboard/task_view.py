@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.api import Json, task_path
-from cloudsched.dashboard.history_rows import HistoryRow, build_history
 from cloudsched.dashboard.offered_verbs import Impossible, explain_retry, fetch_startable, list_impossible
 from cloudsched.dashboard.run_question import RetryQuestion, RunQuestion, make_question, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
@@ -24,8 +23,42 @@ from cloudsched.domain.explanation.findings import Reason
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.dashboard.api import Api
+    from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
+    from cloudsched.dashboard.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One thing that was done."""
+
+    at: Moment
+    what: str
+    who: str
+    fields: list[tuple[str, str, str]]
+    """What an edit changed: the field, and its values before and after, if they are shown."""
+    execution_id: str | None
+
+
+def build_history(answer: Json | None, visit: Visit) -> list[HistoryRow]:
+    """Return the rows of the API's answer, the latest first; none if the API has no history."""
+    return [
+        HistoryRow(
+            at=visit.sure(each["at"]),
+            what=each["action"].capitalize() + (f": {each['reason']}" if each.get("reason") else ""),
+            who=_name_actor(each.get("by")),
+            fields=[(one["field"], one.get("before", ""), one.get("after", "")) for one in each.get("fields", [])],
+            execution_id=each.get("executionId"),
+        )
+        for each in (answer or {}).get("entries", [])
+    ]
+
+
+def _name_actor(by: Json | None) -> str:
+    if by is None:
+        return "the scheduler"
+    return str(by.get("subject") or "the app's own code")
+
 
 PAGE_SIZE: Final = 20
 _UPCOMING: Final = 10

@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
-from cloudsched.dashboard.runs_chart import draw_runs, write_runs
-from cloudsched.dashboard.status import Status, show_status
+from cloudsched.dashboard.status import BAD, Status, show_status
+from cloudsched.dashboard.svg import element
 from cloudsched.dashboard.visit import ZoneChoice, zone_choices
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -25,6 +28,53 @@ if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
     from cloudsched.dashboard.times import Moment
     from cloudsched.dashboard.visit import Visit
+
+
+MARKS: Final = 12
+"""How many marks there are at most."""
+_STEP, _WIDE, _LINE = 7, 5, 12
+_ABOVE, _BELOW, _NOT_RUN = 9, 8, 1
+_FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStatus.RETRYING: "f-retry"}
+
+
+def draw_runs(statuses: Sequence[str]) -> Markup:
+    """Return the marks of executions, the earliest first; the latest is at the right."""
+    shown = statuses[-MARKS:]
+    first = MARKS - len(shown)
+    parts = [element("line", cls="base", x1=0, x2=_STEP * MARKS, y1=_LINE, y2=_LINE)]
+    for index, status in enumerate(shown):
+        parts += _draw_mark(status, (first + index) * _STEP)
+    return element("svg", *parts, cls="runs", role="img", aria_label=write_runs(statuses))
+
+
+def write_runs(statuses: Sequence[str]) -> str:
+    """Return the same in words, such as ``Last 12: 9 succeeded, 3 failed, the last two in a row``."""
+    shown = statuses[-MARKS:]
+    if not shown:
+        return "Nothing has run yet"
+    if len(shown) == 1:
+        return f"The last one: {show_status(shown[0]).word.lower()}"
+    counts = Counter(show_status(each).word.lower() for each in shown)
+    if len(counts) == 1:
+        return f"Last {len(shown)}: all {next(iter(counts))}"
+    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    in_a_row = len(list(takewhile(lambda each: each in BAD, reversed(shown))))
+    return f"Last {len(shown)}: {said}" + (f", the last {in_a_row} in a row" if in_a_row > 1 else "")
+
+
+def _draw_mark(status: str, left: int) -> list[Markup]:
+    if status in BAD:
+        return [element("rect", cls="f-fail", x=left, y=_LINE, width=_WIDE, height=_BELOW)]
+    top = _LINE - _ABOVE
+    if status == "SUSPENDED":
+        hatched = element("rect", x=left, y=top, width=_WIDE, height=_ABOVE, fill="url(#hatch)")
+        frame = element(
+            "rect", cls="o w", x=left + 0.5, y=top + 0.5, width=_WIDE - 1, height=_ABOVE - 1, fill_opacity=0
+        )
+        return [hatched, frame]
+    tall = _NOT_RUN if status in NOT_RUN_STATUSES else _ABOVE
+    return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=_LINE - tall, width=_WIDE, height=tall)]
+
 
 PAGE_SIZE: Final = 50
 

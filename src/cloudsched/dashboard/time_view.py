@@ -5,22 +5,69 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from cloudsched.dashboard.life_chart import draw_changes, draw_ticks
+from cloudsched.dashboard.svg import element, percent
 from cloudsched.dashboard.task_view import ExecutionRow, build_execution
 from cloudsched.dashboard.times import find_clock_changes, parse_instant
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
-from cloudsched.dashboard.way_chart import REACHES, draw_way
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import zoneinfo
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
-    from cloudsched.dashboard.local_clock import LocalClock
     from cloudsched.dashboard.times import Moment
+
+
+class LocalClock(Protocol):
+    """A clock that can be frozen, resumed and moved ahead."""
+
+    @property
+    def mode(self) -> str:
+        """Whether the clock runs or is frozen, in a word."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the present instant, in UTC."""
+        ...
+
+    def move(self, command: dict[str, object]) -> dict[str, object]:
+        """Carry out a command of ``/dev/clock``; return the clock's state.
+
+        Raises:
+            CloudschedError: The command is malformed, or the clock is being moved.
+        """
+        ...
+
+
+_HEIGHT, _BASE = 72, 46
+
+
+def draw_way(due: Sequence[datetime], now: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Markup:
+    """Return the chart of the time from now until where the slider ends."""
+    marks = [
+        *draw_ticks(now, end, zone, _HEIGHT),
+        element("line", cls="base", x1=0, x2="100%", y1=_BASE, y2=_BASE),
+        *draw_changes(find_clock_changes(now, end, zone), now, end, _HEIGHT, y=26),
+    ]
+    marks += [
+        element("circle", cls="o", cx=percent((at - now) / (end - now)), cy=_BASE, r=4.5)
+        for at in due
+        if now <= at <= end
+    ]
+    marks.append(element("line", cls="nowl", x1=0, x2=0, y1=12, y2=_HEIGHT))
+    marks.append(element("text", "now", cls="nowt", x=0, dx=5, y=_HEIGHT - 2))
+    return element("svg", element("g", *marks), cls="c", height=_HEIGHT, **{"aria-hidden": "true"})
+
+
+REACHES: Final = {"day": 1, "month": 30, "year": 366}
+"""How far the slider goes, in days."""
+
 
 _LISTED, _DRAWN = 40, 200
 _REACH_WORDS: Final = {"day": "24 hours", "month": "30 days", "year": "366 days"}

@@ -6,7 +6,9 @@ It stores nothing: the check is that of ``validateOnly``, which runs up to the c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.channel import DeliveryChannel
@@ -16,15 +18,57 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.handlers import open_handlers
-from cloudsched.drafts.limits import check_times
 from cloudsched.drafts.payload import to_missing
-from cloudsched.drafts.references import load_past_tasks
-from cloudsched.drafts.situation import Situation
+from cloudsched.drafts.situation import Situation, load_past_tasks
 from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
+
+SHOWN: Final = 5
+"""How many occurrences a draft shows."""
+_CHECKED: Final = 50
+"""How many occurrences are looked at: those of a rule repeat themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLimits:
+    """How soon and how often what is drafted may run."""
+
+    least_lead: timedelta = timedelta(0)
+    least_interval: timedelta = timedelta(minutes=1)
+
+
+def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple[list[datetime], MissingField | None]:
+    """Return the next occurrences of a schedule, and why it cannot be had; None if it can.
+
+    A recurring schedule that begins too soon only loses nothing: it begins with the first occurrence that is late
+    enough to be confirmed. A single instant is refused.
+    """
+    times = schedule.upcoming(now, _CHECKED)
+    if not times:
+        text = "It is in the past. Choose a time that is still to come."
+        return [], MissingField(field="schedule", code="past", reason=text)
+    if schedule.is_one_time and times[0] < now + limits.least_lead:
+        text = f"It would run in {_words(times[0] - now)}. Leave at least {_words(limits.least_lead)}."
+        return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
+    shortest = min((later - earlier for earlier, later in pairwise(times)), default=None)
+    if shortest is not None and shortest < limits.least_interval:
+        text = (
+            f"It would run every {_words(shortest)}. Leave at least {_words(limits.least_interval)} between two runs."
+        )
+        return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
+    return times[:SHOWN], None
+
+
+def _words(span: timedelta) -> str:
+    seconds = round(span.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
+    return f"{seconds} second{'s' if seconds != 1 else ''}"
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,7 +77,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.drafts.limits import DraftLimits
     from cloudsched.drafts.proposal import Proposal
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.drafts.tokens import DraftTokens, Requester

@@ -20,7 +20,7 @@ from cloudsched.drafts.changes import (
 from cloudsched.drafts.payload import take_fields
 from cloudsched.drafts.phrases import take_delivery
 from cloudsched.drafts.proposal import Proposal, to_missing_fields
-from cloudsched.drafts.references import ask_which, find_meant, is_named
+from cloudsched.drafts.situation import ask_which, find_meant, is_named
 from cloudsched.drafts.wishes import Wish, find_wishes, split_wishes
 
 if TYPE_CHECKING:

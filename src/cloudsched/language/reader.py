@@ -13,20 +13,129 @@ from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
 from cloudsched.language.meaning import build_schedule
-from cloudsched.language.questions import MOST_READINGS, QUESTIONS, ask
 from cloudsched.language.refusals import Choices, Refused, Unclear
 from cloudsched.language.result import Alternative, Problem, Reading
-from cloudsched.language.slips import find_corrections, is_title_shorter
-from cloudsched.language.tokens import tokenise
+from cloudsched.language.tokens import WORD, Token, tokenise
 from cloudsched.language.updates import find_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.lexicon import Language
-    from cloudsched.language.nodes import Phrase
+    from cloudsched.language.lexicon import Language, Matches
+    from cloudsched.language.nodes import Phrase, Span
+
+
+_SHORTEST = 4
+_MOST_WORDS = 3
+_MOST_CANDIDATES = 3
+
+
+def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
+    """Yield the phrase with one unknown word corrected, for each unknown word that may be a typo."""
+    unknown = [
+        place
+        for place, token in enumerate(tokens)
+        if token.kind == WORD and not matches[place] and len(token.text) >= _SHORTEST
+    ]
+    for place in unknown[:_MOST_WORDS]:
+        for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
+            yield [*tokens[:place], tokens[place]._replace(text=word), *tokens[place + 1 :]]
+
+
+def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
+    """Return whether the correction moved a word from the title to the schedule."""
+    return corrected.begin < phrase.begin
+
+
+def find_candidates(word: str, language: Language) -> list[str]:
+    """Return the words of the lexicon one edit away: a letter missing, added or changed, or two neighbours swapped."""
+    index = _build_index(language.code, language)
+    result = set(index.get(word, ()))
+    for place in range(len(word)):
+        result |= index.get(word[:place] + word[place + 1 :], set())
+    return sorted((one for one in result if is_slip(word, one)), key=lambda one: (one[0] != word[0], -len(one), one))
+
+
+def is_slip(typed: str, meant: str) -> bool:
+    """Return whether two words differ by one letter, or by two swapped neighbours."""
+    if typed == meant or abs(len(typed) - len(meant)) > 1:
+        return False
+    at = next(
+        (place for place, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), min(len(typed), len(meant))
+    )
+    if len(typed) == len(meant):
+        exchanged = typed[at : at + 2] == meant[at : at + 2][::-1] and typed[at + 2 :] == meant[at + 2 :]
+        return exchanged or typed[at + 1 :] == meant[at + 1 :]
+    longer, shorter = (typed, meant) if len(typed) > len(meant) else (meant, typed)
+    return longer[at + 1 :] == shorter[at:]
+
+
+_INDEXES: dict[str, dict[str, set[str]]] = {}
+
+
+def _build_index(code: str, language: Language) -> dict[str, set[str]]:
+    """Return an index from each spelling, with at most one letter dropped, to the lexicon's words."""
+    if code not in _INDEXES:
+        index: dict[str, set[str]] = {}
+        words = {word for entries in language.entries.values() for texts, _, _ in entries for word in texts}
+        for word in words:
+            if len(word) >= _SHORTEST and word.isalpha():
+                for text in {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}:
+                    index.setdefault(text, set()).add(word)
+        _INDEXES[code] = index
+    return _INDEXES[code]
+
+
+MOST_READINGS = 8
+QUESTIONS = {
+    "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
+    "bare-hour": "is that in the morning or in the afternoon?",
+    "bi": "is that once every two periods, or twice in each period?",
+    "date-order": "which number is the month?",
+    "this-or-next": "which day do you mean?",
+    "zone": "which time zone do you mean?",
+    "month-end": "what should happen in months that do not have this day?",
+    "rate": "on which days or at what times should it run?",
+    "midnight": "is that the midnight at the start of the day or at its end?",
+    "window": "should it run once, at the start of this period, or repeatedly during it?",
+    "once-or-repeat": "should it run every time, or only the next time?",
+    "which-of-month": "which of these days do you mean?",
+    "months-or-span": "is that every year in these months, or only this once?",
+    "count-or-rate": "is that how often in total, or how often each time?",
+    "slip": "is this a typo?",
+    "shared-time": "should both run at the same time?",
+}
+
+
+def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str) -> Reading:
+    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule."""
+    readings: list[Alternative] = []
+    refused: Refused | None = None
+    open_ones: list[tuple[Unclear, dict[tuple[str, Span], int], str]] = [(unclear, {}, "")]
+    problems: dict[tuple[str, Span], Problem] = {}
+    while open_ones and len(readings) < MOST_READINGS:
+        at, taken, label = open_ones.pop(0)
+        problems.setdefault((at.code, at.span), Problem(at.span, at.code, QUESTIONS[at.code]))
+        for number, option in enumerate(at.options):
+            chosen = {**taken, (at.code, at.span): number}
+            name = f"{label}, {option.name}" if label else option.name
+            try:
+                schedule = build(Choices(chosen))
+            except Unclear as deeper:
+                open_ones.append((deeper, chosen, name))
+            except Refused as error:
+                refused = error
+            except InvalidSchedule as error:
+                refused = Refused("never", hint=str(error))
+            else:
+                readings.append(Alternative(schedule, describe(schedule), name))
+    if not readings and refused is not None:
+        span = refused.span if refused.span is not None else (0, len(text))
+        return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
+    return Reading("question", None, title, (), tuple(readings[:MOST_READINGS]), tuple(problems.values()))
+
 
 MAX_LENGTH = 500
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "de": GERMAN}

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import secrets
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import IO, TYPE_CHECKING
 
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.errors import CloudschedError, Misconfigured
-from cloudsched.local.data_folder import lock_data_folder
-from cloudsched.local.windowed_queue import WindowedDispatcher
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
@@ -37,6 +36,85 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+
+
+class WindowedDispatcher:
+    """A `Dispatcher` that passes on only dispatches that are due before an instant, and drops the others.
+
+    Args:
+        queue: The queue that delivers.
+    """
+
+    def __init__(self, queue: Dispatcher) -> None:
+        self._queue = queue
+        self._end = datetime.min.replace(tzinfo=UTC)
+
+    def accept_until(self, end: datetime) -> None:
+        """Accept dispatches that are due up to this instant; it never moves back.
+
+        Call this before the tasks that are due by then are read from the store. A task that is committed before that
+        read is found by it, and the dispatch of one that is committed later is accepted here: none is missed.
+        """
+        self._end = max(self._end, end)
+
+    def create(self, message: QueueMessage) -> None:
+        """Queue a dispatch that is due soon enough; drop another.
+
+        Raises:
+            QueueUnavailable: The queue was closed.
+        """
+        if message.at <= self._end:
+            self._queue.create(message)
+
+    def close(self) -> None:
+        """Close the queue."""
+        self._queue.close()
+
+
+LOCK_FILE_NAME = "lock"
+"""The file, in the folder, that the process locks. It names the process."""
+
+
+@contextmanager
+def lock_data_folder(folder: Path) -> Iterator[Path]:
+    """Create a folder if necessary, and keep other processes from using it for as long as the context lasts.
+
+    The lock ends with the process, however it ends.
+
+    Raises:
+        Misconfigured: The folder cannot be created, or another process uses it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK_FILE_NAME).open("a+", encoding="ascii")
+    except OSError as error:
+        raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
+    with file:
+        if not _lock(file):
+            file.seek(0)
+            owner = file.read().strip() or "another one"
+            raise Misconfigured(f"The folder {folder} is in use by process {owner}. Stop it, or name another folder.")
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield folder.resolve()
+        with suppress(OSError):
+            file.truncate(0)
+
+
+def _lock(file: IO[str]) -> bool:
+    """Lock a file; return False if another process has locked it."""
+    try:
+        import fcntl  # noqa: PLC0415 - POSIX only
+    except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
 
 log = logging.getLogger(__name__)
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import dataclasses
 import logging
 import secrets
+import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from werkzeug.wrappers import Request
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.google.queue_names import list_queue_ids
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
@@ -24,22 +27,99 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.engine.ports.page_tokens import MAX_PAGE
+from cloudsched.engine.ports.pages import MAX_PAGE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.dashboard_mount import DashboardMount, StackClock
-from cloudsched.local.index_page import render_index
 from cloudsched.local.outbox import Outbox
 from cloudsched.local.outbox_pages import is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
-from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import TracebackType
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+INTERVAL = timedelta(minutes=1)
+_MIN_INTERVAL = 0.2
+"""The least number of real seconds between two sweeps while the clock is being moved."""
+
+
+class SweepTimer:
+    """A context that sweeps in its own thread: every minute, and after the clock jumps by a minute or more.
+
+    While the clock advances a long way it sweeps as often as it can without delaying the clock, and once afterwards.
+    """
+
+    def __init__(self, app: App, clock: MovableClock) -> None:
+        self._app = app
+        self._clock = clock
+        self._swept_at = clock.now()
+        self._clock_moved = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="sweep", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._clock.watch(self._clock_moved.set)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clock.unwatch(self._clock_moved.set)
+        self._stopped.set()
+        self._clock_moved.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            remaining = self._swept_at + INTERVAL - self._clock.now()
+            if remaining <= timedelta(0):
+                self._sweep()
+                self._stopped.wait(_MIN_INTERVAL)
+                continue
+            self._clock_moved.wait(remaining.total_seconds() if self._clock.mode == "running" else None)
+            self._clock_moved.clear()
+
+    def _sweep(self) -> None:
+        self._swept_at = self._clock.now()
+        try:
+            self._app.container.many_tasks.sweep(self._app.sweep)
+        except CloudschedError as error:  # the next sweep tries again, as with Cloud Scheduler
+            log.warning("the sweep failed: %s", error)
+
+
+_LINKS = (
+    ("/ui/", "the dashboard: what is, what was and what will be"),
+    ("/docs", "the API, to read"),
+    ("/openapi.json", "the API, for programs"),
+    ("/v1/tasks", "the tasks"),
+    ("/dev/outbox", "what deliveries send, or would send"),
+    ("/dev/clock", "the clock; POST moves it"),
+)
+
+
+def render_index(request: Request) -> Response:
+    """Return the links, as HTML for browsers and as text for everything else."""
+    root = request.root_url.rstrip("/")
+    links = [(root + path, about) for path, about in _LINKS]
+    headers = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cache-Control": "no-store"}
+    if request.accept_mimetypes.best_match(["text/plain", "text/html"]) != "text/html":
+        width = max(len(url) for url, _ in links)
+        text = "".join(f"{url:<{width}}  {about}\n" for url, about in links)
+        return Response(f"cloudsched dev\n\n{text}", mimetype="text/plain", headers=headers)
+    rows = "".join(f'<li><a href="{escape(url)}">{escape(url)}</a>: {escape(about)}</li>' for url, about in links)
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>cloudsched dev</title>'
+        f"<h1>cloudsched dev</h1><ul>{rows}</ul><p>The terminal shows what runs.</p></html>"
+    )
+    return Response(page, mimetype="text/html", headers=headers)
+
 
 log = logging.getLogger(__name__)
 

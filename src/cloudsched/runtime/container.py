@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.recipients import Recipients
-    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.engine.ports.sender import Recipients, Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
@@ -462,8 +461,11 @@ class Container:
     @lazy_property
     def drafts(self) -> Drafts:
         """Makes drafts."""
-        from cloudsched.drafts.limits import DraftLimits  # noqa: PLC0415 - imported only when used
-        from cloudsched.drafts.service import Drafts, ReadOptions  # noqa: PLC0415 - the same
+        from cloudsched.drafts.service import (  # noqa: PLC0415 - the same
+            DraftLimits,
+            Drafts,
+            ReadOptions,
+        )
 
         settings = self.settings
         limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.recipients import Recipients
-    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.engine.ports.sender import Recipients, Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.errors import Unavailable

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.recipients import Hold, Suppress
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Message
+    from cloudsched.engine.ports.sender import Hold, Message, Suppress
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 ::
 
     from datetime import timedelta
-    from cloudsched.testing.simulation import Simulation
     from handlers import app
 
     def test_the_birthday_comes_every_year():
@@ -26,7 +25,7 @@ import secrets
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -35,6 +34,7 @@ from cloudsched.adapters.operation_counts import CountingDispatcher, CountingSto
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Queue, QueueConfig
@@ -45,8 +45,15 @@ from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
-from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
-from cloudsched.testing.budget_looks import BudgetLooks
+from cloudsched.engine.usage.watch import BUDGETS_EVERY
+from cloudsched.errors import (
+    CloudschedError,
+    InvalidInput,
+    QueueUnavailable,
+    StoreUnavailable,
+    Unauthenticated,
+    Unavailable,
+)
 from cloudsched.testing.channels import SimulatedChannels, SimulatedRecipients
 
 if TYPE_CHECKING:
@@ -59,7 +66,72 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.testing.channels import SentMessage, SimulatedChannel
+
+
+_PAGE: Final = 100
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BudgetLooks:
+    """Looks at the budgets of one store.
+
+    Args:
+        store: The store itself, so that asking whether there is something to do counts as no operation.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: str | None = None
+        """The last change of any task before the last look that found nothing left to do."""
+        self._month = ""
+        """The month of that look."""
+        self._looked_at: datetime | None = None
+
+    def find_next(self, now: datetime) -> datetime | None:
+        """Return when to look next; None if no look could find anything, for example because there is no budget."""
+        try:
+            budgets = list(self._list_budgets())
+            if not budgets:
+                return None
+            if self._store.search.find_last_change() != self._seen:
+                earliest = now if now != self._looked_at else now + timedelta(microseconds=1)  # not twice at once
+                return earliest + (_EPOCH - earliest) % BUDGETS_EVERY
+            if any(each.is_used_up or each.is_ending for each in budgets):
+                return now if _month(now) != self._month else _find_next_month(now)
+        except CloudschedError:  # a store that a test lets fail
+            pass
+        return None
+
+    def look(self, budgets: Budgets, now: datetime) -> None:
+        """Enforce all budgets; what fails is done in the next look."""
+        self._looked_at = now
+        try:
+            seen = self._store.search.find_last_change()
+            if budgets.enforce_all():
+                self._seen, self._month = seen, _month(now)
+        except CloudschedError:
+            self._seen = None
+
+    def _list_budgets(self) -> Iterator[Budget]:
+        after = ""
+        while True:
+            page = self._store.records.list_all(Budget, limit=_PAGE, after=after)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].id
+
+
+def _month(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m}"
+
+
+def _find_next_month(now: datetime) -> datetime:
+    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1)
+
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 """The default start of a simulation: a Friday."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 
 from cloudsched.adapters.delivery.mail_reports import read_report
-from cloudsched.domain.documents.mail_event import MailEvent
+from cloudsched.domain.documents.delivery import MailEvent
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.request_bodies import MailEventsQuery
 

@@ -38,11 +38,10 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.contact_secrets import ContactSecrets, LinkKey, MailLimit
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person import ContactSecrets, LinkKey, MailLimit, Person
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.record import Record
@@ -54,7 +53,7 @@ from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
-from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
 from cloudsched.engine.ports.store import Commit, Store, VersionedLock
 from cloudsched.engine.ports.task_counter import TaskCounter

@@ -11,7 +11,7 @@ from google.rpc import status_pb2  # type: ignore[import-untyped]
 from google.type import latlng_pb2  # type: ignore[import-untyped]
 
 from cloudsched.adapters.firestore import messages as firestore
-from cloudsched.adapters.google import task_messages as tasks
+from cloudsched.adapters.google import cloud_tasks as tasks
 from cloudsched.adapters.google.messages import build_messages
 
 if TYPE_CHECKING:

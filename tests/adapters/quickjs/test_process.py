@@ -65,7 +65,7 @@ def test_a_process_that_dies_is_reported_as_unavailable() -> None:
 SANDBOXED = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from cloudsched.adapters.quickjs.sandbox import enter_sandbox
+from cloudsched.adapters.quickjs.child import enter_sandbox
 import _socket, ctypes, posix
 open_ = open
 assert enter_sandbox(2**28, 9)
@@ -104,7 +104,7 @@ def test_the_sandbox_holds_even_for_machine_code() -> None:
 UNFILTERED = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from cloudsched.adapters.quickjs import sandbox
+from cloudsched.adapters.quickjs import child as sandbox
 import _socket, errno, posix
 sandbox._MACHINES.clear()
 assert sandbox.enter_sandbox(2**28, 9) is False

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.person import QuietHours
-from cloudsched.domain.people.quiet_hours import quiet_until
+from cloudsched.domain.people.send_decision import quiet_until
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 
 ZONES = (

@@ -14,7 +14,6 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.people.digest_text import compose_digest
-from cloudsched.domain.people.quiet_hours import quiet_until
 from cloudsched.domain.people.send_decision import (
     Hold,
     SendNow,
@@ -22,6 +21,7 @@ from cloudsched.domain.people.send_decision import (
     decide_sending,
     default_channels,
     is_wanted,
+    quiet_until,
     without_channel,
 )
 from cloudsched.domain.schedules.schedule import Schedule

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.posix_tz import parse_footer
+from cloudsched.domain.recurrence.time_zones import parse_footer
 from cloudsched.errors import InvalidSchedule
 
 FAR = 20_000_000_000  # the year 2603

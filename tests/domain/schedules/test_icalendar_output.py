@@ -31,9 +31,8 @@ from cloudsched.domain.recurrence.content_lines import (
     unfold,
 )
 from cloudsched.domain.recurrence.iso8601 import EPOCH
-from cloudsched.domain.recurrence.posix_tz import parse_footer
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
-from cloudsched.domain.recurrence.time_zones import load_zone, zone_names
+from cloudsched.domain.recurrence.time_zones import load_zone, parse_footer, zone_names
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines, yearly_rule
 from cloudsched.errors import InvalidSchedule
 

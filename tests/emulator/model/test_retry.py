@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.emulator.model.retry import backoff, is_exhausted, next_attempt_at
+from cloudsched.emulator.model.queue import backoff, is_exhausted, next_attempt_at
 from cloudsched.emulator.model.task import HttpResult, RetryConfig
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

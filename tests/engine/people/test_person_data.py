@@ -11,21 +11,19 @@ import pytest
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.database import Database
-from cloudsched.domain.documents import contact_secrets
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.contact_secrets import LinkKey
 from cloudsched.domain.documents.held_batch import HeldItem
-from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
+from cloudsched.domain.documents.person import EmailContact, LinkKey, PersonSpec, WebhookContact, secret_hash
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.held_batches import HeldBatches
-from cloudsched.engine.people.mail_limits import MailLimits
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
+from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
@@ -243,5 +241,5 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
 
 def test_what_proves_something_is_stored_as_a_hash() -> None:
     """The same text has the same hash, and parts are kept apart."""
-    assert contact_secrets.secret_hash("a", "b") == contact_secrets.secret_hash("a", "b")
-    assert contact_secrets.secret_hash("a", "b") != contact_secrets.secret_hash("ab")
+    assert secret_hash("a", "b") == secret_hash("a", "b")
+    assert secret_hash("a", "b") != secret_hash("ab")

@@ -9,8 +9,8 @@ import pytest
 from tests.engine.tasks.explained_scenes import DAY, HOUR, Scene, make_scene, sleep_long
 
 from cloudsched import Schedule
+from cloudsched.domain.explanation.explain import count_hops
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.domain.explanation.hops import count_hops
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.testing import START

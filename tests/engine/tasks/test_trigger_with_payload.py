@@ -13,7 +13,7 @@ from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
-from cloudsched.domain.transitions.trigger import MAX_KEYED_TRIGGERS, TriggerMark
+from cloudsched.domain.transitions.manual_runs import MAX_KEYED_TRIGGERS, TriggerMark
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
 

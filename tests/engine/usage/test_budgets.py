@@ -17,7 +17,7 @@ from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
 from cloudsched.testing import Simulation
-from cloudsched.testing.budget_looks import BudgetLooks
+from cloudsched.testing.simulation import BudgetLooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

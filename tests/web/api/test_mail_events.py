@@ -11,7 +11,7 @@ from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.domain.documents.mail_event import MailEvent
+from cloudsched.domain.documents.delivery import MailEvent
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_links

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.web.auth.test_roles import RoleHarness, roles
 
-from cloudsched.domain.documents.contact_secrets import ContactSecrets
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person import ContactSecrets, Person
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call

@@ -11,7 +11,7 @@ import pytest
 from tests.web.api.test_invalid_input import DAILY, read_problem
 
 from cloudsched import TaskQuery
-from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.pages import make_token
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.contact_secrets import ContactSecrets
-from cloudsched.domain.documents.person import EmailContact, PersonSpec
+from cloudsched.domain.documents.person import ContactSecrets, EmailContact, PersonSpec
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.functions import serve_links

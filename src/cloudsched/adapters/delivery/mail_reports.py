@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cloudsched.domain.documents.delivery import MAX_EVENTS, MailEvent, MailEvents, MailEventType
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.mail_event import MAX_EVENTS, MailEvent, MailEvents, MailEventType
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

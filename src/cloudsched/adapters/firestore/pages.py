@@ -13,8 +13,7 @@ from cloudsched.adapters.firestore.shards import query_in_order
 from cloudsched.adapters.firestore.values import decode, decode_instant
 from cloudsched.domain.documents.document import Document
 from cloudsched.engine.ports.look_through import find_matching_rows
-from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:

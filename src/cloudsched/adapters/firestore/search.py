@@ -23,7 +23,7 @@ from cloudsched.adapters.firestore.shards import query_in_order
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.firestore.queries import MAX_DISJUNCTIONS, build_waiter_query
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.domain.transitions.locks import Waiter
-from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

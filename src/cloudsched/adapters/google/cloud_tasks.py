@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
-from cloudsched.adapters.google import task_messages
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Service, open_channel, retry
+from cloudsched.adapters.google.messages import build_messages
 from cloudsched.adapters.google.queue_names import choose_queues
 from cloudsched.errors import QueueUnavailable
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.google.channel import Message
     from cloudsched.engine.ports.queue import QueueMessage
+
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
 _SERVICE = Service("cloudtasks.googleapis.com", ("https://www.googleapis.com/auth/cloud-platform",))
-_CreateTask: Message = task_messages.CreateTaskRequest
+PACKAGE = "google.cloud.tasks.v2"
+TABLE = r"""
+enum HttpMethod HTTP_METHOD_UNSPECIFIED POST GET HEAD PUT DELETE PATCH OPTIONS
+OidcToken service_account_email:string=1 audience:string=2
+HttpRequest url:string=1 http_method:HttpMethod=2 headers:map(string)=3 body:bytes=4 \
+oidc_token:OidcToken=6/authorization_header
+Task name:string=1 http_request:HttpRequest=3/message_type schedule_time:Timestamp=4 dispatch_deadline:Duration=6
+CreateTaskRequest parent:string=1 task:Task=2
+"""
+
+_messages = build_messages(PACKAGE, TABLE)
+CreateTaskRequest: Message = _messages["CreateTaskRequest"]
+POST: int = CreateTaskRequest.DESCRIPTOR.file.enum_types_by_name["HttpMethod"].values_by_name["POST"].number
 
 
 class CloudTasksDispatcher:
@@ -103,7 +116,7 @@ class CloudTasksDispatcher:
         self._attempt_seconds = attempt_timeout.total_seconds()
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
         self._channel = open_channel(_SERVICE, emulator)
-        self._create_task = self._bind_method("CreateTask", _CreateTask)
+        self._create_task = self._bind_method("CreateTask", CreateTaskRequest)
 
     def create(self, message: QueueMessage) -> None:
         """Create a dispatch in one call; a name that already exists counts as created.
@@ -132,7 +145,7 @@ class CloudTasksDispatcher:
         self._channel.close()
 
     def _build_request(self, queue: str, message: QueueMessage) -> Message:
-        request = _CreateTask(parent=queue)
+        request = CreateTaskRequest(parent=queue)
         task = request.task
         task.CopyFrom(self._template)
         task.name = f"{queue}/tasks/{message.name}"
@@ -175,9 +188,9 @@ class CloudTasksDispatcher:
 
 def _make_template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
     """Return the fields that all tasks share."""
-    task = _CreateTask().task
+    task = CreateTaskRequest().task
     task.http_request.url = url
-    task.http_request.http_method = task_messages.POST
+    task.http_request.http_method = POST
     task.http_request.headers["Content-Type"] = "application/json"
     task.dispatch_deadline.FromTimedelta(dispatch_deadline)
     if invoker is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.queries import build_waiter_statement
 from cloudsched.domain.transitions.locks import Waiter
-from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cloudsched.adapters.sqlite.queries import from_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.engine.ports.look_through import find_matching_rows
-from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,7 @@ from cloudsched.domain.documents.open_runs import is_failure as is_among_failure
 from cloudsched.domain.documents.open_runs import is_listed
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 

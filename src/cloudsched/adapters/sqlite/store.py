@@ -36,7 +36,7 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.page_tokens import skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudsched.cli.doctor.deployment import LINKS
+from cloudsched.cli.doctor.deployment import LINKS, ok, unknown, wrong
 from cloudsched.cli.doctor.resource_checks import environment, leads_links_to
-from cloudsched.cli.doctor.verdict import ok, unknown, wrong
 from cloudsched.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.cli.doctor.deployment import Deployment
-    from cloudsched.cli.doctor.verdict import Finding
+    from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 EVERYBODY = {"allUsers", "allAuthenticatedUsers"}
 INVOKER = "roles/run.invoker"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.cli.doctor.verdict import ok, skipped, unknown, wrong
+from cloudsched.cli.doctor.deployment import ok, skipped, unknown, wrong
 from cloudsched.cli.reachability import explain_unreachable
 from cloudsched.client.flow import ApiRequest
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -20,7 +20,7 @@ from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenti
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.cli.doctor.verdict import Finding
+    from cloudsched.cli.doctor.deployment import Finding
     from cloudsched.client import Client
     from cloudsched.client.flow import Flow
     from cloudsched.domain.documents.execution import Execution

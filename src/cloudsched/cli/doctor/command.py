@@ -13,7 +13,7 @@ import click
 
 from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.doctor.api_checks import Api, Canary, check_api
-from cloudsched.cli.doctor.verdict import Verdict, unknown
+from cloudsched.cli.doctor.deployment import Verdict, unknown
 from cloudsched.cli.output import make_console
 from cloudsched.cli.reachability import is_this_machine
 from cloudsched.client import Client
@@ -23,8 +23,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cloudsched.cli.doctor.deployment import Deployment
-    from cloudsched.cli.doctor.verdict import Finding
+    from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 _COLOURS = {Verdict.OK: "green", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
 
@@ -96,8 +95,7 @@ def _parse_payload(text: str) -> dict[str, Any]:
 
 
 def _find_deployment(project: str, region: str, name: str, database: str) -> Deployment:
-    from cloudsched.cli.doctor.deployment import Deployment  # noqa: PLC0415 - not needed for the local stack
-    from cloudsched.cli.doctor.gcloud import Gcloud  # noqa: PLC0415 - the same
+    from cloudsched.cli.doctor.deployment import Deployment, Gcloud  # noqa: PLC0415 - not needed for the local stack
 
     folders = (Path.cwd() / "infra", Path(__file__).parents[4] / "infra")
     files = next((each for each in folders if (each / "firestore.indexes.json").is_file()), None)

@@ -1,17 +1,79 @@
-"""The names of a deployment's resources, as the scripts in ``infra/`` give them."""
+"""The deployment that the doctor looks at: its resources' names, what gcloud says of it, and a check's verdict."""
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.channel import SENT_CHANNELS
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cloudsched.cli.doctor.gcloud import Gcloud
+
+TIMEOUT_SECONDS = 120
+_NOT_FOUND = re.compile(
+    r"not_found|notfound|not found|does not exist\.|cannot find|service_disabled|has not been used", re.IGNORECASE
+)
+
+
+class Gcloud:
+    """Asks about one project.
+
+    Args:
+        project: The project's id.
+    """
+
+    def __init__(self, project: str) -> None:
+        self.project = project
+        self._program = shutil.which("gcloud") or ""
+        if not self._program:
+            where = "https://cloud.google.com/sdk/docs/install"
+            raise Misconfigured(f"cloudsched doctor --project needs gcloud ({where}); then: gcloud auth login")
+
+    def lines(self, *arguments: str) -> list[str] | None:
+        """Return the output's lines; None if there is no such resource.
+
+        Raises:
+            Unavailable: gcloud failed, for instance because the caller may not see it.
+        """
+        command = [self._program, *arguments, f"--project={self.project}", "--quiet"]
+        try:
+            done = subprocess.run(  # noqa: S603 - gcloud, with arguments of our own
+                command, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable("gcloud", f"no answer within {TIMEOUT_SECONDS} s to {' '.join(arguments)}") from error
+        if done.returncode == 0:
+            return done.stdout.splitlines()
+        if _NOT_FOUND.search(done.stderr):
+            return None
+        raise Unavailable("gcloud", done.stderr.strip()[:500] or f"exit status {done.returncode}")
+
+    def resource(self, *arguments: str) -> Any:  # noqa: ANN401 - any JSON
+        """Return a resource, or a list of them; None if there is none."""
+        lines = self.lines(*arguments, "--format=json")
+        return None if lines is None else json.loads("\n".join(lines) or "null")
+
+    def bindings(self, *arguments: str) -> set[tuple[str, str, str]] | None:
+        """Return the role, the member and the title of the condition of each binding of a policy."""
+        lines = self.lines(
+            *arguments,
+            "--flatten=bindings[].members",
+            "--format=value(bindings.role,bindings.members,bindings.condition.title)",
+        )
+        if lines is None:
+            return None
+        rows = [[*line.split("\t"), "", ""][:3] for line in lines if line.strip()]
+        return {(role, member, condition) for role, member, condition in rows}
+
 
 SERVICES = (
     "artifactregistry",
@@ -78,3 +140,56 @@ class Deployment:
     def deploy(self, step: str = "") -> str:
         """Return the command that brings a step in line with the configuration."""
         return "infra/deploy.sh" + (f" --step={step}" if step else "")
+
+
+class Verdict(StrEnum):
+    """How a thing is."""
+
+    OK = "ok"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+    """It could not be looked at."""
+    SKIPPED = "skipped"
+    """It was not asked for, or does not apply here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        area: What it belongs to, such as ``queues``.
+        verdict: How it is.
+        what: What was found, in words.
+        mend: The command that mends it; empty if nothing is wrong.
+    """
+
+    area: str
+    verdict: Verdict
+    what: str
+    mend: str = ""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing has to be done about it."""
+        return self.verdict in {Verdict.OK, Verdict.SKIPPED}
+
+
+def ok(area: str, what: str) -> Finding:
+    """Return that all is well."""
+    return Finding(area, Verdict.OK, what)
+
+
+def wrong(area: str, what: str, mend: str) -> Finding:
+    """Return that something is wrong, and the command that mends it."""
+    return Finding(area, Verdict.WRONG, what, mend)
+
+
+def unknown(area: str, what: str, mend: str) -> Finding:
+    """Return that something could not be looked at, and what lets the caller look at it."""
+    return Finding(area, Verdict.UNKNOWN, what, mend)
+
+
+def skipped(area: str, what: str) -> Finding:
+    """Return that something was not looked at, on purpose."""
+    return Finding(area, Verdict.SKIPPED, what)

@@ -8,9 +8,9 @@ from typing import Annotated, Final, assert_never
 
 from pydantic import Field, StringConstraints
 
+from cloudsched.domain.documents.category import Label
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
-from cloudsched.domain.documents.labels import Label
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
 
 MAX_IDS: Final = 500

@@ -12,11 +12,10 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import Field
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
-from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.stored_form import Packed
 from cloudsched.domain.documents.usage import RunUsage
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.labels import Labels  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.record import Record
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from cloudsched.domain.documents.contact_secrets import secret_hash
 from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.record import Record
 
 JobKind = Literal["erase", "export"]

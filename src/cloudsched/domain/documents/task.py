@@ -15,14 +15,13 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.budget_pause import BudgetPause
-from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Outcomes, Run
 from cloudsched.domain.documents.history import HistoryEntry
-from cloudsched.domain.documents.labels import Labels
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.manual_request import KeyedTrigger, ManualRequest
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.stored_form import Packed
 if TYPE_CHECKING:
     from datetime import datetime
 
+
 Month = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")]
 """A month in UTC, such as ``2026-11``."""
 

@@ -10,15 +10,34 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
-from cloudsched.domain.explanation.hops import explain_hops
 from cloudsched.domain.explanation.open_runs import explain_lock, explain_run, say_due, say_instant, say_worker
-from cloudsched.domain.transitions.planning import start_time
+from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from cloudsched.domain.explanation.findings import Evidence
+
+
+def explain_hops(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for each wake-up that lies further ahead than the queue takes."""
+    task = evidence.task
+    for wake in executor_wakeups(task):
+        if wake.due_at - evidence.now > HORIZON:
+            fewest = count_hops(evidence.now, wake.due_at)
+            sentence = (
+                f"The queue takes nothing more than 30 days ahead, so {fewest:,} or {fewest + 1:,} hops carry the "
+                f"dispatch that is due {say_instant(task, wake.due_at)}. A hop runs nothing and leaves no record."
+            )
+            execution_id = wake.execution_id if task.find_run(wake.execution_id) else None
+            yield Finding(reason=Reason.BEYOND_HORIZON, sentence=sentence, at=wake.due_at, execution_id=execution_id)
+
+
+def count_hops(sent_at: datetime, due_at: datetime) -> int:
+    """Return how many hops a dispatch takes that is sent at an instant for a later one."""
+    return max(0, -((sent_at - due_at) // HORIZON) - 1)
+
 
 SWEEP_TOLERANCE = timedelta(minutes=3)
 """How late the sweep may be before it is mentioned: it runs once a minute, and leaves dispatches a minute to arrive."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.feeds.calendar_event import PRODUCT, occurrence_event
-from cloudsched.domain.feeds.feed_calendar import AFTER, MAX_UPCOMING, list_upcoming
+from cloudsched.domain.feeds.feed_calendar import AFTER, MAX_UPCOMING, PRODUCT, list_upcoming, occurrence_event
 from cloudsched.domain.recurrence.content_lines import join_lines
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from typing_extensions import override
 
 from cloudsched.domain.recurrence.days import LAST_DAY, DayFilter
-from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, DatedTimes, StepBudget, WallTimes, refuse_sparse
-from cloudsched.domain.recurrence.expand_subdaily import CALENDAR_DAYS, Grid, Periods
+from cloudsched.domain.recurrence.expand import (
+    CALENDAR_DAYS,
+    DAY,
+    LAST_SECOND,
+    DatedTimes,
+    Grid,
+    Periods,
+    StepBudget,
+    WallTimes,
+    refuse_sparse,
+)
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
 

@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import EPOCH, FIRST_YEAR
-from cloudsched.domain.recurrence.posix_tz import SECONDS_A_DAY, ChangeDay, Footer
-from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Footer, load_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

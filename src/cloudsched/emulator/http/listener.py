@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.beta_methods import beta_methods
+from cloudsched.emulator.api.beta_json import beta_methods
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, PREFACE, GrpcConnection
 from cloudsched.emulator.http.rest import RestGateway, error_reply, not_found_reply
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument

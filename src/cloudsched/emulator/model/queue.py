@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
-from cloudsched.emulator.model.retry import next_attempt_at
 from cloudsched.emulator.model.task import (
     RETENTION,
     AppEngineRouting,
@@ -33,7 +32,58 @@ from cloudsched.emulator.model.task import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cloudsched.emulator.model.task import HttpResult
     from cloudsched.emulator.model.token_bucket import TokenBucket
+
+
+_MAX_DOUBLINGS: Final = 60
+"""2**60 of the shortest backoff (a microsecond) is 36,000 years: past any maximum."""
+
+
+def backoff(config: RetryConfig, retry: int) -> timedelta:
+    """Return how long to wait before retry number `retry`, counted from 1.
+
+    Doubles `max_doublings` times, then grows linearly by the last doubled step, and never exceeds `max_backoff`.
+    """
+    if config.min_backoff <= timedelta(0):
+        return timedelta(0)
+    doublings = config.max_doublings
+    doubled = 1 << min(retry - 1, doublings, _MAX_DOUBLINGS)
+    factor = doubled * max(1, retry - doublings)
+    if factor >= config.max_backoff / config.min_backoff:
+        return config.max_backoff
+    return factor * config.min_backoff
+
+
+def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
+    """Whether no further attempt follows.
+
+    Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
+    limit on either means that the task is retried for as long as the service keeps it.
+    """
+    unlimited_attempts = config.max_attempts < 0
+    unlimited_duration = config.max_retry_duration <= timedelta(0)
+    if unlimited_attempts and unlimited_duration:
+        return False
+    attempts_spent = unlimited_attempts or attempts >= config.max_attempts
+    duration_spent = unlimited_duration or now - first_dispatch_at >= config.max_retry_duration
+    return attempts_spent and duration_spent
+
+
+def next_attempt_at(
+    config: RetryConfig, attempts: int, first_dispatch_at: datetime, result: HttpResult, now: datetime
+) -> datetime | None:
+    """Return when the attempt after `attempts` failed ones is due, or None if there is none.
+
+    The target's `Retry-After` can only make the wait longer.
+    """
+    if is_exhausted(config, attempts, first_dispatch_at, now):
+        return None
+    wait = backoff(config, attempts)
+    if result.retry_after is not None:
+        wait = max(wait, result.retry_after)
+    return now + wait
+
 
 NAME_RETENTION: Final = timedelta(hours=24)
 """The default of how long a task's name stays taken after the task is gone."""

@@ -13,12 +13,12 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, require_storable
+from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
+from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail
-from cloudsched.engine.assistant.answer import parse_answer, write_schema
 from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
-from cloudsched.engine.assistant.tools import choose_tools
+from cloudsched.engine.assistant.tools import choose_tools, write_arguments
 from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.pinned_value import pin_value
 from cloudsched.engine.handlers.user_access import limit_priority
@@ -26,14 +26,73 @@ from cloudsched.engine.ports.model import metered
 from cloudsched.errors import CallFailed, InvalidInput, UnusableAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cloudsched.domain.documents.assistant import AssistantPayload
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.assistant.limits import AssistantLimits
     from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.model import Model
+
+
+MAX_RESULT: Final = 100_000
+"""The longest result, in characters."""
+
+
+def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
+    """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
+    content = {"type": "string", "description": "The result, for the person."}
+    if not tools or not may_call:
+        properties = {"decision": {"type": "string", "enum": ["answer"]}, "content": content}
+        return {"type": "object", "properties": properties, "required": ["decision", "content"]}
+    written = [write_arguments(each, number) for number, each in enumerate(tools)]
+    schemas = [schema for schema, _ in written]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "enum": ["answer", "call"]},
+            "content": content,
+            "tool": {"type": "string", "enum": [each.name for each in tools]},
+            "arguments": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        },
+        "required": ["decision"],
+    }
+    definitions = {name: each for _, own in written for name, each in own.items()}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def parse_answer(answer: object) -> dict[str, Any]:
+    """Return what a step records of an answer: its ``content``, or a ``tool`` with ``arguments`` as a JSON text.
+
+    The owner, the task and anything else that it may name are not looked at.
+
+    Raises:
+        UnusableAnswer: It has not the form.
+    """
+    if not isinstance(answer, dict):
+        raise UnusableAnswer("schema", "it is no JSON object")
+    if answer.get("decision") == "answer":
+        content = answer.get("content")
+        if not isinstance(content, str) or not content.strip():
+            raise UnusableAnswer("schema", "it has no `content`, which has to be a text")
+        if len(content) > MAX_RESULT:
+            raise UnusableAnswer("schema", f"its `content` has more than {MAX_RESULT} characters")
+        return {"content": escape_surrogates(content)}
+    if answer.get("decision") != "call":
+        raise UnusableAnswer("schema", '`decision` has to be "answer" or "call"')
+    tool, arguments = answer.get("tool"), answer.get("arguments", {})
+    if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME:
+        raise UnusableAnswer("schema", "it has no `tool`, which has to be the name of one")
+    if not isinstance(arguments, dict):
+        raise UnusableAnswer("schema", "its `arguments` are no JSON object")
+    try:
+        require_storable("arguments", arguments, MAX_PAYLOAD)
+        return {"tool": escape_surrogates(tool), "arguments": json.dumps(arguments)}
+    except (InvalidInput, RecursionError, ValueError) as error:
+        raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
+
 
 log = logging.getLogger(__name__)
 

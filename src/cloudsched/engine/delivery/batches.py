@@ -9,7 +9,7 @@ from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.people.digest_text import compose_digest
 from cloudsched.engine.people.held_batches import HeldBatches, ToSend
-from cloudsched.engine.ports.recipients import Suppress
+from cloudsched.engine.ports.sender import Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.people.held_batches import Busy, Sent
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.recipients import Recipients
     from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Message
+    from cloudsched.engine.ports.sender import Message, Recipients
 
 
 class DeliveryBatches:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.people.held_batches import Busy, Sent
-from cloudsched.engine.ports.recipients import Hold, Suppress
-from cloudsched.engine.ports.sender import Message
+from cloudsched.engine.ports.sender import Hold, Message, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.delivery.batches import DeliveryBatches
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.recipients import Recipients
-    from cloudsched.engine.ports.sender import Recipient, Sender
+    from cloudsched.engine.ports.sender import Recipient, Recipients, Sender
 
 log = logging.getLogger(__name__)
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.channel import DeliveryChannel
-from cloudsched.domain.documents.delivery import DeliveryStatus, read_delivery_id
+from cloudsched.domain.documents.delivery import MAX_REASON, DeliveryStatus, MailEventType, read_delivery_id
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.documents.mail_event import MAX_REASON, MailEventType
 from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.people.contacts import with_rejected_email
 from cloudsched.engine.ports.store import Commit
@@ -29,8 +28,7 @@ from cloudsched.engine.state.compare_and_set import compare_and_set
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.documents.delivery import Delivery
-    from cloudsched.domain.documents.mail_event import MailEvent
+    from cloudsched.domain.documents.delivery import Delivery, MailEvent
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock

@@ -12,8 +12,7 @@ from cloudsched.domain.people import send_decision
 from cloudsched.domain.people.contacts import without_address
 from cloudsched.engine.people.record_changes import change_person
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets
-from cloudsched.engine.ports.recipients import Hold, Suppress
-from cloudsched.engine.ports.sender import Recipient
+from cloudsched.engine.ports.sender import Hold, Recipient, Suppress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

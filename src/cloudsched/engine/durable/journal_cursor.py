@@ -6,7 +6,9 @@ holds the lease continues. What a handler may request are functions of the curso
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,30 +18,198 @@ from cloudsched.domain.documents.journal import (
     MAX_COMMIT_ENTRIES,
     MAX_PENDING_BYTES,
     MAX_STEPS,
+    FailureCause,
     JournalEntry,
     StepKind,
+    StepStatus,
     describe_step,
 )
 from cloudsched.domain.documents.json_limits import max_size
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Suspend
 from cloudsched.engine.durable.arguments import require_name
-from cloudsched.engine.durable.failure_cause import FailureTracker
-from cloudsched.engine.durable.handler_thread import HandlerThread
-from cloudsched.engine.durable.pending_calls import MAX_QUOTA_PAUSE, PendingCalls
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import Usage, in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.suspend import Suspended
-from cloudsched.errors import JournalMismatch, LimitExceeded, WorkflowError
+from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.authority import SenderRole
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.suspend import Surroundings
+
+
+class HandlerThread:
+    """Knows which threads may request journal entries: any until `bind` is called."""
+
+    def __init__(self) -> None:
+        self._own: int | None = None
+        self._event_loop: int | None = None
+
+    def bind(self) -> None:
+        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
+        self._own = threading.get_ident()
+
+    def allow(self, event_loop: int) -> None:
+        """Let the thread of the event loop request entries, too."""
+        self._event_loop = event_loop
+
+    def require_own(self, what: str) -> None:
+        """Check that the request comes from the thread of the handler or of its step.
+
+        Raises:
+            WorkflowError: It does not.
+        """
+        if self._own is None or threading.get_ident() in {self._own, self._event_loop} or in_step_attempt():
+            return
+        raise WorkflowError(
+            f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
+            "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "
+            "and ctx.gather."
+        )
+
+
+class FailureTracker:
+    """Tracks the failures that were raised in, or returned to, one attempt of a durable handler."""
+
+    def __init__(self) -> None:
+        self._noted: list[tuple[Exception, FailureCause]] = []
+
+    def note(self, errors: Iterable[Exception], steps: Iterable[int], position: int) -> None:
+        """Note the errors that report failed entries to the handler, and how many entries it had requested by then."""
+        cause = FailureCause(steps=tuple(steps), position=position)
+        self._noted += [(error, cause) for error in errors]
+
+    def merge_since(self, since: int, position: int) -> None:
+        """Merge the failures of the entries from `since` on into one, reported to the handler at `position`."""
+        steps = sorted({step for _, cause in self._noted for step in cause.steps if step >= since})
+        merged = FailureCause(steps=tuple(steps), position=position)
+        self._noted = [(error, merged if min(cause.steps) >= since else cause) for error, cause in self._noted]
+
+    def cause_of(self, error: BaseException | None, position: int | None) -> FailureCause | None:
+        """Return the entries that made a handler fail: those of its error, of the errors in its group, or of its cause.
+
+        If no noted failure is among these, it is the failure noted at `position`: the handler has requested no entry
+        since. None if there is no such failure either.
+
+        Args:
+            error: The exception that left the handler; None if it returned a failure.
+            position: How many entries it has requested; None if that is fewer than were recorded.
+        """
+        causes = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
+        steps = {step for cause in causes for step in cause.steps}
+        positions = [each.position for _, each in self._noted if steps & {*each.steps}]
+        return FailureCause(steps=tuple(sorted(steps)), position=min(positions)) if steps else None
+
+    def _find_causes(self, error: BaseException | None, seen: set[int]) -> Iterator[FailureCause]:
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            for noted, cause in self._noted:
+                if noted is error or _is_rethrown_by_script(noted, error):
+                    yield cause
+                    return
+            if isinstance(error, BaseExceptionGroup):
+                for each in error.exceptions:
+                    yield from self._find_causes(each, seen)
+            error = error.__cause__
+
+
+def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
+    """Whether a script rethrew a failed call: the exception object is lost in a script, but the call's id is not."""
+    if not isinstance(error, ScriptFailed) or not isinstance(noted, CallFailed):
+        return False
+    return bool(noted.task_id) and noted.task_id in error.problem
+
+
+MIN_QUOTA_PAUSE = timedelta(minutes=1)
+MAX_QUOTA_PAUSE = timedelta(minutes=10)
+"""How long a handler is suspended at least and at most before it tries again to make a call for which its owner's quota
+had no room."""
+
+
+class PendingCalls:
+    """The calls of one attempt by their entry numbers.
+
+    Args:
+        make_call: Creates the task of a call; returns whether it is new.
+        made: Up to which entry number all calls are known to have tasks.
+    """
+
+    def __init__(self, make_call: Callable[[Task], bool], made: int) -> None:
+        self._make_call = make_call
+        self._new = set[int]()
+        self._waiting = set[int]()
+        self._quota_refusal: QuotaExceeded | None = None
+        self.made = made
+        """Up to which entry number all calls are known to have tasks."""
+        self.tasks: dict[int, Task] = {}
+        """The tasks that are not created yet."""
+
+    @property
+    def waiting(self) -> list[int]:
+        """The calls whose end is not recorded, in the order in which they were made."""
+        return sorted(self._waiting)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many calls have an end that is not recorded."""
+        return len(self._waiting)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the owner's quota had no room for a call when it was last tried."""
+        return self._quota_refusal is not None
+
+    def note(self, entries: Iterable[JournalEntry]) -> None:
+        """Note which of the changed entries are calls that have not ended."""
+        for entry in entries:
+            is_waiting = entry.kind is StepKind.CALL and entry.status is StepStatus.WAITING
+            (self._waiting.add if is_waiting else self._waiting.discard)(entry.number)
+
+    def may_have_ended(self, number: int) -> bool:
+        """Whether it makes sense to ask for a call's outcome: not if this attempt has only just made it."""
+        return number not in self._new and number not in self.tasks
+
+    def create(self) -> None:
+        """Create the tasks, in order, until the owner's quota has no room: that one and those after it wait."""
+        self._quota_refusal = None
+        for number in sorted(self.tasks):
+            try:
+                is_new = self._make_call(self.tasks[number])
+            except QuotaExceeded as refusal:
+                self._quota_refusal = refusal
+                return
+            if is_new:
+                self._new.add(number)
+            del self.tasks[number]
+            self.made = number
+
+    def await_room(self, suspend: Suspend, now: datetime, first_started_at: Callable[[int], datetime]) -> Suspend:
+        """Return the suspension that also ends when the owner's quota may have room for the calls.
+
+        Args:
+            suspend: The suspension.
+            now: The present instant.
+            first_started_at: Returns when the call with a number was requested.
+        """
+        refusal = self._quota_refusal
+        if refusal is None:
+            return suspend
+        pause = min(max(now - first_started_at(min(self.tasks)), MIN_QUOTA_PAUSE), MAX_QUOTA_PAUSE)
+        if refusal.retry_after is not None:
+            pause = timedelta(seconds=refusal.retry_after)
+        what = "a call waits" if len(self.tasks) == 1 else f"{len(self.tasks)} calls wait"
+        return replace(
+            suspend,
+            reason=f"{suspend.reason}; {what} for room: {refusal}",
+            until=min(suspend.until, now + pause),
+            quota_refusal=str(refusal),
+        )
+
 
 OUTAGE_PAUSE = timedelta(seconds=5)
 """How long a handler is suspended when the store or queue is unavailable: an outage is not the handler's failure."""

@@ -1,4 +1,4 @@
-"""Time in a durable handler: instants that a replay repeats, and sleeps that outlive the process."""
+"""Time and change in a durable handler: instants that a replay repeats, sleeps that outlive the process, versions."""
 
 from __future__ import annotations
 
@@ -37,3 +37,19 @@ def sleep_until(cursor: JournalCursor, until: Callable[[datetime], datetime]) ->
         if entry.due_at > cursor.clock.now():
             cursor.suspend(f"sleeps until {entry.due_at.isoformat()}", entry.due_at)
         cursor.put(entry, status=StepStatus.SUCCEEDED, finished_at=cursor.clock.now())
+
+
+def choose_version(cursor: JournalCursor, name: str, newest: int) -> int:
+    """Return which version of the code this execution follows."""
+    cursor.require_may_record(StepKind.VERSION, name)
+    if name not in cursor.versions:
+        recorded = cursor.journal.get(cursor.position + 1)
+        if recorded is None or (recorded.kind, recorded.name) == (StepKind.VERSION, name):
+            number, entry = cursor.next_entry(StepKind.VERSION, name)
+            if entry is None:
+                new_entry = cursor.new_entry(number, StepKind.VERSION, name)
+                entry = cursor.put(new_entry, status=StepStatus.SUCCEEDED, result=newest)
+            cursor.versions[name] = entry.result
+        else:
+            cursor.versions[name] = 1
+    return cursor.versions[name]

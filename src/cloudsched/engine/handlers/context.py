@@ -36,9 +36,7 @@ from cloudsched.engine.durable.procedure import run_procedure
 from cloudsched.engine.durable.race import RaceResult, race
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
-from cloudsched.engine.durable.timers import sleep_until
-from cloudsched.engine.durable.versions import choose_version
-from cloudsched.engine.handlers.event_payload import EventPayload
+from cloudsched.engine.durable.timers import choose_version, sleep_until
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
@@ -55,6 +53,17 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.state.lease import LeaseState
+
+
+class EventPayload(dict[str, Any]):
+    """An event's payload whose fields can be read as attributes: ``approval.by`` is ``approval["by"]``."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any JSON
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
+
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.engine.handlers.declaration import Declaration, check_declaration
-from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler
+from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
 from cloudsched.engine.handlers.handler_options import (
     validate_access,
     validate_draft_text,
@@ -24,7 +24,6 @@ from cloudsched.engine.handlers.handler_options import (
 from cloudsched.engine.handlers.quick import DEFAULT_QUICK_DURATION, refuse_durable_use, validate_quick
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
-from cloudsched.engine.handlers.task_ids import validate_task_id
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:

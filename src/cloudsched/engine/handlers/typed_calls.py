@@ -7,8 +7,10 @@ such a handler is called by its name (``ctx.call("report")``): its type cannot b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, overload
+import inspect
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.calls import start_call
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -231,3 +234,25 @@ class HandlerFunction(Generic[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function, as any other."""
         raise NotImplementedError
+
+
+def add_handle(
+    function: Callable[P, R], create_task: Callable[..., Task], run_task: Callable[..., Task]
+) -> HandlerFunction[P, R]:
+    """Set ``create`` and ``run_now`` of a handler's function, and return the function.
+
+    A method or another callable object cannot have them, and stays as it is.
+    """
+
+    def create(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
+        """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
+        given = fields if payload is None else {"payload": payload, **fields}
+        return create_task(handler=function, owner=owner, **given)
+
+    def run_now(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - the same
+        """Create a task of this handler that runs once, now; see `App.run_now`."""
+        return run_task(function, payload, owner=owner, **fields)
+
+    if inspect.isfunction(function):
+        vars(function).update(create=create, run_now=run_now)
+    return cast("HandlerFunction[P, R]", function)

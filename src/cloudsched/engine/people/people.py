@@ -6,8 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cloudsched.domain.documents.contact_secrets import ContactSecrets
-from cloudsched.domain.documents.person import EmailContact, Person, PersonSpec, WebhookContact
+from cloudsched.domain.documents.person import ContactSecrets, EmailContact, Person, PersonSpec, WebhookContact
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
 from cloudsched.engine.people.webhook_secrets import WebhookSecrets

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.contact_secrets import ContactSecrets, MailLimit
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
-from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Person
 from cloudsched.domain.documents.person_job import (
     MAX_PART_BYTES,
     ExportCursor,

@@ -7,7 +7,7 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.contact_secrets import ContactSecrets, WebhookSecret
+from cloudsched.domain.documents.person import ContactSecrets, WebhookSecret
 from cloudsched.engine.people.record_changes import retry_conflicts
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from cloudsched.engine.people.mail_limits import MailLimits
+from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 

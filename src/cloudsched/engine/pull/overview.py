@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.lock_scope import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.documents.worker_presence import WorkerPresence
-from cloudsched.engine.ports.page_tokens import make_token, read_token
+from cloudsched.engine.ports.pages import make_token, read_token
 from cloudsched.engine.pull.presence import LISTENING
 
 if TYPE_CHECKING:

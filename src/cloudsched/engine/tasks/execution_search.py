@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.open_runs import find_open_position, get_open_status
-from cloudsched.engine.ports.page_tokens import make_token
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.tasks.open_executions import open_run_as_execution
 from cloudsched.errors import InvalidInput

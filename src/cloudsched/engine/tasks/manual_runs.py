@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.domain.transitions.trigger import TriggerMark
+    from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 

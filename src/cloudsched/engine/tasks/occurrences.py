@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
-from cloudsched.engine.ports.page_tokens import make_token, read_token
+from cloudsched.engine.ports.pages import make_token, read_token
 from cloudsched.engine.ports.task_query import TaskQuery
 
 if TYPE_CHECKING:

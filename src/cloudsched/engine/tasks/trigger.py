@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.domain.transitions.trigger import TriggerMark
+    from cloudsched.domain.transitions.manual_runs import TriggerMark
 
 OWN_PAYLOAD: Final = "With a payload of its own."
 """What a task's history says of such a trigger."""

@@ -18,8 +18,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.planning import find_budget_pause
-from cloudsched.engine.ports.page_tokens import make_token, read_token
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.usage.ledger import sum_sheets

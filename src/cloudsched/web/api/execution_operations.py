@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.log_lines import RunLog
+from cloudsched.domain.documents.responses import Deliveries
+from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.domain.transitions.trigger import TriggerMark, find_triggered
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.tasks.execution_search import FoundExecution
     from cloudsched.web.api.call import ApiCall
+
 
 MAX_UNREAD = 1000
 """How many unread messages are counted."""
@@ -316,3 +318,20 @@ def count_unread_messages(call: ApiCall) -> Response:
     call.caller.require_inbox(owner)
     unread = call.app.container.store.inbox.count_unread(owner, MAX_UNREAD)
     return json_response(responses.UnreadCount(unread=unread).to_wire())
+
+
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/executions/{executionId}/deliveries",
+    "Executions",
+    response_schema="Deliveries",
+    error_statuses=(404,),
+)
+def list_deliveries(call: ApiCall) -> Response:
+    """List the deliveries of an execution.
+
+    How far its result has come, by channel. The inbox is not among them: it has what was notified as soon as the
+    execution has succeeded.
+    """
+    found = call.app.deliveries(call.task_id, call.path["executionId"])
+    return json_response(Deliveries(deliveries=tuple(found)).to_wire())

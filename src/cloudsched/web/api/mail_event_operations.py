@@ -7,7 +7,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.mail_event import MailEvents
+from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.responses import MailEventCount
 from cloudsched.errors import Forbidden, InvalidInput, Unauthenticated
 from cloudsched.web.api import request_bodies as bodies

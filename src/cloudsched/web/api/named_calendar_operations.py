@@ -9,9 +9,9 @@ from werkzeug.wrappers import Response
 from cloudsched.domain.calendars.days import WEEKDAYS, parse_days, to_date
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.calendar_bodies import PutCalendar
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.roles import Right
 

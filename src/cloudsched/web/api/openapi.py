@@ -17,8 +17,7 @@ from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.etags import TAGS_PATTERN
 from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_examples import build_request_examples, response_example
-from cloudsched.web.api.openapi_references import ref
-from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema
+from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import TAGS
 from cloudsched.web.api.operations import OPERATIONS
 

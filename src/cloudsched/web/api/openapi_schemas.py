@@ -7,15 +7,18 @@ contain all other fields, including those with a default.
 from __future__ import annotations
 
 import copy
+import json
 from datetime import timedelta
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents import draft_responses, overview_responses, responses, usage_responses
+from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.mail_event import MailEvents
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.shown_documents import Person, Task
 from cloudsched.domain.documents.shown_execution import Execution
@@ -23,10 +26,7 @@ from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import worker_bodies as workers
-from cloudsched.web.api.batch_change_bodies import BatchChangeRequest
-from cloudsched.web.api.calendar_bodies import PutCalendar
-from cloudsched.web.api.field_descriptions import find_field_descriptions
-from cloudsched.web.api.openapi_references import REFERENCE_TEMPLATE, Json, ref
+from cloudsched.web.api.request_bodies import BatchChangeRequest, PutCalendar
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.api.script_operations import PutScript
 from cloudsched.web.api.usage_operations import PutBudget
@@ -34,8 +34,35 @@ from cloudsched.web.api.usage_operations import PutBudget
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pydantic import BaseModel
     from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
+
+
+Json = dict[str, Any]
+
+REFERENCE_TEMPLATE = "#/components/schemas/{model}"
+
+
+def ref(name: str) -> Json:
+    """Return a reference to a schema of the document."""
+    return {"$ref": REFERENCE_TEMPLATE.format(model=name)}
+
+
+def find_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings of a model's fields, including inherited ones, by the fields' names."""
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        found |= _load().get(f"{cls.__module__}.{cls.__qualname__}", {})
+    return found
+
+
+@cache
+def _load() -> dict[str, dict[str, str]]:
+    content: dict[str, dict[str, str]] = json.loads(
+        Path(__file__).with_name("field_descriptions.json").read_text("utf-8")
+    )
+    return content
 
 
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (

@@ -5,18 +5,22 @@ They validate requests, and ``/openapi.json`` is generated from them.
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from cloudsched.domain.documents.category import Category
+from cloudsched.domain.calendars.days import MAX_DAY_NAME, MAX_INTERVALS
+from cloudsched.domain.documents.batch_change import BatchAction, TaskFilter
+from cloudsched.domain.documents.calendar import HolidaySource
+from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.labels import Label, Labels
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import Owner, TaskStatus
+from cloudsched.domain.documents.task import Owner, TaskStatus, Text
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
+from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.tokens import MAX_LENGTH
@@ -301,3 +305,74 @@ class NewTask(TaskDraft):
 
     draft_token: Annotated[str, StringConstraints(max_length=MAX_LENGTH)] | None = None
     """The token of the draft that the other fields are of, unchanged."""
+
+
+class BatchChangeFilter(TaskFilter):
+    """Which tasks to change: all given filters must match, and there must be one."""
+
+    due_from: InputInstant | None = None
+    """The next occurrence is not before this instant."""
+    due_until: InputInstant | None = None
+    """The next occurrence is before this instant."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_filters(cls, given: Any) -> Any:  # noqa: ANN401 - any JSON
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        unknown = sorted(set(given) - known) if isinstance(given, dict) else []
+        if unknown:
+            raise ValueError(f"has {unknown[0]!r}, which no index has; there are {', '.join(sorted(known))}")
+        return given
+
+
+class BatchChangeRequest(WireModel):
+    """A change of all tasks that match a filter."""
+
+    action: BatchAction
+    """``retryFailed`` gives the execution that finished last one more attempt, if it failed or timed out."""
+    filter: BatchChangeFilter
+    dry_run: Annotated[bool, Field(strict=True)] = False
+    """Only count the tasks."""
+
+
+def _parse_day(value: object) -> object:
+    """Read a day as RFC 3339 writes it; pydantic alone would take a number for seconds since 1970."""
+    try:
+        if not isinstance(value, str) or len(value) != len("2027-01-01"):
+            raise ValueError  # noqa: TRY301 - the same message as for what is no date
+        return dt.date.fromisoformat(value)
+    except ValueError:
+        raise ValueError("is not a day such as 2027-01-01") from None
+
+
+Day = Annotated[dt.date, BeforeValidator(_parse_day)]
+DayName = Annotated[str, StringConstraints(max_length=MAX_DAY_NAME)]
+
+
+class CalendarDay(WireModel):
+    """A day of a calendar, or several in a row."""
+
+    date: Day
+    """The day, or the first one."""
+    until: Day | None = None
+    """The last day, if there are several."""
+    name: DayName = ""
+    """What it is, such as a holiday's name: it is in the records of what it has moved."""
+
+
+class PutCalendar(WireModel):
+    """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
+
+    owner: Owner | None = None
+    """Whose calendar it is. If an admin omits it, it is for everybody; a user's are the user's own."""
+    title: Text = ""
+    weekdays: Annotated[tuple[Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"], ...], Field(max_length=7)] = ()
+    """Days of the week that are always on it."""
+    days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] = ()
+    """Its days, by hand."""
+    ics: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
+    """An iCalendar file, whose events are its days."""
+    url: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    """The address of an iCalendar file; it is fetched now, and again every day."""
+    holidays: HolidaySource | None = None
+    """A country whose holidays it has, as the installed version of the package ``holidays`` knows them."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
+from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
@@ -54,19 +55,22 @@ NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED
 """The statuses of executions that ended without a result, by a decision and not by a failure."""
 
 
-OUTCOME_LETTERS: Final = {
-    ExecutionStatus.RUNNING: "r",
-    ExecutionStatus.RETRYING: "t",
-    ExecutionStatus.SUSPENDED: "s",
-    ExecutionStatus.SUCCEEDED: "S",
-    ExecutionStatus.FAILED: "F",
-    ExecutionStatus.TIMED_OUT: "T",
-    ExecutionStatus.CANCELLED: "C",
-    ExecutionStatus.EXPIRED: "E",
-    ExecutionStatus.SKIPPED: "K",
-}
+OUTCOME_LETTERS: Final = complete_table(
+    ExecutionStatus,
+    {
+        ExecutionStatus.RUNNING: "r",
+        ExecutionStatus.RETRYING: "t",
+        ExecutionStatus.SUSPENDED: "s",
+        ExecutionStatus.SUCCEEDED: "S",
+        ExecutionStatus.FAILED: "F",
+        ExecutionStatus.TIMED_OUT: "T",
+        ExecutionStatus.CANCELLED: "C",
+        ExecutionStatus.EXPIRED: "E",
+        ExecutionStatus.SKIPPED: "K",
+    },
+)
 """A letter for each status. They are part of the stored format."""
-_STATUSES: Final = {letter: status for status, letter in OUTCOME_LETTERS.items()}
+_STATUSES: Final = {OUTCOME_LETTERS[status]: status for status in ExecutionStatus}
 
 
 def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:

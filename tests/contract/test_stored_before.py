@@ -13,6 +13,7 @@ import tarfile
 import uuid
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +23,19 @@ from tests.contract.test_restore import import_database
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cloudsched.domain.documents.document import Document
+    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Store
 
 FOLDER = Path(__file__).with_name("stored_before")
@@ -112,3 +116,58 @@ def test_it_goes_on_where_it_was(store: Store) -> None:
         pulled = store.load("pulled")
         assert pulled is not None
         assert pulled.task.offer is not None
+
+
+def test_every_list_finds_what_was_stored_before(store: Store) -> None:
+    """Lists with fewer indexes than there were need no field that was not stored then: nothing has to be migrated."""
+    tasks = read_all(partial(store.list_tasks, TaskQuery()))
+    records = [one for task in tasks for one in read_all(partial(store.list_executions, task.id))]
+    ended = [one for one in records if one.status.is_final and one.handler is not None]
+    assert len(ended) > 10
+    for owner in (None, "ada", "bob"):
+        mine = [task for task in tasks if owner in {None, task.owner}]
+        for handler in {task.handler for task in tasks}:
+            found = read_all(partial(store.list_tasks, TaskQuery(owner, handler=handler, due_from=START)))
+            due = [each.id for each in mine if each.next_execution_time and each.handler == handler]
+            assert sorted(each.id for each in found) == sorted(due)
+        for label in {label for task in tasks for label in task.labels}:
+            found = read_all(partial(store.list_tasks, TaskQuery(owner, label=label)))
+            assert sorted(each.id for each in found) == sorted(each.id for each in mine if label in each.labels)
+        suspended = [task.id for task in mine if any(run.suspension is not None for run in task.runs)]
+        listed = read_all(partial(store.search.list_open, ExecutionQuery(owner), ExecutionStatus.SUSPENDED))
+        assert sorted(each.id for each in listed) == sorted(suspended)
+        queries = [
+            ExecutionQuery(owner),
+            *(ExecutionQuery(owner, status) for status in {one.status for one in ended}),
+            *(ExecutionQuery(owner, handler=handler) for handler in {one.handler for one in ended}),
+            *(ExecutionQuery(owner, label=label) for label in {label for one in ended for label in one.labels}),
+            *(ExecutionQuery(owner, category=category) for category in Category),
+        ]
+        for query in queries:
+            found = [
+                one
+                for is_failure in (False, True)
+                for one in read_all(partial(store.search.list_finished, query, is_failure=is_failure))
+            ]
+            matching = [
+                one
+                for one in ended
+                if query.owner in {None, one.owner}
+                and query.status in {None, one.status}
+                and query.handler in {None, one.handler}
+                and query.label in {None, *one.labels}
+                and query.category in {None, one.category}
+            ]
+            assert sorted((one.task_id, one.id) for one in found) == sorted((one.task_id, one.id) for one in matching)
+
+
+def read_all(read: Callable[..., Page[Any]]) -> list[Any]:
+    """Read a list to its end."""
+    found: list[Any] = []
+    token: str | None = None
+    while True:
+        page = read(limit=7, page_token=token)
+        found += page.items
+        token = page.next_page_token
+        if token is None:
+            return found

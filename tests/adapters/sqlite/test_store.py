@@ -160,6 +160,7 @@ def _lists() -> Iterator[Listing]:
         yield build_task_listing(TaskQuery(owner, status, handler, due_from, due_until, parent))
     for owner, status in itertools.product((None, "ada"), (None, TaskStatus.ACTIVE)):
         yield build_task_listing(TaskQuery(owner, status, label="team=payments"))
+    yield build_task_listing(TaskQuery("ada", is_delivery=True))
     yield Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
     yield Listing("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
     yield Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))

@@ -21,6 +21,7 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import MakeTask
@@ -35,11 +36,30 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "tasks.db"
 
 
-def write_file_of_layout_12(path: Path, task: Task, execution: Execution) -> None:
-    """Write a file as the code did whose indexes of parents had every task."""
+_DROPPED = {
+    "tasks_next_of_handler": "(handler, next_at, id) WHERE NOT is_unlisted",
+    "tasks_next_of_status": "(status, next_at, id) WHERE NOT is_unlisted",
+    "tasks_next_of_parent": "(parent, next_at, id) WHERE NOT is_unlisted AND parent IS NOT NULL",
+    "deliveries_newest": "(created_at, id) WHERE is_delivery",
+    "deliveries_newest_of_parent": "(parent, created_at, id) WHERE is_delivery",
+}
+
+
+def write_file_of_layout_13(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code did that had an index of every filter by due time."""
     store = SqliteStore(path)
     store.commit(Commit(task, executions=[execution]))
     store.close()
+    with closing(sqlite3.connect(path)) as database:
+        for name, columns in _DROPPED.items():
+            database.execute(f"CREATE INDEX {name} ON tasks {columns}")
+        database.execute("PRAGMA user_version = 13")
+        database.commit()
+
+
+def write_file_of_layout_12(path: Path, task: Task, execution: Execution) -> None:
+    """Write a file as the code did whose indexes of parents had every task."""
+    write_file_of_layout_13(path, task, execution)
     with closing(sqlite3.connect(path)) as database:
         for name, column in ("tasks_newest_of_parent", "created_at"), ("tasks_next_of_parent", "next_at"):
             database.execute(f"DROP INDEX {name}")
@@ -102,11 +122,14 @@ def test_an_upgraded_file_is_like_a_new_one(path: Path, tmp_path: Path, make_tas
     assert describe(path)[0] == (LAYOUT_VERSION,)
 
 
-def test_a_file_of_the_layout_before_becomes_like_a_new_one(path: Path, tmp_path: Path, make_task: MakeTask) -> None:
+@pytest.mark.parametrize("write", [write_file_of_layout_12, write_file_of_layout_13])
+def test_a_file_of_the_layouts_before_becomes_like_a_new_one(
+    path: Path, tmp_path: Path, make_task: MakeTask, write: Callable[[Path, Task, Execution], None]
+) -> None:
     """The children of a task are still found, newest first and by when they run next."""
     parent = Parent(task_id="above", execution_id="e", step=1, depth=1)
     child = make_task(parent=parent)
-    write_file_of_layout_12(path, child, make_documents(make_task)[1])
+    write(path, child, make_documents(make_task)[1])
     with closing(SqliteStore(path)) as store:
         for query in TaskQuery(parent="above"), TaskQuery(parent="above", due_from=NOW - timedelta(days=3650)):
             assert [each.id for each in store.list_tasks(query, limit=9).items] == [child.id]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.task import TaskStatus
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -116,7 +118,10 @@ def build_waiter_statement(
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
-    """Return the listing of the tasks that match a query."""
+    """Return the listing of the tasks that match a query.
+
+    Only an ACTIVE task has a next occurrence, so no index is needed for a status and a time together.
+    """
     looked_for, query = query.looked_for, query.indexed
     conditions, values = ["is_delivery" if query.is_delivery else "NOT is_unlisted"], list[object]()
     if query.label is not None:
@@ -126,13 +131,15 @@ def build_task_listing(query: TaskQuery) -> Listing:
         ("parent", query.parent),
         ("owner", query.owner),
         ("handler", query.handler),
-        ("status", query.status),
+        ("status", None if query.is_sorted_by_due_time else query.status),
     ):
         if value is not None:
             # A unary plus keeps SQLite from choosing the index by this column: the first one decides
             # (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if values else ''}{column} = ?")
             values.append(value)
+    if query.is_sorted_by_due_time and query.status not in {None, TaskStatus.ACTIVE}:
+        conditions.append("0")
     if query.due_from is not None:
         conditions.append("next_at >= ?")
         values.append(to_microseconds(query.due_from))

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LAYOUT_VERSION: Final = 13
+LAYOUT_VERSION: Final = 14
 
 _LATEST = "scheduled_for, task_id, id"
 _EXECUTIONS_OF_CATEGORY = f"""CREATE INDEX executions_of_category ON executions (category, is_failure, {_LATEST})
     WHERE is_failure IS NOT NULL"""
 
-_OF_PARENT = (
-    """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
-        WHERE NOT is_unlisted AND parent IS NOT NULL""",
-    """CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id)
-        WHERE NOT is_unlisted AND parent IS NOT NULL AND next_at IS NOT NULL""",
-)
-"""Most tasks have no parent, and take no place in these."""
+_NEWEST_OF_PARENT = """CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id)
+        WHERE NOT is_unlisted AND parent IS NOT NULL"""
+"""Most tasks have no parent, and take no place in it."""
 
 UPGRADES: Final[Mapping[int, Sequence[str]]] = {
     11: (
@@ -28,7 +24,14 @@ UPGRADES: Final[Mapping[int, Sequence[str]]] = {
         "ALTER TABLE executions ADD COLUMN category TEXT",
         _EXECUTIONS_OF_CATEGORY,
     ),
-    12: ("DROP INDEX tasks_newest_of_parent", "DROP INDEX tasks_next_of_parent", *_OF_PARENT),
+    12: ("DROP INDEX tasks_newest_of_parent", _NEWEST_OF_PARENT),
+    13: (
+        "DROP INDEX tasks_next_of_handler",
+        "DROP INDEX tasks_next_of_status",
+        "DROP INDEX tasks_next_of_parent",
+        "DROP INDEX deliveries_newest",
+        "DROP INDEX deliveries_newest_of_parent",
+    ),
 }
 """What makes a file of an earlier layout one of the next."""
 
@@ -57,12 +60,8 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_unlisted",
     "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_unlisted AND next_at IS NOT NULL",
-    *_OF_PARENT,
-    "CREATE INDEX deliveries_newest ON tasks (created_at, id) WHERE is_delivery",
+    _NEWEST_OF_PARENT,
     "CREATE INDEX deliveries_newest_of_owner ON tasks (owner, created_at, id) WHERE is_delivery",
-    "CREATE INDEX deliveries_newest_of_parent ON tasks (parent, created_at, id) WHERE is_delivery",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",

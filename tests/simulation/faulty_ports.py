@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.invariants_explanations import check_explanation
+from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
@@ -108,7 +109,11 @@ class FaultyStore:
     def commit(self, commit: Commit) -> VersionedTask:
         def effect() -> VersionedTask:
             old = self._world.committed.get(commit.task.id)
+            before = {each.task.id: self._world.committed.get(each.task.id) for each in (commit, *commit.others)}
             committed = self._world.real_store.commit(commit)
+            for each in (commit, *commit.others):
+                if (each.base and each.base.task) != before[each.task.id]:
+                    raise InvariantViolated(f"the base of {each.task.id} is not what is stored")
             self._check(commit, old)
             return committed
 

@@ -30,8 +30,8 @@ def commit_on_any_version(patch: pytest.MonkeyPatch) -> None:
 
     def forced(committer: Committer, change: Commit) -> VersionedTask:
         current = committer._store.load(change.task.id)  # noqa: SLF001 - what is broken
-        if change.claimed is not None and change.base is not None and current is not None:
-            change = replace(change, base=replace(change.base, version=current.version))
+        if change.claimed is not None and current is not None:
+            change = replace(change, base=current)
         return commit(committer, change)
 
     patch.setattr(Committer, "commit", forced)

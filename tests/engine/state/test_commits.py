@@ -1,0 +1,179 @@
+"""A commit is a value: decided again after a conflict, joined with another, and made on what is stored."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Schedule
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.store import Commit, Committed
+from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.engine.ports.store import VersionedTask
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+@pytest.fixture
+def sim(app: App) -> Iterator[Simulation]:
+    """Return a simulation with a stored task "t"."""
+    app.handler("work")(lambda: None)
+    with Simulation(app) as made:
+        app.create(id="t", owner="ada", title="before", handler="work", schedule=Schedule.once(START + HOUR))
+        yield made
+
+
+def rename(stored: VersionedTask | None, title: str) -> Commit:
+    assert stored is not None
+    return Commit(stored.task.model_copy(update={"title": title}), stored)
+
+
+def test_a_decision_is_made_again_on_what_is_stored_after_a_conflict(sim: Simulation) -> None:
+    """The other's change stays, and the second decision has seen it."""
+    committer, load = sim.app.container.engine.committer, lambda: sim.app.container.store.load("t")
+    seen = list[str]()
+
+    def decide(stored: VersionedTask | None) -> Commit:
+        assert stored is not None
+        seen.append(stored.task.title)
+        if len(seen) == 1:
+            sim.app.update("t", title="theirs")
+        return rename(stored, f"{stored.task.title} and ours")
+
+    committed = committer.apply("task t", load, decide)
+    assert isinstance(committed, Committed)
+    assert seen == ["before", "theirs"]
+    assert sim.app.get("t").title == committed.stored.task.title == "theirs and ours"
+
+
+def test_what_is_decided_instead_of_a_commit_is_returned(sim: Simulation) -> None:
+    """Nothing is written then, and what was read already is not read again."""
+    before = sim.counts.copy()
+    assert sim.app.container.engine.committer.apply("task t", pytest.fail, lambda read: f"saw {read}", "it") == "saw it"
+    assert sim.counts.since(before) == type(before)()
+
+
+def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
+    """The bound is that of `compare_and_set`; a commit of another task does not disturb."""
+
+    def decide(stored: VersionedTask | None) -> Commit:
+        sim.app.update("t", title=f"theirs {sim.app.get('t').revision}")
+        return rename(stored, "ours")
+
+    with pytest.raises(Contended):
+        sim.app.container.engine.committer.apply("task t", lambda: sim.app.container.store.load("t"), decide)
+    assert sim.app.get("t").title.startswith("theirs")
+
+
+def test_a_new_task_is_given_to_the_store(sim: Simulation, make_task: MakeTask) -> None:
+    """There is nothing that the committer could add to it."""
+    with pytest.raises(ValueError, match="new task"):
+        sim.app.container.engine.committer.commit(Commit(make_task()))
+
+
+def test_joined_commits_have_the_first_base_and_all_records(
+    make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """What the first one has cost is the cost of both; the last task is written."""
+    with closing(SqliteStore()) as store:
+        base = store.commit(Commit(make_task(id="t")))
+        claimed, ended = (base.task.model_copy(update={"message": each}) for each in ("claimed", "ended"))
+        first = Commit(claimed, base, (make_execution(claimed, "e1"),), reads=3, dispatches=2)
+        second = Commit(ended, replace(base, task=claimed), (make_execution(ended, "e2"),), reads=0)
+        both = first.then(second)
+        assert (both.base, both.task, both.claimed) == (base, ended, claimed)
+        assert (both.reads, both.dispatches) == (3, 2)
+        store.commit(both)
+        assert {each.id for each in store.list_executions("t", limit=9).items} == {"e1", "e2"}
+
+
+class Checked(SqliteStore):
+    """A store that checks of each commit that it was decided on what is stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong = list[Task]()
+        self.conflicts = 0
+
+    def commit(self, commit: Commit) -> VersionedTask:
+        stored = {each.task.id: self.load(each.task.id) for each in (commit, *commit.others)}
+        if self.conflicts and commit.claimed is not None:
+            self.conflicts -= 1
+            raise VersionConflict("a test's")
+        committed = super().commit(commit)
+        for each in (commit, *commit.others):
+            found = stored[each.task.id]
+            if (found and found.task) != (each.base and each.base.task):
+                self.wrong.append(each.task)
+        return committed
+
+
+@pytest.mark.parametrize("conflicts", [0, 2])
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_base_of_each_commit_is_the_task_as_it_was_stored(*, quick: bool, conflicts: int) -> None:
+    """Also if its claim is a part of it, and with what the handler logs: a store may write only what differs."""
+    app, calls = App(), list[int]()
+
+    @app.handler("work", quick=quick, retry=1)
+    def work(ctx: Context) -> str:
+        calls.append(len(calls))
+        ctx.progress("half")
+        if len(calls) == 1:
+            raise ValueError("once")
+        return "done"
+
+    store = Checked()
+    store.conflicts = conflicts
+    with Simulation(app, store=store) as sim:
+        app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.every(HOUR))
+        sim.advance(3 * HOUR)
+        assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED] * 3
+    assert len(calls) == 4
+    assert not store.wrong
+
+
+@pytest.mark.parametrize("fails", ["before", "after"])
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_failure_hook_is_called_for_each_commit_that_is_tried(*, quick: bool, fails: str) -> None:
+    """Right before it: a hook may be called twice, but no failure is stored of which it was not told."""
+    app, told, lost = App(), list[ExecutionStatus](), [True]
+
+    def tell(_: Task, execution: Execution) -> None:
+        told.append(execution.status)
+
+    @app.handler("work", quick=quick, retry=False, on_failure=tell)
+    def work() -> None:
+        raise ValueError("never works")
+
+    class Losing(SqliteStore):
+        def commit(self, commit: Commit) -> VersionedTask:
+            is_end = any(each.status is ExecutionStatus.FAILED for each in commit.executions)
+            assert told or not is_end, "stored, and nobody was told"
+            if is_end and lost and fails == "before":
+                lost.clear()
+                raise VersionConflict("a test's")
+            committed = super().commit(commit)
+            if is_end and lost:
+                lost.clear()
+                raise StoreUnavailable("The store", "its answer was lost")
+            return committed
+
+    with Simulation(app, store=Losing()) as sim:
+        app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.once(START + MINUTE))
+        sim.advance(HOUR)
+        assert [each.status for each in sim.executions("t")] == [ExecutionStatus.FAILED]
+    assert told == [ExecutionStatus.FAILED] * (2 if fails == "before" else 1)

@@ -54,7 +54,7 @@ OWN: Final = {
     "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
     "domain.transitions": (
-        "backlog claim deliveries drafts edits finish growth history invalid_input left_out lifecycle locks offers "
+        "backlog claim deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
         "outcome planning quick records requirements retry_execution suspend usage"
     ),
     "engine": "engine_context",
@@ -74,7 +74,7 @@ OWN: Final = {
         "validation"
     ),
     "engine.people": "builtin_handlers preferred_channels",
-    "engine.ports": "billed_writes look_through pages queue records search shards store task_query tracing version",
+    "engine.ports": "look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
         "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits locks "
         "log_seal quotas"

@@ -11,8 +11,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.engine.ports.billed_writes import count_billed_writes, count_lock_writes
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
@@ -105,7 +103,7 @@ class CountingStore:
     def commit(self, commit: Commit) -> VersionedTask:
         """Pass on; if it succeeds, one commit, its writes and deletes; deleted journal entries are not counted."""
         committed = self._store.commit(commit)
-        writes, deletes = count_billed_writes(commit)
+        writes, deletes = commit.count_writes()
         self._counts.add(commits=1, writes=writes, deletes=deletes)
         return committed
 
@@ -117,7 +115,7 @@ class CountingStore:
     def commit_lock(self, lock: VersionedLock) -> None:
         """Pass on; if it succeeds, one commit, its writes and deletes."""
         self._store.commit_lock(lock)
-        writes, deletes = count_lock_writes(lock)
+        writes, deletes = lock.count_writes()
         self._counts.add(commits=1, writes=writes, deletes=deletes)
 
     def list_waiters(

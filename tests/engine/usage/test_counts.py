@@ -10,11 +10,13 @@ from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, with_usage
+from cloudsched.domain.transitions.usage import MAX_HANDLERS, OTHER_HANDLERS, add_usage
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cloudsched.domain.documents.task import Task
 
 HOUR = timedelta(hours=1)
 
@@ -166,12 +168,16 @@ def test_months_and_handlers_are_apart(sim: Simulation) -> None:
     assert {each.month for each in sim.app.get(task_id).usage} == {"2027-02", "2027-03"}
 
 
+def count(task: Task, now: datetime) -> Task:
+    return task.model_copy(update={"usage": add_usage(task, now, {"queries": 1})})
+
+
 def test_the_month_before_january_is_december(sim: Simulation) -> None:
     """Which two months are kept does not depend on the year that they are in."""
     task = sim.app.create(owner="ada", title="T", handler="idle").model_copy(update={"usage": ()})
     kept = []
     for month in ("2026-11", "2026-12", "2027-01", "2027-02"):
-        task = with_usage(task, datetime.fromisoformat(f"{month}-15T12:00:00+00:00"), UsageCounts(queries=1))
+        task = count(task, datetime.fromisoformat(f"{month}-15T12:00:00+00:00"))
         kept.append([each.month for each in task.usage])
     assert kept == [["2026-11"], ["2026-11", "2026-12"], ["2026-12", "2027-01"], ["2027-01", "2027-02"]]
 
@@ -181,7 +187,7 @@ def test_a_task_counts_for_a_bounded_number_of_handlers(sim: Simulation) -> None
     task = sim.app.create(owner="ada", title="T", handler="idle")
     now = datetime.fromisoformat("2027-01-01T00:00:00+00:00")
     for number in range(3 * MAX_HANDLERS):
-        task = with_usage(task.model_copy(update={"handler": f"h{number}"}), now, UsageCounts(queries=1))
+        task = count(task.model_copy(update={"handler": f"h{number}"}), now)
     assert len(task.usage) <= MAX_HANDLERS + 1
     assert sum(each.counts.queries for each in task.usage) == 3 * MAX_HANDLERS
     assert task.usage[-1].handler == OTHER_HANDLERS

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
-from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
 from cloudsched.errors import NotAllowed
@@ -227,6 +226,24 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
             rest.append(pending.model_copy(update={"next_at": occurrence}))
     recent = keep_recent(task.recent_outcomes, *(each.status for each in records))
     return task.model_copy(update={"pending_records": tuple(rest), "recent_outcomes": recent}), tuple(records)
+
+
+def note_left_out(task: Task, now: datetime) -> Task:
+    """Return the task with what its calendars have left out up to now among the records that are to be written.
+
+    So its history shows these occurrences, with the holiday's name. They are recorded once they have passed, in the
+    commit that claims the task's next run, pauses it, ends it or gives it another plan.
+    Nothing comes due of a task that is paused or has ended, so nothing of that time is left out either.
+    """
+    if task.left_out_from is None or not task.schedule.calendars:
+        return task
+    until = now if task.is_active else min(now, task.status_changed_at)
+    first = task.schedule.skipped_after(task.left_out_from - _TICK, until)
+    noted = task.model_copy(update={"left_out_from": max(now + _TICK, task.left_out_from)})
+    if first is None:
+        return noted
+    pending = PendingRecords(next_at=first, until=until, status=ExecutionStatus.SKIPPED, message="", is_left_out=True)
+    return noted.model_copy(update={"pending_records": (*task.pending_records, pending)})
 
 
 def take_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:

@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
-from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.backlog import end_plan, keep_schedule, require_room, shorten_backlog, take_records
+from cloudsched.domain.transitions.backlog import (
+    end_plan,
+    keep_schedule,
+    note_left_out,
+    require_room,
+    shorten_backlog,
+    take_records,
+)
 from cloudsched.domain.transitions.growth import require_payload_room
-from cloudsched.domain.transitions.left_out import note_left_out
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,
@@ -30,7 +35,7 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_from
 from cloudsched.domain.transitions.records import execution_record
-from cloudsched.domain.transitions.usage import with_usage
+from cloudsched.domain.transitions.usage import add_usage
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
@@ -110,10 +115,8 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         left_out_from=now if schedule.calendars else None,
         **spec,
     )
-    task = with_usage(task, now, UsageCounts.build(writes=1))
-    return Transition(
-        with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
-    )
+    following, usage = _first_occurrence(task, now, lead), add_usage(task, now, {"writes": 1})
+    return Transition(with_changes(task, now, next_execution_time=following, message="Created.", usage=usage))
 
 
 def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:

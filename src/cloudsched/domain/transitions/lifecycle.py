@@ -88,15 +88,15 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
         if status not in ALLOWED[task.status]:
             raise NotAllowed(f"make {status}", task.status)
         changes["status_changed_at"] = now
-    changed = task.model_copy(update={**changes, "updated_at": now})
-    if past := forget_backlog(changed):
-        changed = changed.model_copy(update=past)
+    changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
+    derived = {**forget_backlog(changed), **refresh_offers(changed, now)}
     if changed.events and any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
-        changed = changed.model_copy(update={"events": tuple(e for e in changed.events if e.execution_id in ids)})
-    if offer := refresh_offers(changed, now):
-        changed = changed.model_copy(update=offer)
-    return changed.model_copy(update={"wake_at": wake_instant(changed)})
+        derived["events"] = tuple(each for each in changed.events if each.execution_id in ids)
+    if derived:
+        changed = changed.model_copy(update=derived)
+    vars(changed)["wake_at"] = wake_instant(changed)  # nobody else has seen this copy yet
+    return changed
 
 
 def complete_if_idle(task: Task, now: datetime) -> Task:

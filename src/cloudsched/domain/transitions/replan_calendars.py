@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.backlog import due_ranges, end_plan, keep_schedule, require_room, take_records
-from cloudsched.domain.transitions.left_out import note_left_out
+from cloudsched.domain.transitions.backlog import (
+    due_ranges,
+    end_plan,
+    keep_schedule,
+    note_left_out,
+    require_room,
+    take_records,
+)
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_from
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from datetime import UTC
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution
@@ -23,8 +23,8 @@ MAX_HANDLERS: Final = 20
 OTHER_HANDLERS: Final = "(others)"
 
 
-def with_usage(task: Task, now: datetime, used: UsageCounts) -> Task:
-    """Return the task with this counted for its handler and the month."""
+def add_usage(task: Task, now: datetime, used: Mapping[str, float]) -> tuple[TaskUsage, ...]:
+    """Return what a task has used, with this counted for its handler and the month: those of `UsageCounts` by name."""
     utc = now.astimezone(UTC)
     month, before = _find_months(utc.year, utc.month)
     kept = {(each.month, each.handler): each for each in task.usage if each.month >= before}
@@ -32,8 +32,12 @@ def with_usage(task: Task, now: datetime, used: UsageCounts) -> Task:
     if (month, handler) not in kept and len(kept) >= MAX_HANDLERS:
         handler = OTHER_HANDLERS
     known = kept.pop((month, handler), None)
-    entry = TaskUsage.build(month=month, handler=handler, counts=used if known is None else known.counts + used)
-    return task.model_copy(update={"usage": (*kept.values(), entry)})
+    sums = {**used} if known is None else {**known.counts.__dict__}
+    for name, more in used.items() if known is not None else ():
+        if more:
+            sums[name] += more
+    entry = TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(**sums))
+    return (*kept.values(), entry)
 
 
 @lru_cache(maxsize=4)
@@ -42,15 +46,7 @@ def _find_months(year: int, month: int) -> tuple[str, str]:
     return f"{year:04}-{month:02}", f"{year - (month == 1):04}-{month - 1 or 12:02}"
 
 
-class EndedCounts(TypedDict, total=False):
-    """Those of `UsageCounts` that ended executions count for."""
-
-    executions: int
-    estimated_queries: float
-    estimated_tokens: float
-
-
-def count_ended(task: Task, executions: Sequence[Execution]) -> EndedCounts:
+def count_ended(task: Task, executions: Sequence[Execution]) -> dict[str, float]:
     """Return what the executions of a commit count for: those that have ended, and that had started."""
     ended = sum([each.status.is_final and each.started_at is not None for each in executions])
     if not ended:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cloudsched.domain.transitions.offers import offer_entry
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
@@ -66,6 +68,11 @@ class VersionedLock:
     def has_drained(self) -> bool:
         """Whether the new document is the first to say that nobody waits."""
         return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
+
+    def count_writes(self) -> tuple[int, int]:
+        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
+        is_deleted = self.new_document.is_empty
+        return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
 
     @property
     def entered(self) -> Sequence[Waiter]:
@@ -173,6 +180,26 @@ class Commit(TaskWrite):
             entries=transition.entries,
             **more,
         )
+
+    def count_writes(self, *, new_tasks: bool = True) -> tuple[int, int]:
+        """Return how many documents this writes and how many it deletes, as Google bills them.
+
+        Deleted journal entries are not counted; nor are tasks that it creates, without `new_tasks`.
+        """
+        writes, deletes = len(self.messages) + len(self.entries), 0
+        for each in (self, *self.others):
+            if each.base is None and not new_tasks:
+                continue
+            writes += 1 + len(each.executions)
+            before, after = None if each.base is None else each.base.version.offer, offer_entry(each.task)
+            if before != after:
+                writes, deletes = writes + (after is not None), deletes + (after is None)
+        if self.delivered is not None:
+            writes += len(self.delivered.unfinished) or 1
+        if self.lock is not None:
+            lock_writes, lock_deletes = self.lock.count_writes()
+            writes, deletes = writes + lock_writes, deletes + lock_deletes
+        return writes, deletes
 
     def then(self, later: Commit) -> Commit:
         """Return one commit of both: of this one, and of one that was decided on the task as this one leaves it."""

@@ -14,11 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
-from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.usage import count_ended, with_usage
-from cloudsched.engine.ports.billed_writes import count_billed_writes
+from cloudsched.domain.transitions.usage import add_usage, count_ended
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed
 from cloudsched.engine.state.compare_and_set import UNREAD, compare_and_set
 from cloudsched.engine.state.event_log import log_changes
@@ -135,15 +133,16 @@ class Committer:
 
 def _with_usage(commit: Commit, before: Task) -> Commit:
     """Return the commit with what it costs counted in its task; new tasks count for themselves."""
-    writes, deletes = count_billed_writes(commit, new_tasks=False)
-    used = UsageCounts.build(
-        reads=commit.reads + (commit.lock is not None),
-        writes=writes,
-        deletes=deletes + sum(each.size for each in commit.archived),
-        dispatches=commit.dispatches,
+    writes, deletes = commit.count_writes(new_tasks=False)
+    used = {
+        "reads": commit.reads + (commit.lock is not None),
+        "writes": writes,
+        "deletes": deletes + sum(each.size for each in commit.archived),
+        "dispatches": commit.dispatches,
         **(count_ended(before, commit.executions) if commit.executions else {}),
-    )
-    return replace(commit, task=with_usage(commit.task, commit.task.updated_at, used))
+    }
+    usage = add_usage(commit.task, commit.task.updated_at, used)
+    return replace(commit, task=commit.task.model_copy(update={"usage": usage}))
 
 
 def mark_deferred(store: Store, task_id: str, now: datetime) -> None:

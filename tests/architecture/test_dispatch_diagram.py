@@ -83,3 +83,11 @@ def test_the_steps_of_an_attempt_are_in_their_order() -> None:
     places = {node.func.attr: (node.lineno, node.col_offset) for node in nodes if isinstance(node.func, ast.Attribute)}
     assert steps == sorted(steps, key=places.__getitem__)
     assert len(steps) > 3
+
+
+def test_the_reading_path_leads_to_twelve_files() -> None:
+    """A file that moves is moved on the page, too, and each of them says at its top what it is."""
+    rows = re.findall(r"^\| (\d+) \| `([^`]+)` \| .*\? \|$", PAGE, re.MULTILINE)
+    assert [int(number) for number, _file in rows] == list(range(1, 13))
+    files = [SOURCE / file for _number, file in rows]
+    assert [str(file) for file in files if not ast.get_docstring(ast.parse(file.read_text("utf-8")))] == []

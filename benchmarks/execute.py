@@ -32,7 +32,7 @@ from cloudsched import App, Schedule
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
-from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.config.settings import EXECUTE_PATH
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class ExecuteHarness:
         store = FirestoreStore(project=settings.project, emulator=service.firestore)
         self.app = App(
             settings,
-            store=CountingStore(store, self.counts),
-            dispatcher=CountingDispatcher(self.recorder, self.counts),
+            store=count_store(store, self.counts),
+            dispatcher=count_dispatcher(self.recorder, self.counts),
             clock=clock,
         )
 

@@ -24,7 +24,7 @@ from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START
@@ -85,7 +85,7 @@ def open_store(kind: str, counts: Counts) -> Iterator[tuple[Store, Store]]:
     """Open a store; yield it as it is to be filled, and as it counts its reads."""
     if kind == "sqlite":
         embedded = SqliteStore()
-        yield embedded, CountingStore(embedded, counts)
+        yield embedded, count_store(embedded, counts)
         embedded.close()
         return
     google = find_emulator()
@@ -114,7 +114,7 @@ def main() -> None:
         app = App(
             Settings(secret="benchmarks have no secrets"),
             store=counting_store,
-            dispatcher=CountingDispatcher(DiscardingDispatcher(), counts),
+            dispatcher=count_dispatcher(DiscardingDispatcher(), counts),
             clock=clock,
         )
         app.container.registry.register("tick")(lambda: None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer
@@ -97,15 +97,21 @@ class DiscardingDispatcher:
         """Do nothing: there are no connections to close."""
 
 
-class ContendedStore(CountingStore):
+class ContendedStore:
     """Counts the documents that a store reads, and the commits that fail with a version conflict."""
 
-    conflicts = 0
+    def __init__(self, store: Store, counts: Counts) -> None:
+        self._store = count_store(store, counts)
+        self.conflicts = 0
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the store has it
+        """Pass on."""
+        return getattr(self._store, name)
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Commit; count a version conflict."""
         try:
-            return super().commit(commit)
+            return self._store.commit(commit)
         except VersionConflict:
             self.conflicts += 1
             raise

@@ -13,7 +13,7 @@ from tests.cases import try_each
 from tests.contract.test_store_search import find_all as find_all_executions
 from tests.contract.test_store_search import fits, make_run
 
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -175,7 +175,7 @@ def test_a_page_of_executions_is_given_up(
     usual = {"owner": "ada", "labels": (), "category": Category.OTHERS, "parent": None}
     fill(store, make_task, make_execution, [{**usual, "handler": "greet" if n == 5 else "check"} for n in range(9)])
     counts = Counts()
-    counting = CountingStore(store, counts)
+    counting = count_store(store, counts)
     query, token = ExecutionQuery(owner="ada", handler="greet"), None
     found: list[Execution] = []
     while True:

@@ -1,36 +1,24 @@
 """Count billed operations: a store and a dispatcher that wrap another one and count its calls.
 
-The counts are those that Google bills: documents read, written and deleted, tasks
-created. Tests compare them with the
-budget in ``docs/explanation/costs.md``; the demo and simulations display them.
+The counts are those that Google bills: documents read, written and deleted, tasks created. Tests compare
+them with the budget in ``docs/explanation/costs.md``; the demo and simulations display them.
 """
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Mapping, Sequence
 
-    from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
-    from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.record import Record
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock, Waiter
-    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
-    from cloudsched.engine.ports.records import R, RecordStore, VersionedRecord
-    from cloudsched.engine.ports.search import ExecutionQuery, SearchStore
-    from cloudsched.engine.ports.store import Commit, Store, VersionedLock, VersionedTask
-    from cloudsched.engine.ports.task_query import TaskQuery
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.store import Commit, Store, VersionedLock
 
-T = TypeVar("T")
+    Cost = Callable[..., Mapping[str, int]]
+    """Returns what a call costs, from its result and its arguments."""
 
 
 @dataclass(slots=True)
@@ -73,255 +61,136 @@ class Counts:
         return Counts(self.reads, self.commits, self.writes, self.deletes, self.dispatches)
 
 
-class CountingStore:
-    """A `Store` that counts the documents that the wrapped store reads and writes."""
+def _free(*_: object, **__: object) -> Mapping[str, int]:
+    return {}
 
-    def __init__(self, store: Store, counts: Counts) -> None:
-        self._store = store
+
+def _one_read(*_: object, **__: object) -> Mapping[str, int]:
+    return {"reads": 1}
+
+
+def _read_each(found: Sequence[object], *_: object, **__: object) -> Mapping[str, int]:
+    return {"reads": max(1, len(found))}
+
+
+def _read_page(page: Page[object], *_: object, **__: object) -> Mapping[str, int]:
+    return {"reads": page.read}
+
+
+def _read_named(_: object, task_ids: Sequence[str]) -> Mapping[str, int]:
+    return {"reads": len(task_ids)}
+
+
+def _read_thousands(count: int, *_: object, **__: object) -> Mapping[str, int]:
+    return {"reads": max(1, -(-count // 1000))}
+
+
+def _read_keys(keys: Sequence[str], *_: object, limit: int, **__: object) -> Mapping[str, int]:
+    return {"reads": len(keys) + (len(keys) < limit)}  # a further read tells that there is no further key
+
+
+def _dispatch(*_: object) -> Mapping[str, int]:
+    return {"dispatches": 1}
+
+
+def _write(_: object, commit: Commit) -> Mapping[str, int]:
+    writes, deletes = commit.count_writes()
+    return {"commits": 1, "writes": writes, "deletes": deletes}
+
+
+def _write_lock(_: object, lock: VersionedLock) -> Mapping[str, int]:
+    writes, deletes = lock.count_writes()
+    return {"commits": 1, "writes": writes, "deletes": deletes}
+
+
+STORE: Final[Mapping[str, Cost]] = {
+    "check": _free,
+    "close": _free,
+    "commit": _write,
+    "commit_lock": _write_lock,
+    "count_shards": _free,
+    "expire": _free,
+    "inbox": _free,
+    "list_due_tasks": _read_page,
+    "list_executions": _read_page,
+    "list_messages": _read_page,
+    "list_offers": _read_each,
+    "list_tasks": _read_page,
+    "list_waiters": _read_each,
+    "load": _one_read,
+    "load_execution": _one_read,
+    "load_journal": _read_each,
+    "load_lock": _one_read,
+    "load_many": _read_named,
+    "next_wakeup": _free,
+    "purge": _free,
+}
+"""What each call of a `Store` costs. Deletions by `purge` and `expire` are not counted, nor what people read in their
+inboxes; only the local clock asks for the next wake-up."""
+RECORDS: Final[Mapping[str, Cost]] = {
+    "delete": lambda *_: {"commits": 1, "deletes": 1},
+    "list": _read_each,
+    "list_all": _read_each,
+    "load": _one_read,
+    "write": lambda *_: {"commits": 1, "writes": 1},
+}
+SEARCH: Final[Mapping[str, Cost]] = {
+    "count_finished": _read_thousands,
+    "count_offers": _read_thousands,
+    "count_open": _read_thousands,
+    "count_tasks": _read_thousands,
+    "find_last_change": _one_read,
+    "list_changed": _read_page,
+    "list_finished": _read_page,
+    "list_locks": _read_each,
+    "list_open": _read_page,
+    "list_queue_keys": _read_keys,
+}
+DISPATCHER: Final[Mapping[str, Cost]] = {"close": _free, "create": _dispatch}
+_BILLED_ANYWAY: Final = frozenset({_one_read, _read_named, _dispatch})
+"""What is billed even if the call fails; everything else costs something only if it succeeds."""
+
+
+class _Counting:
+    """A port whose calls are passed on, and counted as a table says."""
+
+    def __init__(self, port: object, counts: Counts, costs: Mapping[str, Cost]) -> None:
+        self._port = port
         self._counts = counts
+        self._costs = costs
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port has it
+        cost, passed_on = self._costs[name], getattr(self._port, name)
+        if not callable(passed_on):
+            return passed_on
+
+        def call(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the port has it
+            if cost in _BILLED_ANYWAY:
+                self._counts.add(**cost(None, *args, **options))
+                return passed_on(*args, **options)
+            result = passed_on(*args, **options)
+            self._counts.add(**cost(result, *args, **options))
+            return result
+
+        setattr(self, name, call)  # the next call finds it
+        return call
+
+
+class _CountingStore(_Counting):
+    @property
+    def records(self) -> _Counting:
+        return _Counting(cast("Store", self._port).records, self._counts, RECORDS)
 
     @property
-    def records(self) -> RecordStore:
-        """The records, whose operations are counted as well."""
-        return CountingRecords(self._store.records, self._counts)
-
-    @property
-    def inbox(self) -> InboxStore:
-        """The inboxes; what people read is not counted."""
-        return self._store.inbox
-
-    @property
-    def search(self) -> SearchStore:
-        """The lists across tasks, whose reads are counted as well."""
-        return CountingSearch(self._store.search, self._counts)
-
-    def load(self, task_id: str) -> VersionedTask | None:
-        """Pass on; one read."""
-        self._counts.add(reads=1)
-        return self._store.load(task_id)
-
-    def commit(self, commit: Commit) -> VersionedTask:
-        """Pass on; if it succeeds, one commit, its writes and deletes; deleted journal entries are not counted."""
-        committed = self._store.commit(commit)
-        writes, deletes = commit.count_writes()
-        self._counts.add(commits=1, writes=writes, deletes=deletes)
-        return committed
-
-    def load_lock(self, key: str) -> VersionedLock:
-        """Pass on; one read."""
-        self._counts.add(reads=1)
-        return self._store.load_lock(key)
-
-    def commit_lock(self, lock: VersionedLock) -> None:
-        """Pass on; if it succeeds, one commit, its writes and deletes."""
-        self._store.commit_lock(lock)
-        writes, deletes = lock.count_writes()
-        self._counts.add(commits=1, writes=writes, deletes=deletes)
-
-    def list_waiters(
-        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
-    ) -> Sequence[Waiter]:
-        """Pass on; a read for each waiter, and one if there is none."""
-        waiters = self._store.list_waiters(key, limit=limit, task_ids=task_ids, worker_group=worker_group)
-        self._counts.add(reads=max(1, len(waiters)))
-        return waiters
-
-    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        """Pass on; a read for each entry, and one for an empty journal."""
-        entries = self._store.load_journal(task_id, execution_id)
-        self._counts.add(reads=max(1, len(entries)))
-        return entries
-
-    def purge(self, task_id: str) -> None:
-        """Pass on; deletions are not counted."""
-        self._store.purge(task_id)
-
-    def expire(self, now: datetime) -> int:
-        """Pass on; deletions are not counted."""
-        return self._store.expire(now)
-
-    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        return self._count_items(self._store.list_tasks(query, limit=limit, page_token=page_token))
-
-    def list_due_tasks(
-        self,
-        before: datetime,
-        *,
-        since: datetime | None = None,
-        shard: int | None = None,
-        limit: int,
-        page_token: str | None = None,
-    ) -> Page[Task]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        return self._count_items(
-            self._store.list_due_tasks(before, since=since, shard=shard, limit=limit, page_token=page_token)
-        )
-
-    def count_shards(self) -> int:
-        """Pass on."""
-        return self._store.count_shards()
-
-    def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[OfferEntry]:
-        """Pass on; a read for each offer, and one if there is none."""
-        offers = self._store.list_offers(queue_keys, owner, limit=limit, after=after)
-        self._counts.add(reads=max(1, len(offers)))
-        return offers
-
-    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
-        """Pass on; a read for each task, also for those that do not exist."""
-        self._counts.add(reads=len(task_ids))
-        return self._store.load_many(task_ids)
-
-    def next_wakeup(self) -> datetime | None:
-        """Pass on; not counted, since only the local clock uses it."""
-        return self._store.next_wakeup()
-
-    def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
-        """Pass on; one read."""
-        self._counts.add(reads=1)
-        return self._store.load_execution(task_id, execution_id)
-
-    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        return self._count_items(self._store.list_executions(task_id, limit=limit, page_token=page_token))
-
-    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        return self._count_items(self._store.list_messages(owner, limit=limit, page_token=page_token))
-
-    def check(self) -> datetime | None:
-        """Pass on."""
-        return self._store.check()
-
-    def close(self) -> None:
-        """Pass on."""
-        self._store.close()
-
-    def _count_items(self, page: Page[T]) -> Page[T]:
-        self._counts.add(reads=page.read)
-        return page
+    def search(self) -> _Counting:
+        return _Counting(cast("Store", self._port).search, self._counts, SEARCH)
 
 
-class CountingRecords:
-    """A `RecordStore` that counts the documents that the wrapped one reads and writes."""
-
-    def __init__(self, records: RecordStore, counts: Counts) -> None:
-        self._records = records
-        self._counts = counts
-
-    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
-        """Pass on; one read."""
-        self._counts.add(reads=1)
-        return self._records.load(kind, record_id)
-
-    def write(self, record: Record, expected_version: Version | None) -> Version:
-        """Pass on; if it succeeds, one commit with one write."""
-        version = self._records.write(record, expected_version)
-        self._counts.add(commits=1, writes=1)
-        return version
-
-    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
-        """Pass on; if it succeeds, one commit with one deletion."""
-        self._records.delete(kind, record_id, expected_version)
-        self._counts.add(commits=1, deletes=1)
-
-    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
-        """Pass on; a read for each record, and one if there is none."""
-        found = self._records.list_all(kind, limit=limit, after=after)
-        self._counts.add(reads=max(1, len(found)))
-        return found
-
-    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
-        """Pass on; a read for each record, and one if there is none."""
-        found = self._records.list(kind, owner, limit=limit, after=after)
-        self._counts.add(reads=max(1, len(found)))
-        return found
+def count_store(store: Store, counts: Counts) -> Store:
+    """Return a store that counts the documents that this one reads and writes."""
+    return cast("Store", _CountingStore(store, counts, STORE))
 
 
-class CountingSearch:
-    """A `SearchStore` that counts the documents that the wrapped one reads."""
-
-    def __init__(self, search: SearchStore, counts: Counts) -> None:
-        self._search = search
-        self._counts = counts
-
-    def list_finished(
-        self, query: ExecutionQuery, *, is_failure: bool, limit: int, page_token: str | None = None
-    ) -> Page[Execution]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        page = self._search.list_finished(query, is_failure=is_failure, limit=limit, page_token=page_token)
-        self._counts.add(reads=page.read)
-        return page
-
-    def list_open(
-        self, query: ExecutionQuery, status: ExecutionStatus, *, limit: int, page_token: str | None = None
-    ) -> Page[Task]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        page = self._search.list_open(query, status, limit=limit, page_token=page_token)
-        self._counts.add(reads=page.read)
-        return page
-
-    def count_tasks(self, query: TaskQuery, up_to: int) -> int:
-        """Pass on; a read for each 1,000 that were counted."""
-        return self._count_counted(self._search.count_tasks(query, up_to))
-
-    def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:
-        """Pass on; a read for each 1,000 that were counted."""
-        return self._count_counted(self._search.count_finished(query, is_failure=is_failure, up_to=up_to))
-
-    def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
-        """Pass on; a read for each 1,000 that were counted."""
-        return self._count_counted(self._search.count_open(query, status, up_to))
-
-    def _count_counted(self, count: int) -> int:
-        self._counts.add(reads=max(1, -(-count // 1000)))
-        return count
-
-    def find_last_change(self, owner: str | None = None) -> str:
-        """Pass on; one read."""
-        self._counts.add(reads=1)
-        return self._search.find_last_change(owner)
-
-    def list_changed(self, owner: str | None, since: str, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Pass on; a read for each document that was looked at, at least one."""
-        page = self._search.list_changed(owner, since, limit=limit, page_token=page_token)
-        self._counts.add(reads=page.read)
-        return page
-
-    def list_queue_keys(
-        self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
-    ) -> Sequence[str]:
-        """Pass on; a read for each key, and one for finding no further one."""
-        keys = self._search.list_queue_keys(owner, limit=limit, prefix=prefix, after=after)
-        self._counts.add(reads=len(keys) + (len(keys) < limit))
-        return keys
-
-    def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
-        """Pass on; a read for each 1,000 that were counted."""
-        return self._count_counted(self._search.count_offers(queue_key, owner, up_to))
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
-        """Pass on; a read for each lock, and one if there is none."""
-        locks = self._search.list_locks(limit=limit, begin=begin, end=end, after=after)
-        self._counts.add(reads=max(1, len(locks)))
-        return locks
-
-
-class CountingDispatcher:
-    """A `Dispatcher` that counts the dispatches that the wrapped one is asked to create."""
-
-    def __init__(self, dispatcher: Dispatcher, counts: Counts) -> None:
-        self._dispatcher = dispatcher
-        self._counts = counts
-
-    def create(self, message: QueueMessage) -> None:
-        """Pass on; one dispatch."""
-        self._counts.add(dispatches=1)
-        self._dispatcher.create(message)
-
-    def close(self) -> None:
-        """Pass on."""
-        self._dispatcher.close()
+def count_dispatcher(dispatcher: Dispatcher, counts: Counts) -> Dispatcher:
+    """Return a dispatcher that counts the dispatches that this one creates."""
+    return cast("Dispatcher", _Counting(dispatcher, counts, DISPATCHER))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.google.queue_names import list_queue_ids
-from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
@@ -210,8 +210,8 @@ def run_stack(
         parts.enter_context(
             app.override(
                 settings,
-                store=CountingStore(opened.container.store, counts),
-                dispatcher=CountingDispatcher(opened.container.dispatcher, counts),
+                store=count_store(opened.container.store, counts),
+                dispatcher=count_dispatcher(opened.container.dispatcher, counts),
                 clock=clock,
             )
         )

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from pydantic import ValidationError
 
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
@@ -251,7 +251,7 @@ class Simulation:
         self.queue = SimulatedQueue(self.clock, app.deliver)
         self._inner = SqliteStore() if store is None else store
         self._owns_store = store is None
-        self._store = CountingStore(self._inner, self.counts)
+        self._store = count_store(self._inner, self.counts)
         self._language_model = language_model
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
@@ -270,7 +270,7 @@ class Simulation:
             self.app.override(
                 self._settings,
                 store=self._store,
-                dispatcher=CountingDispatcher(self.queue, self.counts),
+                dispatcher=count_dispatcher(self.queue, self.counts),
                 clock=self.clock,
                 chance=self._chance,
                 language_model=self._language_model,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Authority
@@ -107,7 +107,7 @@ def test_the_bound_is_a_tenth_of_the_limit(limits: tuple[int | None, int | None]
 def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, int], reads: int, writes: int) -> None:
     """Without a limit a user's creation is one commit of one document; with one, one of few locks as well."""
     counts = Counts()
-    store = CountingStore(SqliteStore(), counts)
+    store = count_store(SqliteStore(), counts)
     access = Access(**limits)  # type: ignore[arg-type]  # the limits, by name
     settings = Settings(access=access, secret="x" * 40)
     app = App(settings, store=store, dispatcher=NoQueue(), clock=ManualClock(START))

@@ -13,7 +13,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.tasks import shard_sweeps
 from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
@@ -82,8 +82,8 @@ def test_it_costs_a_dispatch_for_each_shard_and_nothing_else() -> None:
     """The job itself reads and writes nothing, however many threads it has."""
     queue, counts = ListeningQueue(), Counts()
     settings = Settings(secret="x" * 40, executor_url="http://x")
-    store = CountingStore(ShardedStore(), counts)
-    with closing(App(settings, store=store, dispatcher=CountingDispatcher(queue, counts))) as app:
+    store = count_store(ShardedStore(), counts)
+    with closing(App(settings, store=store, dispatcher=count_dispatcher(queue, counts))) as app:
         app.sweep()
         assert counts == Counts(dispatches=SHARDS)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.planning import upcoming_occurrences
@@ -86,7 +86,7 @@ def test_the_list_is_what_the_tasks_say_one_by_one(
 def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
     """One read each, however many others there are; and no more than the bound, which is said."""
     counts = Counts()
-    store = CountingStore(SqliteStore(), counts)
+    store = count_store(SqliteStore(), counts)
     for number in range(30):
         at = NOW + timedelta(hours=number)
         store.commit(Commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at)))

@@ -11,7 +11,7 @@ from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.tasks.overview import Overview
@@ -108,7 +108,7 @@ def test_the_counts_are_those_of_the_lists(ask: Any) -> None:  # noqa: ANN401 - 
 def test_many_who_look_cost_what_one_does(sim: Simulation) -> None:
     """Counts are kept for ten seconds of real time, for each owner apart, and cost 38 reads where there is little."""
     counts, now = Counts(), [0.0]
-    store = CountingStore(sim.app.container.store, counts)
+    store = count_store(sim.app.container.store, counts)
     overview = Overview(store, sim.app.container.clock, lambda: now[0], SweepNotes(store, sim.app.container.clock))
     for _ in range(5):
         overview.count("ada")

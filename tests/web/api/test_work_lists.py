@@ -10,7 +10,7 @@ from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.adapters.operation_counts import CountingStore, Counts
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.worker_presence import WorkerPresence
@@ -108,7 +108,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
 def test_two_processes_note_a_worker_once(sim: Simulation) -> None:
     """The second one reads what the first has written; between them nothing is read."""
     counts = Counts()
-    store = CountingStore(sim.app.container.store, counts)
+    store = count_store(sim.app.container.store, counts)
     notes = [PresenceNotes(store, sim.app.container.clock) for _ in range(2)]
     for each in (*notes, *notes):
         each.note(WorkerFilter("gpu", worker="box"))

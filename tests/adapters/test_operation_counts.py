@@ -1,0 +1,30 @@
+"""Every call of a store and of a queue has its price."""
+
+from __future__ import annotations
+
+from tests.cases import try_each
+
+from cloudsched.adapters.operation_counts import DISPATCHER, RECORDS, SEARCH, STORE, Counts, count_store
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.queue import Dispatcher
+from cloudsched.engine.ports.records import RecordStore
+from cloudsched.engine.ports.search import SearchStore
+from cloudsched.engine.ports.store import Store
+
+
+@try_each("port, costs", [(Store, STORE), (RecordStore, RECORDS), (SearchStore, SEARCH), (Dispatcher, DISPATCHER)])
+def test_every_call_of_a_port_has_a_cost(port: type, costs: dict[str, object]) -> None:
+    """A new method that nobody gives a price fails here, and raises when it is called."""
+    methods = {name for name in vars(port) if not name.startswith("_")} - {"records", "search"}
+    assert {*costs} == methods
+
+
+def test_a_failed_read_is_billed() -> None:
+    """Google bills the lookup of a document that is not there."""
+    counts = Counts()
+    store = count_store(SqliteStore(), counts)
+    assert store.load("nothing") is None
+    assert store.load_many(["a", "b"]) == []
+    assert store.search.list_queue_keys(limit=5) == []
+    assert counts == Counts(reads=4)
+    store.close()

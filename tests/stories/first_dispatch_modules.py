@@ -57,9 +57,9 @@ OWN: Final = {
         "backlog claim deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
         "outcome planning quick records requirements retry_execution suspend usage"
     ),
-    "engine": "engine_context",
+    "engine": "builtin_handlers engine_context",
     "engine.children": "child_tasks task_tree",
-    "engine.delivery": "builtin_handler callbacks planner",
+    "engine.delivery": "callbacks planner",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
         "archive arguments async_functions call_handle call_results calls events exits journal_cursor no_journal "
@@ -69,11 +69,11 @@ OWN: Final = {
         "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context"
     ),
     "engine.handlers": (
-        "async_context batch_change_tasks calendar_tasks called_scripts context declaration dependencies handler "
-        "handler_options payload_fields quick registry run_children script_tasks signature typed_calls user_access "
+        "async_context calendar_tasks called_scripts context declaration dependencies handler "
+        "handler_options payload_fields quick registry run_children signature typed_calls user_access "
         "validation"
     ),
-    "engine.people": "builtin_handlers preferred_channels",
+    "engine.people": "preferred_channels",
     "engine.ports": "look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
         "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits locks "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Commit, Store, VersionedLock
@@ -110,7 +111,6 @@ STORE: Final[Mapping[str, Cost]] = {
     "commit_lock": _write_lock,
     "count_shards": _free,
     "expire": _free,
-    "inbox": _free,
     "list_due_tasks": _read_page,
     "list_executions": _read_page,
     "list_messages": _read_page,
@@ -152,45 +152,54 @@ _BILLED_ANYWAY: Final = frozenset({_one_read, _read_named, _dispatch})
 
 
 class _Counting:
-    """A port whose calls are passed on, and counted as a table says."""
+    """A port whose calls are passed on, and counted."""
 
-    def __init__(self, port: object, counts: Counts, costs: Mapping[str, Cost]) -> None:
+    def __init__(self, port: Any, counts: Counts) -> None:  # noqa: ANN401 - any port
         self._port = port
         self._counts = counts
-        self._costs = costs
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port has it
-        cost, passed_on = self._costs[name], getattr(self._port, name)
-        if not callable(passed_on):
-            return passed_on
-
-        def call(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the port has it
-            if cost in _BILLED_ANYWAY:
-                self._counts.add(**cost(None, *args, **options))
-                return passed_on(*args, **options)
-            result = passed_on(*args, **options)
-            self._counts.add(**cost(result, *args, **options))
-            return result
-
-        setattr(self, name, call)  # the next call finds it
-        return call
 
 
-class _CountingStore(_Counting):
+def _passing_on(name: str, cost: Cost) -> Callable[..., Any]:
+    """Return a method that calls the port's of that name, and counts what that costs."""
+
+    def call(self: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the port has it
+        if cost in _BILLED_ANYWAY:
+            self._counts.add(**cost(None, *args, **options))
+            return getattr(self._port, name)(*args, **options)
+        result = getattr(self._port, name)(*args, **options)
+        self._counts.add(**cost(result, *args, **options))
+        return result
+
+    return call
+
+
+def _counting(costs: Mapping[str, Cost]) -> type[_Counting]:
+    """Return a class with the methods of a table."""
+    return type("Counting", (_Counting,), {name: _passing_on(name, cost) for name, cost in costs.items()})
+
+
+_CountingRecords, _CountingSearch, _CountingDispatcher = _counting(RECORDS), _counting(SEARCH), _counting(DISPATCHER)
+
+
+class _CountingStore(_counting(STORE)):  # type: ignore[misc]  # its base is made of a table
     @property
     def records(self) -> _Counting:
-        return _Counting(cast("Store", self._port).records, self._counts, RECORDS)
+        return _CountingRecords(self._port.records, self._counts)
+
+    @property
+    def inbox(self) -> InboxStore:
+        return cast("InboxStore", self._port.inbox)
 
     @property
     def search(self) -> _Counting:
-        return _Counting(cast("Store", self._port).search, self._counts, SEARCH)
+        return _CountingSearch(self._port.search, self._counts)
 
 
 def count_store(store: Store, counts: Counts) -> Store:
     """Return a store that counts the documents that this one reads and writes."""
-    return cast("Store", _CountingStore(store, counts, STORE))
+    return cast("Store", _CountingStore(store, counts))
 
 
 def count_dispatcher(dispatcher: Dispatcher, counts: Counts) -> Dispatcher:
     """Return a dispatcher that counts the dispatches that this one creates."""
-    return cast("Dispatcher", _Counting(dispatcher, counts, DISPATCHER))
+    return cast("Dispatcher", _CountingDispatcher(dispatcher, counts))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
+from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.delivery.builtin_handler import with_deliveries
 from cloudsched.engine.delivery.callbacks import CompletionCallbacks
 from cloudsched.engine.delivery.planner import DeliveryPlanner
 from cloudsched.engine.dispatch.sender import DispatchSender
@@ -23,10 +23,6 @@ from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
-from cloudsched.engine.handlers.batch_change_tasks import with_batch_changes
-from cloudsched.engine.handlers.calendar_tasks import with_calendars
-from cloudsched.engine.handlers.script_tasks import with_scripts
-from cloudsched.engine.people.builtin_handlers import with_person_jobs
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
@@ -221,11 +217,14 @@ class Container:
     def engine(self) -> EngineContext:
         """What the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
-        with_script = with_scripts(self.registry, lambda: self._script_handler)
-        jobs = with_person_jobs(with_script, lambda: self._person_data)
-        delivered = with_deliveries(jobs, lambda: self._delivery_handler)
-        batches = with_batch_changes(delivered, lambda: self.many_tasks.batch_change_run)
-        registry = self.with_assistant(with_calendars(batches, lambda: self.calendars))
+        runners = BuiltInRunners(
+            scripts=lambda: self._script_handler,
+            deliveries=lambda: self._delivery_handler,
+            person_data=lambda: self._person_data,
+            batch_changes=lambda: self.many_tasks.batch_change_run,
+            calendars=lambda: self.calendars,
+        )
+        registry = self.with_assistant(with_builtin_handlers(self.registry, runners))
         return EngineContext(
             settings=self.settings,
             registry=registry,

@@ -1,24 +1,19 @@
-"""The built-in handlers of the system's own tasks for calendars: fetch one again, and plan its tasks again."""
+"""The system's own tasks for calendars: fetch one again, and plan its tasks again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from cloudsched.domain.transitions.outcome import Snooze
-from cloudsched.engine.handlers.handler import builtin_handler
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from cloudsched.engine.handlers.registry import Registry
 
 REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
 """The name of the handler of the tasks that fetch calendars from their URLs."""
 REPLAN_HANDLER: Final = "cloudsched.calendar.replan"
 """The name of the handler of the tasks that plan a changed calendar's tasks again."""
-_AGAIN_AFTER: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +55,3 @@ class CalendarJobs(Protocol):
     def replan(self, change: ChangeToFollow) -> bool:
         """Plan tasks of a changed calendar again; return whether nothing is left to do."""
         ...
-
-
-def with_calendars(registry: Registry, jobs: Callable[[], CalendarJobs]) -> Registry:
-    """Return a registry that also has the handlers for calendars."""
-
-    def run_refresh(payload: dict[str, Any]) -> str:
-        return jobs().refresh(str(payload["calendar"]))
-
-    def run_replan(payload: dict[str, Any]) -> Snooze | None:
-        if jobs().replan(ChangeToFollow.from_payload(payload)):
-            return None
-        return Snooze(_AGAIN_AFTER, "There are more tasks to plan again, or some that are just being stored.")
-
-    return registry.with_builtin(
-        builtin_handler(REFRESH_HANDLER, run_refresh, takes_context=False),
-        builtin_handler(REPLAN_HANDLER, run_replan, takes_context=False),
-    )

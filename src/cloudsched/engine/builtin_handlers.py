@@ -1,0 +1,97 @@
+"""The handlers of tasks that the system itself makes, or that users describe without a function: one table.
+
+What runs is imported, and made, when the first such task is checked or runs. Children's is in the registry, and the
+assistant's is there only where the settings turn it on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
+from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
+from cloudsched.engine.handlers.handler import builtin_handler
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.handlers.calendar_tasks import CalendarJobs
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.run_script import ScriptHandler
+    from cloudsched.engine.people.person_data import PersonData
+    from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
+
+    Check = Callable[[TaskDraft, Authority], None]
+
+_REPLAN_AGAIN_AFTER: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInRunners:
+    """Return what runs each kind of them."""
+
+    scripts: Callable[[], ScriptHandler]
+    deliveries: Callable[[], DeliveryHandler]
+    person_data: Callable[[], PersonData]
+    batch_changes: Callable[[], BatchChangeRun]
+    calendars: Callable[[], CalendarJobs]
+
+
+def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
+    """Return a registry that has them all."""
+    people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
+
+    def replan(payload: dict[str, Any]) -> Snooze | None:
+        if runners.calendars().replan(ChangeToFollow.from_payload(payload)):
+            return None
+        reason = "There are more tasks to plan again, or some that are just being stored."
+        return Snooze(_REPLAN_AGAIN_AFTER, reason)
+
+    return registry.with_builtin(
+        builtin_handler(
+            SCRIPT_HANDLER,
+            lambda ctx, payload: runners.scripts().run(ctx, payload),
+            check=lambda draft, authority: runners.scripts().check(draft, authority),
+        ),
+        builtin_handler(
+            DELIVERY_HANDLER, lambda ctx, payload: runners.deliveries().run(ctx, payload), check=_refuse_deliveries
+        ),
+        builtin_handler(ERASE_HANDLER, lambda ctx, _: runners.person_data().erase(ctx), check=people),
+        builtin_handler(EXPORT_HANDLER, lambda ctx, _: runners.person_data().export(ctx), check=people),
+        builtin_handler(
+            BATCH_CHANGE_HANDLER,
+            lambda ctx, _: runners.batch_changes().run(ctx),
+            check=_refuse_users("Use POST /v1/tasks:batchChange."),
+        ),
+        builtin_handler(
+            REFRESH_HANDLER,
+            lambda payload: runners.calendars().refresh(str(payload["calendar"])),
+            takes_context=False,
+        ),
+        builtin_handler(REPLAN_HANDLER, replan, takes_context=False),
+    )
+
+
+def _refuse_users(hint: str) -> Check:
+    """Return a check for a handler whose tasks users get from an operation of the API only."""
+
+    def check(draft: TaskDraft, authority: Authority) -> None:
+        if authority is Authority.USERS:
+            raise InvalidInput("handler", f"is {draft.handler!r}", hint)
+
+    return check
+
+
+def _refuse_deliveries(*_: object) -> None:
+    hint = "Name the channels in a task's deliveryChannels; a success then creates its deliveries."
+    raise InvalidInput("handler", f"is {DELIVERY_HANDLER!r}, whose tasks only the system makes", hint)

@@ -124,6 +124,7 @@ class FaultyStore:
         world, task, executions, entries = self._world, commit.task, commit.executions, commit.entries
         world.on_write()
         world.on_commit(task, entries)
+        world.documents.on_commit(commit)
         for each in (commit, *commit.others):
             world.shards.on_commit(each.task.id, self.shards)
         for other in commit.others:

@@ -28,6 +28,7 @@ from tests.simulation.invariants_backlog import BacklogInvariants
 from tests.simulation.invariants_calendars import CalendarInvariants
 from tests.simulation.invariants_channels import ChannelInvariants
 from tests.simulation.invariants_children import CallInvariants
+from tests.simulation.invariants_documents import DocumentInvariants
 from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_pull import PullInvariants
@@ -112,6 +113,7 @@ class World:
         self.backlogs = BacklogInvariants(self)
         self.calendars = CalendarInvariants(self)
         self.channels = ChannelInvariants(self)
+        self.documents = DocumentInvariants()
         self.workers = Workers(self)
         self._trace: deque[tuple[datetime, str, str | Callable[[], str]]] = deque(maxlen=400)
         self.processes: list[Process] = []

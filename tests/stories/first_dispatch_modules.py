@@ -39,7 +39,7 @@ OWN: Final = {
     "adapters": "blobs circuit_breaker clocks",
     "adapters.firestore": (
         "deliveries inbox list_fields messages names pages preconditions queries records rpc search shards store "
-        "values waiters write_limits"
+        "task_updates values waiters write_limits"
     ),
     "adapters.google": "backoff channel cloud_tasks messages queue_names",
     "adapters.safe_http": "addresses",
@@ -47,9 +47,9 @@ OWN: Final = {
     "domain": "closed_sets",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change budget_pause category channel children delivery document document_size "
-        "execution history journal json_limits lock_scope log_lines manual_request open_runs person_handlers policy "
-        "pull record script source stored_form stored_script task usage"
+        "assistant authority batch_change budget_pause category changeable_values channel children delivery document "
+        "document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
+        "person_handlers policy pull record script source stored_form stored_script task usage"
     ),
     "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
@@ -74,7 +74,7 @@ OWN: Final = {
         "validation"
     ),
     "engine.people": "preferred_channels",
-    "engine.ports": "look_through pages queue records search shards store task_query tracing version",
+    "engine.ports": "known_tasks look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
         "attempt_log clock_check commits compare_and_set event_log lease lock_reader lock_updates lock_waits locks "
         "log_seal quotas"

@@ -69,7 +69,7 @@ def list_models() -> tuple[type[BaseModel], ...]:
             continue
         found[model] = None
         for field in model.model_fields.values():
-            waiting += _iter_models(field.annotation)
+            waiting += iter_part_models(field.annotation)
     return tuple(sorted(found, key=lambda each: each.__name__))
 
 
@@ -77,11 +77,11 @@ def _list_subclasses(model: type[Record]) -> list[type[Record]]:
     return [each for one in model.__subclasses__() for each in (one, *_list_subclasses(one))]
 
 
-def _iter_models(annotation: object) -> Iterator[type[BaseModel]]:
+def iter_part_models(annotation: object) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for each in get_args(annotation):
-        yield from _iter_models(each)
+        yield from iter_part_models(each)
 
 
 def describe_defaults(model: type[BaseModel]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """How deliveries are stored, so that only lists of deliveries have them, and what their end writes.
 
-A delivery has the fields by which tasks are listed and counted (`_FIELDS`) one level deeper. No index has a document
+A delivery has the fields by which tasks are listed and counted (`HIDDEN`) one level deeper. No index has a document
 without the field that it is for, so a delivery is in no other list and no count, costs them nothing, and no web or
 mobile client that queries its owner's tasks has to leave deliveries out. The sweep finds it, like every task, by
 ``wakeAt``.
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import Document
     from cloudsched.engine.ports.store import DeliveryMark
 
-_FIELDS: Final = ("createdAt", "nextExecutionTime", "status")
+HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
+"""What is one level deeper in the documents of deliveries."""
 _Write: Message = messages.Write
 
 
@@ -29,7 +30,7 @@ def hide_from_lists(fields: Message, document: Document) -> None:
         return
     hidden = fields[UNLISTED].map_value
     hidden.SetInParent()
-    for name in _FIELDS:
+    for name in HIDDEN:
         if name in fields:
             hidden.fields[name].CopyFrom(fields[name])
             del fields[name]

@@ -1,9 +1,10 @@
 """Give every task and every offer its shard: a walk over both, while everything else goes on.
 
-What is written meanwhile has a shard already: every writer of this version stores one. A walk only sets the field that
-says the shard, in documents that exist, to what any writer would store; so it may meet any other writer, or another
-walk. It notes how far it has come, and a later one continues there. Only when it has seen everything, and Firestore
-serves the queries with shards, does it say that lists may rely on them.
+What is written meanwhile has a shard already: every writer of this version stores one, or leaves the one that it read,
+and conflicts if a walk has changed that since. A walk only sets the field that says the shard, in documents that exist,
+to what any writer would store; so it may meet any other writer, or another walk. It notes how far it has come, and a
+later one continues there. Only when it has seen everything, and Firestore serves the queries with shards, does it say
+that lists may rely on them.
 """
 
 from __future__ import annotations

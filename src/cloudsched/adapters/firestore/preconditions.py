@@ -26,6 +26,12 @@ def with_precondition(write: google_calls.Message, version: Version | None) -> g
     return write
 
 
+def get_commit_id(document: google_calls.Message) -> str:
+    """Return what tells the last write of a document from any other, even after a restore; "" if nothing does."""
+    fields = document.fields
+    return str(fields[COMMIT_ID].string_value) if COMMIT_ID in fields else ""
+
+
 def build_precondition_write(name: str, version: Version | None) -> google_calls.Message:
     """Return a write that changes nothing but fails its commit unless the document still has the expected version.
 

@@ -26,16 +26,17 @@ from typing import TYPE_CHECKING, TypeVar
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.deliveries import build_delivery_mark, hide_from_lists
 from cloudsched.adapters.firestore.inbox import FirestoreInbox
-from cloudsched.adapters.firestore.list_fields import CHANGED_AT, add_list_fields
+from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, OPEN, add_list_fields
 from cloudsched.adapters.firestore.names import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.pages import fetch_page, to_document, to_sort_key
-from cloudsched.adapters.firestore.preconditions import build_precondition_write, with_precondition
+from cloudsched.adapters.firestore.preconditions import build_precondition_write, get_commit_id, with_precondition
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
     MESSAGES,
     OFFER_WRITTEN_AT,
     STEPS,
+    TASK_SHARD,
     build_due_listing,
     build_name_query,
     build_offer_listing,
@@ -45,6 +46,12 @@ from cloudsched.adapters.firestore.records import FirestoreRecords
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.search import FirestoreSearch
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
+from cloudsched.adapters.firestore.task_updates import (
+    TaskVersion,
+    list_field_paths,
+    list_written,
+    read_version,
+)
 from cloudsched.adapters.firestore.values import decode_instant, encode_model
 from cloudsched.adapters.firestore.waiters import list_waiters
 from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
@@ -52,9 +59,11 @@ from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
+from cloudsched.domain.documents.stored_form import find_changes
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
@@ -117,12 +126,13 @@ class FirestoreStore:
         self.inbox = FirestoreInbox(self._rpc, self._documents)
         self._shards = Shards(self._rpc, self._documents, shards)
         self.search = FirestoreSearch(self._rpc, self._documents, self._shards)
+        self._known = KnownTasks()
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
         name = self._document_name("tasks", task_id)
         found, read_at = (None, None) if name is None else self._rpc.get(name)
-        return None if found is None else _to_versioned_task(found, read_at)
+        return None if found is None else self._to_versioned_task(found, read_at)
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
@@ -130,25 +140,42 @@ class FirestoreStore:
         If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
         and decides again, as after any other conflict.
         """
-        task, writes = commit.task, self._build_task_writes(commit)
+        task = commit.task
+        writes: list[google_calls.Message] = []
+        places: list[tuple[int, TaskWrite]] = []
+        for each in (commit, *commit.others):
+            places.append((len(writes), each))
+            writes += self._build_task_writes(each)
         writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
         if commit.lock is not None:
             writes += self._build_lock_writes(commit.lock)
-        for each in commit.archived:
-            steps = f"{self._documents}/tasks/{task.id}/executions/{each.execution_id}/steps"
-            writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
+        for archived in commit.archived:
+            steps = f"{self._documents}/tasks/{task.id}/executions/{archived.execution_id}/steps"
+            writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, archived.size + 1))
         writes += (
             self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in commit.entries
         )
-        for other in commit.others:
-            writes += self._build_task_writes(other)
         if commit.delivered is not None:
             writes += build_delivery_mark(self._documents, commit.delivered)
         require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
-        return VersionedTask(task, _to_version(response.write_results[0].update_time, offer_entry(task)))
+        results = response.write_results
+        committed, *_ = [self._keep(each, writes[place], results[place].update_time) for place, each in places]
+        return committed
+
+    def _keep(
+        self, task_write: TaskWrite, write: google_calls.Message, update_time: google_calls.Message
+    ) -> VersionedTask:
+        """Keep a task as it is stored now, and return it."""
+        task, base = task_write.task, task_write.base
+        earlier = 0 if base is None or not isinstance(base.version, TaskVersion) else base.version.size
+        size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
+        stored_at = update_time.ToNanoseconds()
+        version = TaskVersion(stored_at, offer_entry(task), task, task.schema_version, shard, size)
+        self._known.keep(task, (version.value, get_commit_id(write.update)), size)
+        return VersionedTask(task, version)
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
@@ -274,7 +301,7 @@ class FirestoreStore:
         """Return those of some tasks that exist and can be read."""
         names = [name for task_id in task_ids if (name := self._document_name("tasks", task_id)) is not None]
         found = self._rpc.get_many(names) if names else []
-        return skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in found)
+        return skip_unreadable((each.name, partial(self._to_versioned_task, each)) for each in found)
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
@@ -317,16 +344,43 @@ class FirestoreStore:
 
     def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
         """Return the writes of a task, of its offer if that changes, and of its records."""
-        task, base = task_write.task, task_write.base
-        expected_version = None if base is None else base.version
-        write = with_precondition(self._build_write(task, "tasks", task.id), expected_version)
+        task, version = task_write.task, None if task_write.base is None else task_write.base.version
+        if isinstance(version, TaskVersion) and version.stored is not None:
+            write = self._build_update(task, version, version.stored)
+        else:
+            write = self._build_write(task, "tasks", task.id)
+        with_precondition(write, version)
         write.update_transforms.add(field_path=CHANGED_AT, set_to_server_value=_REQUEST_TIME)
         writes = [write]
         offer = offer_entry(task)
-        if offer != (None if expected_version is None else expected_version.offer):
+        if offer != (None if version is None else version.offer):
             writes.append(self._build_offer_write(task.id, offer))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in task_write.executions)
         return writes
+
+    def _build_update(self, task: Task, version: TaskVersion, stored: Task) -> google_calls.Message:
+        """Return the write of what differs from what is stored at a version.
+
+        A field in the mask that the write does not have is deleted: it has its default again.
+
+        Raises:
+            InvalidInput: The task is too large now, or a text in it by which it is indexed.
+        """
+        shard, written = self._shards.choose(task.id), list_written(find_changes(stored, task), version)
+        task.require_readable(written)
+        write, path = _Write(), ("tasks", task.id)
+        write.update.name = "/".join((self._documents, *path))
+        fields = write.update.fields
+        encode_model(fields, task, written)
+        hide_from_lists(fields, task)
+        add_list_fields(fields, task, shard)
+        paths = list_field_paths(stored, task, written, has_shard=version.shard == shard)
+        for place, field_path in ((OPEN, OPEN), (CHANGED, TASK_SHARD)):
+            if field_path not in paths and place in fields:
+                del fields[place]
+        write.update_mask.field_paths.extend(paths)
+        require_write_fits(path, write, task, version.size)
+        return write
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
         """Return the write of a document.
@@ -365,11 +419,15 @@ class FirestoreStore:
             writes.append(with_precondition(_Write(delete=name), version))
         return writes
 
+    def _to_versioned_task(self, document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
+        """Return a task; one whose last write this process knows is not parsed."""
+        stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
+        task = self._known.find(document.name.rpartition("/")[2], stamp)
+        if task is None:
+            task = to_document(Task, document)
+            self._known.keep(task, stamp, document.ByteSize())
+        return VersionedTask(task, read_version(document, task), read_at)
 
-def _to_versioned_task(document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
-    task = to_document(Task, document)
-    return VersionedTask(task, _to_version(document.update_time, offer_entry(task)), read_at)
 
-
-def _to_version(update_time: google_calls.Message, offer: OfferEntry | None = None) -> Version:
-    return Version(update_time.ToNanoseconds(), offer)
+def _to_version(update_time: google_calls.Message) -> Version:
+    return Version(update_time.ToNanoseconds())

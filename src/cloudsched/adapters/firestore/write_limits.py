@@ -27,18 +27,19 @@ _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
 
 
-def require_write_fits(path: Sequence[str], write: Message, document: Document) -> None:
+def require_write_fits(path: Sequence[str], write: Message, document: Document, stored: int = 0) -> None:
     """Check the write of a document.
 
     Args:
         path: The ids of its collections and documents.
         write: The write.
-        document: What it writes.
+        document: The whole document.
+        stored: How many bytes the document has at most, if the write changes only a part of it.
 
     Raises:
         InvalidInput: It is too large, or a text in it by which it is indexed; `field` names it.
     """
-    require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), document.to_stored)
+    require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
     indexed = INDEXED_TEXTS.get(path[-2], ())
     if any(_text_length(write.update.fields, place) > MAX_INDEXED_BYTES // _MAX_CHARACTER_BYTES for place in indexed):
         require_indexable(document.to_stored(), indexed)

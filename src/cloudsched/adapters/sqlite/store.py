@@ -28,7 +28,7 @@ from cloudsched.adapters.sqlite.queries import (
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
 from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
-from cloudsched.adapters.sqlite.task_rows import COLUMNS, DELETE_OFFER, TaskVersion, to_columns, to_json, write_task
+from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_json, to_task_row, write_task
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
@@ -36,6 +36,7 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.ports.version import Version
@@ -55,7 +56,7 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_LOAD_TASK = f"SELECT version, {BODY}, {', '.join(COLUMNS)} FROM tasks WHERE id = ?"  # noqa: S608 - no input
+_LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
 _LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
 _LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
@@ -100,6 +101,7 @@ class SqliteStore:
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)
         self._on_removed = on_removed
+        self._known = KnownTasks()
 
     @property
     def database(self) -> Database:
@@ -111,13 +113,13 @@ class SqliteStore:
         rows = self._database.read(_LOAD_TASK, (task_id,))
         if not rows:
             return None
-        version, body, *columns = rows[0]
-        return _to_versioned_task(task_id, version, body, tuple(columns))
+        version, body = rows[0]
+        return self._to_versioned_task(task_id, version, body)
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         task, writes = commit.task, (commit, *commit.others)
-        tasks = [(each, to_columns(each.task), to_json(each.task, "tasks", each.task.id)) for each in writes]
+        tasks = [to_task_row(each) for each in writes]
         made = [(each.task.id, e) for each in writes for e in each.executions]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
         expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
@@ -139,7 +141,7 @@ class SqliteStore:
         }
 
         def work(connection: sqlite3.Connection) -> int:
-            version, *_ = [write_task(connection, *each) for each in tasks]
+            version, *_ = [write_task(connection, each) for each in tasks]
             if commit.lock is not None:
                 write_lock(connection, commit.lock)
             if commit.delivered is not None:
@@ -150,7 +152,10 @@ class SqliteStore:
             return version
 
         version = self._database.write(work)
-        return VersionedTask(task, TaskVersion(version, offer_entry(task), tasks[0][1]))
+        for each in tasks:
+            body = each.body.encode()
+            self._known.keep(each.write.task, body, len(body))
+        return VersionedTask(task, TaskVersion(version, offer_entry(task), task))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -261,7 +266,9 @@ class SqliteStore:
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
         rows = self._database.read(_LOAD_TASKS, (json.dumps(list(task_ids)),))
-        return skip_unreadable((key, partial(_to_versioned_task, key, version, body)) for key, version, body in rows)
+        return skip_unreadable(
+            (key, partial(self._to_versioned_task, key, version, body)) for key, version, body in rows
+        )
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
@@ -293,10 +300,13 @@ class SqliteStore:
         """Close the database."""
         self._database.close()
 
-
-def _to_versioned_task(task_id: str, version: int, body: bytes, columns: Row | None = None) -> VersionedTask:
-    task = _to_document(Task, task_id, body)
-    return VersionedTask(task, TaskVersion(version, offer_entry(task), columns))
+    def _to_versioned_task(self, task_id: str, version: int, body: bytes) -> VersionedTask:
+        """Return a task; one whose document this process knows is not parsed: the same document is the same task."""
+        task = self._known.find(task_id, body)
+        if task is None:
+            task = _to_document(Task, task_id, body)
+            self._known.keep(task, body, len(body))
+        return VersionedTask(task, TaskVersion(version, offer_entry(task), task))
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

@@ -5,54 +5,45 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.json_limits import MAX_EXPANSION
 from cloudsched.domain.documents.open_runs import find_open_position
+from cloudsched.domain.documents.stored_form import find_changes
+from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Collection
 
-    from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import TaskWrite
 
-COLUMNS = (
-    *(
-        "owner",
-        "handler",
-        "category",
-        "status",
-        "is_unlisted",
-        "created_at",
-        "next_at",
-        "wake_at",
-        "parent",
-        "is_delivery",
-    ),
-    *("labels", "open_status", "open_since"),
+_COPIED: Final = ("owner", "handler", "category", "status")
+_INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}
+_COLUMNS: Final = (
+    *(*_COPIED, *_INSTANTS, "is_unlisted", "is_delivery", "parent", "labels", "open_status", "open_since"),
 )
 """The columns that lists search."""
-_INSERT = f"""INSERT INTO tasks ({", ".join(COLUMNS)}, body, id, version)
-    VALUES ({", ".join("?" * len(COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-_FIND = f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
+_ALL_FIELDS: Final = frozenset(Task.model_fields)
+_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
+    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskVersion(Version):
-    """The version of a task, with what a commit on it need not read again."""
+    """The version of a task, and what its row says."""
 
-    columns: Row | None = field(default=None, compare=False, repr=False)
-    """The row's columns at this version, if they were read or written with it."""
+    stored: Task | None = field(default=None, compare=False, repr=False)
+    """The task as it is stored: what an update is compared with, whatever was decided since; None if not known."""
 
 
 def _new_version() -> int:
@@ -60,38 +51,74 @@ def _new_version() -> int:
     return secrets.randbits(48)
 
 
-def write_task(connection: sqlite3.Connection, write: TaskWrite, columns: Row, body: str) -> int:
-    """Insert a task, or update it if it has the expected version, and write its offer; return the new version."""
-    task, expected = write.task, None if write.base is None else write.base.version
-    version = _new_version() if expected is None else cast("int", expected.value)
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task as it is written."""
+
+    write: TaskWrite
+    columns: dict[str, object]
+    """Those that change; all of a task of which it is not known what is stored."""
+    body: str
+
+
+def to_task_row(write: TaskWrite) -> TaskRow:
+    """Return what is written of a task.
+
+    Raises:
+        InvalidInput: It is too large.
+    """
+    task, version = write.task, None if write.base is None else write.base.version
+    stored = version.stored if isinstance(version, TaskVersion) else None
+    if stored is None:
+        return TaskRow(write, _list_columns(task, _ALL_FIELDS), to_json(task, "tasks", task.id))
+    changes = find_changes(stored, task)
+    return TaskRow(write, _list_columns(task, changes, stored), to_json(task, "tasks", task.id, changes=changes))
+
+
+def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
+    """Return the columns that change with some fields, and what they are then."""
+    columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
+    for column, name in _INSTANTS.items():
+        if name in changes:
+            instant = getattr(task, name)
+            columns[column] = None if instant is None else to_microseconds(instant)
+    is_moved = "deleted_at" in changes or "delivery" in changes
+    if is_moved:
+        is_deleted, is_delivery = task.deleted_at is not None, task.delivery is not None
+        columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
+    if "parent" in changes:
+        columns["parent"] = None if task.parent is None else task.parent.task_id
+    if "labels" in changes:
+        columns["labels"] = json.dumps(task.labels) if task.labels else None
+    if is_moved or "runs" in changes:
+        position = find_open_position(task)
+        if stored is None or position != find_open_position(stored):
+            status, since = position or (None, None)
+            columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
+    return columns
+
+
+def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
+    """Insert a task, or update it if it has the expected version, and write its offer; return the new version.
+
+    An update names only columns that change: SQLite writes a page for every index of a column that is named.
+    """
+    task, values, base = row.write.task, row.columns.values(), row.write.base
+    expected = None if base is None else base.version
     if expected is None:
-        done = connection.execute(_INSERT, (*columns, body, task.id, version)).rowcount == 1
+        version = _new_version()
+        done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
-        known = expected.columns if isinstance(expected, TaskVersion) else None
-        done = _update(connection, columns, body, task.id, version, known)
-    if not done:
+        version = cast("int", expected.value) + 1
+        names = "".join([f", {name} = ?" for name in row.columns])
+        statement = f"UPDATE tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
+        done = connection.execute(statement, (row.body, version, *values, task.id, expected.value))
+    if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")
     offer = offer_entry(task)
     if offer != (None if expected is None else expected.offer):
         _write_offer(connection, task.id, offer)
-    return version if expected is None else version + 1
-
-
-def _update(
-    connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int, known: Row | None
-) -> bool:
-    """Write a task if it has this version; return whether it has.
-
-    The statement names only columns that change: SQLite writes a page for every index of a column that is named.
-    """
-    found = known or connection.execute(_FIND, (task_id, version)).fetchone()
-    if found is None:
-        return False
-    changes = [(name, new) for name, old, new in zip(COLUMNS, found, columns, strict=True) if old != new]
-    names = "".join(f", {name} = ?" for name, _ in changes)
-    statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
-    values = (body, *(value for _, value in changes), task_id, version)
-    return connection.execute(statement, values).rowcount == 1
+    return version
 
 
 def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry | None) -> None:
@@ -102,32 +129,17 @@ def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry
     connection.execute(_PUT_OFFER, values)
 
 
-def to_columns(task: Task) -> Row:
-    """Return the values of the columns that lists search."""
-    open_status, open_since = find_open_position(task) or (None, None)
-    return (
-        task.owner,
-        task.handler,
-        task.category,
-        task.status,
-        task.deleted_at is not None or task.delivery is not None,
-        to_microseconds(task.created_at),
-        None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
-        None if task.wake_at is None else to_microseconds(task.wake_at),
-        None if task.parent is None else task.parent.task_id,
-        task.delivery is not None and task.deleted_at is None,
-        json.dumps(task.labels) if task.labels else None,
-        open_status,
-        None if open_since is None else to_microseconds(open_since),
-    )
-
-
-def to_json(document: Document, *path: str) -> str:
+def to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:
     """Return a document as JSON.
+
+    Args:
+        document: The document.
+        path: The ids of its collections and documents.
+        changes: The fields that differ from what was read; None for a new document.
 
     Raises:
         InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
     """
-    body = document.to_stored_json()
+    body = document.to_stored_json(changes)
     require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
     return body

@@ -160,13 +160,16 @@ class Document(WireModel):
         values = self.__dict__
         return {**{key: values[name] for name, key, default, _ in _always_stored(type(self))}, **data}
 
-    def to_stored_json(self) -> str:
+    def to_stored_json(self, changes: Collection[str] | None = None) -> str:
         """Return the document as JSON with camelCase keys, for stores that keep text.
+
+        Args:
+            changes: The fields that differ from a document that was read; None if any may.
 
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        self.require_readable()
+        self.require_readable(changes)
         body = self.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT)
         values = self.__dict__
         left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import PydanticUndefined, core_schema
 
+from cloudsched.domain.documents.changeable_values import list_changeable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -78,6 +80,19 @@ def list_stored_fields(model: type[BaseModel]) -> tuple[StoredField, ...]:
         )
         for name, field in model.model_fields.items()
     )
+
+
+def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
+    """Return the names of the fields in which two objects of one model differ, as far as what is stored does.
+
+    JSON values that are equal may be stored differently (1 and true), so they only count as the same if they are one.
+    """
+    earlier, changeable = before.__dict__, list_changeable(type(after))
+    return {
+        name
+        for name, value in after.__dict__.items()
+        if value is not (old := earlier[name]) and (value != old or name in changeable)
+    }
 
 
 def get_default(field: Any) -> object:  # noqa: ANN401 - pydantic's, which it does not export as a type to rely on

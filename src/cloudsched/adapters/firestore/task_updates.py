@@ -1,0 +1,83 @@
+"""Which fields of a task's document an update writes: those that have changed since it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cloudsched.adapters.firestore.deliveries import HIDDEN
+from cloudsched.adapters.firestore.list_fields import CHANGED, OPEN
+from cloudsched.adapters.firestore.preconditions import COMMIT_ID
+from cloudsched.adapters.firestore.queries import TASK_SHARD, UNLISTED
+from cloudsched.domain.documents.document import SCHEMA_VERSION
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
+from cloudsched.domain.documents.open_runs import find_open_position
+from cloudsched.domain.documents.stored_form import list_stored_fields
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.engine.ports.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from cloudsched.adapters.google.channel import Message
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVersion(Version):
+    """The version of a task, and what its document says."""
+
+    stored: Task | None = field(default=None, compare=False, repr=False)
+    """The task as it is stored: what an update is compared with, whatever was decided since; None if not known."""
+    schema_version: int = field(default=0, compare=False)
+    """The form that it has; 0 if that is not known."""
+    shard: int = field(default=-1, compare=False)
+    """Its shard; -1 if it has none, or that is not known."""
+    size: int = field(default=MAX_DOCUMENT_BYTES, compare=False)
+    """As many bytes as it has, or more, as it is sent."""
+
+
+def read_version(document: Message, task: Task) -> TaskVersion:
+    """Return the version of a task's document."""
+    fields, shard = document.fields, -1
+    if CHANGED in fields and "shard" in (changed := fields[CHANGED].map_value.fields):
+        shard = changed["shard"].integer_value
+    return TaskVersion(
+        document.update_time.ToNanoseconds(),
+        offer_entry(task),
+        task,
+        fields["schemaVersion"].integer_value if "schemaVersion" in fields else 0,
+        shard,
+        document.ByteSize(),
+    )
+
+
+def list_written(changes: Collection[str], version: TaskVersion) -> set[str]:
+    """Return the fields of a task that an update writes; a document of an earlier form takes the present one."""
+    return {*changes} if version.schema_version == SCHEMA_VERSION else {*changes, "schema_version"}
+
+
+def list_field_paths(before: Task, task: Task, written: Collection[str], *, has_shard: bool) -> list[str]:
+    """Return the paths of an update's mask.
+
+    Args:
+        before: The task as it was read.
+        task: The task.
+        written: The fields of it that are written.
+        has_shard: Whether its document says the right shard.
+    """
+    keys = _list_keys()
+    paths = [COMMIT_ID, *[keys[name] for name in written]]
+    if task.delivery is not None:
+        paths = [f"{UNLISTED}.{path}" if path in HIDDEN else path for path in paths]
+    if not has_shard:
+        paths.append(TASK_SHARD)
+    if find_open_position(before) != find_open_position(task):
+        paths.append(OPEN)
+    return paths
+
+
+@cache
+def _list_keys() -> dict[str, str]:
+    return {each.name: each.key for each in list_stored_fields(Task)}

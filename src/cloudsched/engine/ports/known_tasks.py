@@ -1,0 +1,67 @@
+"""What a process has parsed: a task that is stored as it was is not parsed again.
+
+A store says what tells one stored form from every other (its stamp): the document itself, or what Firestore says of its
+last write. So it does not matter who wrote it, whether the task was deleted and created again, or whether the database
+was restored: another form has another stamp, and is parsed.
+
+Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. These are copied, both when
+a task is kept and when it is found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.changeable_values import copy_values
+from cloudsched.domain.documents.document import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""How many bytes the kept tasks may have, as they are stored. Parsed, they take ten times as many."""
+
+
+class KnownTasks:
+    """The tasks that were found or written last. Thread-safe."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[str, tuple[object, Task, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """How many bytes the kept tasks have, as they are stored."""
+        return self._bytes
+
+    def find(self, task_id: str, stamp: object) -> Task | None:
+        """Return the task if it is known in this form."""
+        with self._lock:
+            known = self._kept.get(task_id)
+            if known is None or known[0] != stamp:
+                return None
+            self._kept.move_to_end(task_id)
+        return copy_values(known[1])
+
+    def keep(self, task: Task, stamp: object, size: int) -> None:
+        """Keep a task as it is stored, in so many bytes; the one that was not used for longest goes.
+
+        A task that is stored in another schema version is not kept: reading it may be an error.
+        """
+        if task.schema_version != SCHEMA_VERSION:
+            return
+        kept = copy_values(task)
+        with self._lock:
+            _, _, earlier = self._kept.pop(task.id, (None, None, 0))
+            self._bytes -= earlier
+            if size > self._max_bytes:
+                return
+            self._kept[task.id] = stamp, kept, size
+            self._bytes += size
+            while self._bytes > self._max_bytes:
+                _, (_, _, dropped) = self._kept.popitem(last=False)
+                self._bytes -= dropped

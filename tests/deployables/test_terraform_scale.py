@@ -27,6 +27,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "growing": MINIMAL | LARGE,
     "placed": MINIMAL | LARGE | {"placed_shards": 8},
     "further": MINIMAL | LARGE | {"shards": 16, "placed_shards": 8},
+    "upgrading": MINIMAL | {"keep_retired_indexes": True},
     "existing": {"project": PROJECT, "existing_service": SHOP, "queues_per_priority": 2, "shards": 8},
 }
 
@@ -112,6 +113,20 @@ def test_the_database_has_the_indexes_that_the_scripts_make(
     }
     assert {key: each for key, each in wanted.items() if each} == {key: each for key, each in single.items() if each}
     assert sorted(ours["made"]["google_firestore_field.this"]) == sorted(ours["fields"])
+
+
+def test_an_upgrade_may_keep_the_indexes_of_the_version_before(computed: dict[str, Any]) -> None:
+    """As long as the old functions may serve; without the variable they are none of the module's."""
+    content = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    kept, usual = computed["upgrading"], computed["one"]
+    retired = [(each["collectionGroup"], *shape(each)) for each in content["retired"]["indexes"]]
+    assert retired
+    for ours, expected in ((usual, []), (kept, retired)):
+        found = [(each["collectionGroup"], *shape(each)) for each in ours["composites"].values()]
+        needed = [(each["collectionGroup"], *shape(each)) for each in content["indexes"]]
+        assert sorted(found) == sorted([*needed, *expected])
+    fields = {f"{each['collectionGroup']} {each['fieldPath']}" for each in content["retired"]["fieldOverrides"]}
+    assert {*kept["fields"]} - {*usual["fields"]} == fields
 
 
 @pytest.mark.parametrize("step", ["one", "growing", "placed"])

@@ -65,11 +65,6 @@ if [[ "$PUBLIC_LINKS" == no ]] && is_managed account.links; then
   SENDERS_FIRST=(links "${SENDERS_FIRST[@]}") STORE_ACCOUNTS+=(links)
 fi
 for function in "${SENDERS_FIRST[@]}"; do
-  # One that was made by `gcloud functions deploy` and never upgraded since is still Cloud Functions' own.
-  [[ "$MODE" != dry-run && "${LEDGER[platform.$function]-}" == run ]] ||
-    remove "function $NAME-$function" "function.$function" \
-      gcloud functions describe "$NAME-$function" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet -- \
-      gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
   remove "function $NAME-$function" "function.$function" \
     gcloud run services describe "$NAME-$function" --region="$REGION" --format="value(metadata.name)" --project="$PROJECT" --quiet -- \
     gcloud run services delete "$NAME-$function" --region="$REGION" --project="$PROJECT" --quiet
@@ -115,9 +110,7 @@ for account in "${STORE_ACCOUNTS[@]}"; do
   revoke_role roles/datastore.user "$account" --condition="$of_database" -- gcloud projects -- "$PROJECT"
   [[ -z "$BUCKET" || "$account" == links ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
 done
-for role in roles/run.builder roles/cloudbuild.builds.builder; do # the second from before November 2026
-  revoke_role "$role" builder --condition=None -- gcloud projects -- "$PROJECT"
-done
+revoke_role roles/run.builder builder --condition=None -- gcloud projects -- "$PROJECT"
 [[ -z "$API_KEYS_SECRET" ]] ||
   revoke_role roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
 # shellcheck disable=SC2153 # the configuration sets it

@@ -98,7 +98,6 @@ build_source
 for function in "${FUNCTIONS[@]}"; do
   # Pin the traffic first, so that deploying a new revision does not move any of it.
   shift_traffic "$function" "${old[$function]}=100"
-  detach_function "$function"
   deploy_function "$function"
   candidate[$function]="$(get_latest_revision "$function")"
   if [[ "${candidate[$function]}" == "${old[$function]}" ]]; then

@@ -140,19 +140,6 @@ get_commit() {
   printf '%s' "$commit"
 }
 
-# Deployments before November 2026 were made by `gcloud functions deploy`, and such a function could be changed behind
-# Cloud Run's back. Detached, it is a Cloud Run service like any other, with the same address, revisions, secrets and
-# roles. Google cannot undo that. It creates a revision, so pin the traffic first.
-detach_function() {
-  [[ "${LEDGER[platform.$1]-}" != run ]] || return 0
-  if [[ "$MODE" == dry-run ]] || query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" \
-    --format="value(state)" --project="$PROJECT" --quiet >/dev/null; then
-    change "make function $NAME-$1 a Cloud Run service of its own" gcloud functions detach "$NAME-$1" \
-      --region="$REGION" --project="$PROJECT" --quiet
-  fi
-  record "platform.$1=run"
-}
-
 # Print the image that a revision runs, by digest.
 get_image() {
   query gcloud run revisions describe "$1" --region="$REGION" --format="value(status.imageDigest)" \
@@ -199,11 +186,7 @@ deploy_functions() {
       is_built=yes
     fi
     [[ "$function" != api ]] || require_closed_api
-    if [[ -n "$exists" ]]; then
-      detach_function "$function"
-    else
-      record "created.function.$function=yes" "platform.$function=run"
-    fi
+    [[ -n "$exists" ]] || record "created.function.$function=yes"
     deploy_function "$function"
     revision="$(get_latest_revision "$function")"
     record "digest.$function=$DIGEST" "image.$function=$(get_image "$revision")" "schema=$(get_schema_version)"

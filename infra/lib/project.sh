@@ -127,21 +127,6 @@ grant_project_roles() {
   done
   grant_role "project $PROJECT" "serviceAccount:${ACCOUNT_EMAILS[builder]}" roles/run.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
-  revoke_old_builder_role
-}
-
-# Until November 2026 functions were built by another service, for which the builder had a role with more rights. It
-# keeps that as long as a function is deployed in that way.
-revoke_old_builder_role() {
-  local function member
-  member="serviceAccount:${ACCOUNT_EMAILS[builder]}"
-  [[ "$MODE" != dry-run ]] && is_managed account.builder || return 0
-  for function in "${FUNCTIONS[@]}"; do
-    [[ "${LEDGER[platform.$function]-}" == run ]] || return 0
-  done
-  has_binding "$member" roles/cloudbuild.builds.builder gcloud projects get-iam-policy "$PROJECT" --quiet || return 0
-  change "revoke roles/cloudbuild.builds.builder from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
-    --member="$member" --role=roles/cloudbuild.builds.builder --condition=None --format=none --quiet
 }
 
 grant_resource_roles() {

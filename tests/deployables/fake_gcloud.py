@@ -28,7 +28,6 @@ from tests.deployables.fake_resources import (
     deploy_service,
     describe_resource,
     describe_revision,
-    detach_function,
     fail,
     format_resource,
     list_queues,
@@ -164,9 +163,7 @@ class FakeCloud(ThreadingTCPServer):
         if verb == "describe":
             self.say("\n".join(describe_resource(key, found, call)))
         elif verb == "delete":
-            self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
-        elif verb == "detach":
-            self.change(lambda: detach_function(self.state, key))
+            self.change(lambda: self.state.pop(key))
         elif verb in {"enable", "disable"}:
             self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"update", "update-traffic"}:
@@ -177,8 +174,6 @@ class FakeCloud(ThreadingTCPServer):
     def _deploy(self, call: Call) -> None:
         """Create or update a Cloud Run service from source."""
         name = call.words[2]
-        if f"function/{name}" in self.state:
-            fail(f"FAILED_PRECONDITION: {name} is managed by Cloud Functions.")
         if not Path(call.flags["source"], "main.py").is_file():
             fail("INVALID_ARGUMENT: could not find source: no main.py in the folder.")
         self.change(lambda: deploy_service(self.state, call, name))

@@ -75,7 +75,6 @@ KINDS = {
     "tasks queues": "queue",
     "iam service-accounts": "account",
     "secrets": "secret",
-    "functions": "function",
     "run services": "service",
     "scheduler jobs": "job",
     "storage buckets": "bucket",
@@ -106,14 +105,6 @@ def deploy_service(state: State, call: Call, name: str) -> None:
     service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
     told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
     create_revision(service, name, told)
-
-
-def detach_function(state: State, key: str) -> None:
-    """Make a function of Cloud Functions a service of its own, in a revision like the last one."""
-    state.pop(key)
-    name = key.partition("/")[2]
-    status = state["service/" + name]["status"]
-    create_revision(state["service/" + name], name, status["revisions"][status["latestReadyRevisionName"]])
 
 
 def describe_revision(state: State, call: Call) -> str:

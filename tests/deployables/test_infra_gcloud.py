@@ -40,12 +40,6 @@ def gcloud() -> Gcloud:
     return find_gcloud()
 
 
-def make_old(cloud: Cloud, function: str) -> None:
-    """Make a function one that `gcloud functions deploy` has deployed."""
-    cloud.state[f"function/cloudsched-{function}"] = {"state": "ACTIVE"}
-    del cloud.ledger[f"platform.{function}"]
-
-
 def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     """Run the scripts through deployment, repair, upgrade, rollback and teardown; return every gcloud command."""
     public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results"}
@@ -67,7 +61,6 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("deploy.sh")
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
     run("deploy.sh")
-    make_old(cloud, "execute")
     run("upgrade.sh")
     run("rollback.sh")
     Schedules(cloud).declare()
@@ -81,7 +74,6 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("deploy.sh")
     run("rotate-secret.sh")
     run("rotate-secret.sh", "--compromised")
-    make_old(cloud, "sweep")
     run("teardown.sh", "--yes", "--with-data")
     advice = ["gcloud", "secrets", "versions", "destroy", "1", "--secret=cloudsched-dispatch", f"--project={PROJECT}"]
     printed = cloud.ok("accept.sh", PROJECT, "--dry-run").out.splitlines()

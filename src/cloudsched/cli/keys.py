@@ -16,7 +16,7 @@ def keys() -> None:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice([*Role]),
+    type=click.Choice([role.value for role in Role]),  # click takes the names of an enum
     required=True,
     help="What it may do.",
 )

@@ -131,7 +131,7 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     """
     if not task.is_active:
         return ()
-    waiting = _waiting_wakeups(task)
+    waiting = _waiting_wakeups(task) if task.runs else ()
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is None or start is None:
         return waiting
@@ -153,9 +153,10 @@ def _is_blocked(task: Task) -> bool:
 
 def _next_start(task: Task) -> datetime | None:
     """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
-    if task.next_execution_time is None or _is_blocked(task):
+    occurrence = task.next_execution_time
+    if occurrence is None or (task.runs and _is_blocked(task)):
         return None
-    return start_time(task, task.next_execution_time)
+    return start_time(task, occurrence) if task.jitter else occurrence
 
 
 def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
@@ -198,12 +199,16 @@ def wake_instant(task: Task) -> datetime | None:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
         next_start = _next_start(task) if task.is_active else None
-        runs = (*(_waiting_wakeups(task) if task.is_active else ()), *lease_expiries(task), *lock_turn_expiries(task))
-        due = [wake.due_at for wake in runs]
+        due = [wake.due_at for wake in _all_run_wakeups(task)] if task.runs else []
         due += [task.updated_at] if task.pending_records else []
         due += [next_start] if next_start is not None else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
+
+
+def _all_run_wakeups(task: Task) -> tuple[WakeUp, ...]:
+    waiting = _waiting_wakeups(task) if task.is_active else ()
+    return (*waiting, *lease_expiries(task), *lock_turn_expiries(task))
 
 
 SWEEP_PREFIX: Final = b'{"sweep":'

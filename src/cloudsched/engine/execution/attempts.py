@@ -153,11 +153,11 @@ class AttemptRunner:
         """
         try:
             try:
-                return claimed_run.finish(end)
+                return claimed_run.finish(end.decide)
             except InvalidInput as error:
-                return claimed_run.finish(end.to_failure(error, claimed_run.task.id))
+                return claimed_run.finish(end.to_failure(error, claimed_run.task.id).decide)
         except BlobsUnavailable as error:
-            return claimed_run.finish(end.to_suspension(error))
+            return claimed_run.finish(end.to_suspension(error).decide)
 
     def dispatch(
         self, claimed_run: ClaimedRun, committed: Committed | None, sent_wakeups: tuple[WakeUp, ...] = ()

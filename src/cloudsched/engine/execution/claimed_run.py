@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.planning import WakeUp
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.attempt_end import AttemptEnd
     from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.state.attempt_log import AttemptLog, ReportedLog
 
@@ -131,15 +130,24 @@ class ClaimedRun:
         committed = self._commit(decide)
         return None if committed is None else committed.stored.task
 
-    def finish(self, end: AttemptEnd) -> Committed | None:
+    def finish(self, decide: Decide) -> Committed | None:
         """Commit how the attempt ended; None if the lease is no longer held, or the task was deleted meanwhile.
+
+        If it was deleted, only its lock is freed.
 
         Raises:
             InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
             BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
                 was committed, and no failure hook was called.
         """
-        return self._commit_end(end.decide)
+        committed = self._commit(
+            lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
+        )
+        if committed is None or committed.stored.task.deleted_at is None:
+            return committed
+        with suppress(QueueUnavailable):  # the sweep notifies them
+            self._engine.locks.updates.notify(committed.commit.grants, self._engine.now())
+        return None
 
     def release(
         self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None
@@ -155,18 +163,7 @@ class ClaimedRun:
             lock, grants = self._engine.locks.release(task.id, self.run, now)
             return Commit.build(base, transition, lock=lock, grants=grants, reads=0)
 
-        return self._commit_end(decide)
-
-    def _commit_end(self, decide: Decide) -> Committed | None:
-        """Commit the end of the attempt. If the task was deleted meanwhile, only free its lock, and return None."""
-        committed = self._commit(
-            lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
-        )
-        if committed is None or committed.stored.task.deleted_at is None:
-            return committed
-        with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.updates.notify(committed.commit.grants, self._engine.now())
-        return None
+        return self.finish(decide)
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
         run, now = task.find_run(self.run.execution_id), self._engine.now()

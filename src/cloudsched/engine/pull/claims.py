@@ -148,7 +148,7 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         claimed_run = self._claimed_run(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        committed = claimed_run.finish(self._attempt_runner.decide_by_report(claimed_run, report))
+        committed = claimed_run.finish(self._attempt_runner.decide_by_report(claimed_run, report).decide)
         self._dispatch(claimed_run, committed)
         if committed is None:
             return self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))

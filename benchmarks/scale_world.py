@@ -144,8 +144,8 @@ class World:
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
         deployment = self.deployment
         threads = max(1, round(SHARD_THREADS * deployment.shard_share))  # of a part of a shard, a part of its threads
-        enter(patch("cloudsched.engine.tasks.sweeper.map_in_lanes", self._make_lanes(threads)))
-        enter(patch("cloudsched.engine.tasks.shard_sweeps.map_in_lanes", self._make_lanes(FAN_OUT_THREADS)))
+        enter(patch("cloudsched.engine.tasks.sweeper.map_in_threads", self._make_lanes(threads)))
+        enter(patch("cloudsched.engine.tasks.shard_sweeps.map_in_threads", self._make_lanes(FAN_OUT_THREADS)))
         self.store = FirestoreStore(project="scale", shards=self.deployment.shards)
         self._dispatcher = CloudTasksDispatcher(
             project="scale",
@@ -265,10 +265,10 @@ class World:
                 return task_id
 
     def _make_lanes(self, count: int) -> Callable[..., Iterator[Any]]:
-        """Return a `map_in_lanes` with so many lanes, which work side by side in virtual time."""
+        """Return a `map_in_threads` with so many lanes, which work side by side in virtual time."""
         time = self.time
 
-        def map_in_lanes(work: Callable[[Any], Any], items: Sequence[Any], _: int) -> Iterator[Any]:
+        def map_in_threads(work: Callable[[Any], Any], items: Sequence[Any], _: int) -> Iterator[Any]:
             lanes, results = [time.seconds] * count, []
             for item in items:
                 time.seconds = heapq.heappop(lanes)
@@ -277,4 +277,4 @@ class World:
             time.seconds = max(lanes)
             return iter(results)
 
-        return map_in_lanes
+        return map_in_threads

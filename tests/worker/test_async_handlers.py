@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cloudsched import App
     from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.state.lease import LeaseState
+    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 MANY = 12
 
@@ -51,7 +51,7 @@ def test_a_blocked_loop_does_not_lose_the_lease(
     beat = threading.Event()
     renew = LeaseKeeper.renew
 
-    def count(keeper: LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+    def count(keeper: LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         beat.set()
         return renew(keeper, progress)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cloudsched import App, Task
     from cloudsched.domain.documents.execution import ProgressNote
-    from cloudsched.engine.state.lease import LeaseState
+    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 
 def lease_end(harness: WorkerHarness, task: Task) -> datetime:
@@ -222,7 +222,7 @@ def test_a_heartbeat_answered_after_the_time_limit_is_the_last(
     is_late = threading.Event()
     renew = source.LeaseKeeper.renew
 
-    def renew_late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+    def renew_late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         state = renew(hold, progress)
         elapsed.seconds += 2 * NEVER.total_seconds()
         is_late.set()

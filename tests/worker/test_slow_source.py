@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.state.lease import LeaseState
+    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 OTHERS = 10
 
@@ -56,7 +56,7 @@ def test_a_slow_heartbeat_holds_up_nobody_else(
     renewals = dict[int, int]()
     renew = source.LeaseKeeper.renew
 
-    def renew_slowly(keeper: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+    def renew_slowly(keeper: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         if not stuck:
             stuck.append(keeper)
             assert answer.wait(60)

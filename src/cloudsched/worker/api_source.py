@@ -27,7 +27,7 @@ from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
-from cloudsched.engine.state.lease import LeaseState
+from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 
@@ -270,7 +270,7 @@ class ApiWork:
         found = None if self._log is None else self._log.found
         return None if found is None or not found.lines or found is self._reported else found
 
-    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
+    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Send a heartbeat. Raises Unavailable if the API did not answer or rejected it."""
         logged = self._find_unreported()
         try:
@@ -279,7 +279,7 @@ class ApiWork:
             ):  # a heartbeat that the handler asks for: what httpx logs of it is not the handler's
                 heartbeat = self._source.client.heartbeat(self._claim, progress or None, logs=logged)
         except (LeaseLost, NotFound):
-            return LeaseState(None, is_cancelled=True)
+            return LeaseRenewal(None, is_cancelled=True)
         except Unavailable:
             raise
         except CloudschedError as error:
@@ -290,7 +290,7 @@ class ApiWork:
                 self._source.clock.set(heartbeat.renewed_at)
             except OverflowError as error:
                 raise StoreUnavailable("The API", "its clock is out of range") from error
-        return LeaseState(heartbeat.lease_until, is_cancelled=heartbeat.is_cancelled, renewed_at=heartbeat.renewed_at)
+        return LeaseRenewal(heartbeat.lease_until, is_cancelled=heartbeat.is_cancelled, renewed_at=heartbeat.renewed_at)
 
 
 def _to_task(claim: ClaimView) -> Task:

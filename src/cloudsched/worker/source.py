@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.execution.failure_hooks import failure_hook
-from cloudsched.engine.state.lease import LeaseState
+from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ class LeaseKeeper:
         duration: How long the lease lasts at first.
     """
 
-    def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseState], duration: timedelta) -> None:
+    def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseRenewal], duration: timedelta) -> None:
         self._renew = renew
         self._renew_lock = threading.Lock()
         self.duration = duration
@@ -121,11 +121,11 @@ class LeaseKeeper:
         self.has_stopped_renewing = False
         """Whether renewals have stopped for good, so that the lease expires."""
 
-    def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Renew the lease, unless renewals were stopped. Raises Unavailable if the source did not answer."""
         with self._renew_lock:
             if self.has_stopped_renewing:
-                return LeaseState(None, is_cancelled=True)
+                return LeaseRenewal(None, is_cancelled=True)
             state = self._renew(progress)
             self.renewed_at = time.monotonic()
             if state.until is not None and state.renewed_at is not None:

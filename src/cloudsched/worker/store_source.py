@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.execution.attempts import StartedAttempt
     from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
-    from cloudsched.engine.state.lease import LeaseState
+    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 CLOCK_CHECK_SECONDS = 600.0
 """How many seconds pass between two comparisons of the clocks. Each costs one read."""
@@ -171,7 +171,7 @@ class StoreWork:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         return self._started_attempt
 
-    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
+    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         with clock_errors_as_unavailable():
             return self._attempt.claimed_run.renew(progress)
 

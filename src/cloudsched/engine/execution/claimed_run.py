@@ -13,7 +13,7 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.state.lease import LeaseState
+from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ClaimedRun:
         """Whether its claim is committed."""
         return self._quick_claim is None
 
-    def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
         execution_id = self.run.execution_id
 
@@ -97,9 +97,9 @@ class ClaimedRun:
         task = None if committed is None else committed.stored.task
         run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
-            return LeaseState(None, is_cancelled=True)
+            return LeaseRenewal(None, is_cancelled=True)
         is_cancelled = task.deleted_at is not None or task.status in FINAL_STATUSES
-        return LeaseState(run.wake_at, is_cancelled=is_cancelled, renewed_at=task.updated_at)
+        return LeaseRenewal(run.wake_at, is_cancelled=is_cancelled, renewed_at=task.updated_at)
 
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.state.lease import LeaseState
+    from cloudsched.engine.state.lease_renewal import LeaseRenewal
 
 
 class EventPayload(dict[str, Any]):
@@ -98,7 +98,7 @@ class Context(Calls):
         task: Task,
         run: Run,
         clock: Clock,
-        renew: Callable[[Sequence[ProgressNote]], LeaseState],
+        renew: Callable[[Sequence[ProgressNote]], LeaseRenewal],
         durable_run: DurableRun,
     ) -> None:
         self.durable_run = durable_run

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerp
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.state.commits import mark_deferred
-from cloudsched.engine.state.lease import LeaseState
+from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class WorkerClaims:
         lease_token: str,
         progress: Sequence[ProgressNote] | None = None,
         logged: RunLog | None = None,
-    ) -> LeaseState:
+    ) -> LeaseRenewal:
         """Renew the lease, and replace the progress if any is given; report a lost lease or a cancelled task.
 
         Args:
@@ -124,7 +124,7 @@ class WorkerClaims:
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
-            return LeaseState(None, is_cancelled=True)
+            return LeaseRenewal(None, is_cancelled=True)
         return self._claimed_run(stored, run, logged).renew(run.progress if progress is None else progress)
 
     def finish_by_token(

@@ -20,8 +20,8 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.shards import choose_shard
-from cloudsched.engine.tasks.lanes import map_in_lanes
 from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.engine.tasks.threads import map_in_threads
 from cloudsched.errors import InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ShardSweeps:
         first = choose_shard(started_at.isoformat(), count)
         parts = [SweepPart((first + number) % count, started_at) for number in range(count)]
         refused: list[SweepPart] = []
-        for _ in map_in_lanes(lambda part: self._try_send(part, refused), parts, self._threads):
+        for _ in map_in_threads(lambda part: self._try_send(part, refused), parts, self._threads):
             pass
         for part in refused:
             result.add(self._get_sweeper(part.shard).sweep())

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.planning import executor_wakeups, lease_expir
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
-from cloudsched.engine.tasks.lanes import map_in_lanes
+from cloudsched.engine.tasks.threads import map_in_threads
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Sweeper:
         while True:
             page = self._list_due(now, token)
             tasks = sorted(page.items, key=lambda task: task.priority.rank)
-            for found, error in map_in_lanes(lambda task: self._try_repair(task, now), tasks, self._threads):
+            for found, error in map_in_threads(lambda task: self._try_repair(task, now), tasks, self._threads):
                 result.add(found)
                 failures = 0 if error is None else failures + 1
                 if error is not None and failures == MAX_CONSECUTIVE_FAILURES:

@@ -8,10 +8,10 @@ from cloudsched.domain.documents import overview_responses as responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.errors import InvalidInput
-from cloudsched.web.api.idempotency import read_idempotency_key
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.request_bodies import BatchChangeRequest
 from cloudsched.web.api.responses import json_response, task_response
+from cloudsched.web.api.task_creation import read_idempotency_key
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.dry_app import validate_only
-from cloudsched.web.api.idempotency import read_idempotency_key
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.responses import (
@@ -29,6 +28,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
+from cloudsched.web.api.task_creation import read_idempotency_key
 from cloudsched.web.api.task_operations import CHANGE
 from cloudsched.web.auth.roles import Right
 

@@ -15,11 +15,11 @@ from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.etags import TAGS_PATTERN
-from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_examples import build_request_examples, response_example
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import TAGS
 from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.api.task_creation import IDEMPOTENCY_HEADER, KEY_PATTERN
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel

@@ -1,4 +1,4 @@
-"""The lease under which a handler runs, as its context sees it."""
+"""What a renewal of a lease has found, as the context of the handler under it sees it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseState:
+class LeaseRenewal:
     """The result of a renewal: the new end of the lease, or None if the caller no longer holds it."""
 
     until: datetime | None

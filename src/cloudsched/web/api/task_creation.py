@@ -1,4 +1,4 @@
-"""Creating a task so that the request is safe to repeat.
+"""The creation of every task by the API, so that the request is safe to repeat.
 
 There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
 ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner and the key.

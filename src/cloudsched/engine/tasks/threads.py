@@ -11,15 +11,15 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def map_in_lanes(work: Callable[[S], T], items: Sequence[S], lanes: int) -> Iterator[T]:
-    """Yield the results in the order of the items; one after the other with one lane.
+def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> Iterator[T]:
+    """Yield the results in the order of the items; one after the other with one thread.
 
     An error is raised in its item's turn, once everything that was begun has ended.
     """
-    if lanes == 1 or len(items) < 2:  # noqa: PLR2004 - nothing to do at the same time
+    if threads == 1 or len(items) < 2:  # noqa: PLR2004 - nothing to do at the same time
         yield from map(work, items)
         return
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where much is overdue
 
-    with ThreadPoolExecutor(lanes) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(work, items)

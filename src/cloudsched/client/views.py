@@ -42,7 +42,7 @@ class TaskView(shown_documents.Task):
 class Created(BaseModel):
     """The result of one task of a batch: the task or an error."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True, defer_build=True)
 
     task: TaskView | None
     error: CloudschedError | None

@@ -9,7 +9,6 @@ Names are imported when they are first used (PEP 562), so that a small part, suc
 Tasks or the pytest plugin, does not import the rest.
 """
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -87,20 +86,13 @@ _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used.
-
-    Python does not look for garbage meanwhile: what is imported stays, and to look at it again and again would take a
-    tenth of the time.
-    """
+    """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module 'cloudsched' has no attribute {name!r}")
-    is_collecting = gc.isenabled()
-    gc.disable()
-    try:
+    from cloudsched.config.garbage_collection import pause_collection  # noqa: PLC0415 - this package imports nothing
+
+    with pause_collection():
         value = getattr(import_module(_MODULES[name]), name)
-    finally:
-        if is_collecting:
-            gc.enable()
     globals()[name] = value
     return value
 

@@ -33,7 +33,8 @@ def test_what_type_checkers_see_is_what_is_there() -> None:
     """The imports under TYPE_CHECKING are exactly the names that are loaded lazily."""
     tree = ast.parse(Path(cloudsched.__file__).read_text("utf-8"))
     seen = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen - {"import_module", "TYPE_CHECKING"} == set(cloudsched.__all__) == set(cloudsched._MODULES)  # noqa: SLF001
+    seen -= {"TYPE_CHECKING", "import_module", "pause_collection"}
+    assert seen == set(cloudsched.__all__) == set(cloudsched._MODULES)  # noqa: SLF001
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

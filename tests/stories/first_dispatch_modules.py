@@ -43,7 +43,7 @@ OWN: Final = {
     ),
     "adapters.google": "backoff channel cloud_tasks messages queue_names",
     "adapters.safe_http": "addresses",
-    "config": "access assistant_settings model_settings prices sandbox settings variables",
+    "config": "access assistant_settings garbage_collection model_settings prices sandbox settings variables",
     "domain": "closed_sets",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (

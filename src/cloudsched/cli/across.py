@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.cli.api_group import pass_client
+from cloudsched.cli.choices import CATEGORY, EXECUTION_STATUS
 from cloudsched.cli.instants import parse_instant
-from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--owner")
-@click.option("--status", type=click.Choice([*ExecutionStatus], case_sensitive=False), help="List only these.")
+@click.option("--status", type=EXECUTION_STATUS, help="List only these.")
 @click.option("--handler", help="List only executions of this handler.")
 @click.option("--label", metavar="KEY=VALUE", help="List only executions whose task had this label.")
 @click.option(
     "--category",
-    type=click.Choice([*Category], case_sensitive=False),
+    type=CATEGORY,
     help="List only executions whose task had this category. One of --handler, --label and --category at most.",
 )
 @click.option("--from", "since", metavar="INSTANT", help="List only those scheduled for then or later.")
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of --from and --until, if they have no offset.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most executions to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def executions(
     client: Client,
     /,
@@ -69,10 +69,10 @@ def executions(
 @click.option("--owner")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="List only those of tasks with this label.")
-@click.option("--category", type=click.Choice([*Category], case_sensitive=False), help="List only those of such tasks.")
+@click.option("--category", type=CATEGORY, help="List only those of such tasks.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most occurrences to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def occurrences(
     client: Client,
     /,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +12,13 @@ from cloudsched.cli.connection_options import connection_options
 from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.reachability import explain_unreachable
-from cloudsched.client.client import Client
+from cloudsched.config.garbage_collection import pause_collection
 from cloudsched.errors import Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from cloudsched.client.client import Client
 
 RECORD_SYNONYMS: Final = {
     "get": "show",
@@ -64,7 +66,7 @@ class ApiCommand(_ExplainsErrors):
 
 
 def api_options(group: Callable[[], None]) -> Callable[..., None]:
-    """Give a group the options that say where the API is, and its commands a `Client` as their object."""
+    """Give a group the options that say where the API is; its commands take the client by `pass_client`."""
 
     @connection_options
     @click.pass_context
@@ -72,9 +74,24 @@ def api_options(group: Callable[[], None]) -> Callable[..., None]:
     def with_client(
         context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None
     ) -> None:
-        client = Client(url, key=key, token=token, platform_token=platform_token)
-        context.obj = client
-        context.call_on_close(client.close)
+        def open_client() -> Client:
+            with pause_collection(keeps_all=True):
+                from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+
+            return context.with_resource(closing(Client(url, key=key, token=token, platform_token=platform_token)))
+
+        context.obj = open_client
         group()
+
+    return with_client
+
+
+def pass_client(command: Callable[..., None]) -> Callable[..., None]:
+    """Call a command with a `Client` of its group's API, which is opened when the command runs."""
+
+    @click.pass_obj
+    @wraps(command)
+    def with_client(open_client: Callable[[], Client], /, *arguments: Any, **options: Any) -> None:
+        command(open_client(), *arguments, **options)
 
     return with_client

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.api_group import pass_client
+from cloudsched.cli.choices import BATCH_ACTION, TASK_STATUS
 from cloudsched.cli.instants import parse_instant
-from cloudsched.domain.documents.batch_change import BatchAction
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
-_ACTIONS = {each.lower().replace("retryfailed", "retry-failed"): each for each in BatchAction}
 _HOUR = 3600
 
 
 @click.command()
-@click.argument("action", type=click.Choice([*_ACTIONS]))
+@click.argument("action", type=BATCH_ACTION)
 @click.option("--owner")
-@click.option("--status", type=click.Choice([*TaskStatus], case_sensitive=False), help="Only these.")
+@click.option("--status", type=TASK_STATUS, help="Only these.")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="Only tasks with this label; goes with --owner and --status only.")
 @click.option("--due-from", metavar="INSTANT", help="Only tasks that run next at that instant or later.")
@@ -34,7 +33,7 @@ _HOUR = 3600
 @click.option("--key", metavar="KEY", help="An idempotency key: repeating the command with it changes nothing more.")
 @click.option("--wait", type=click.IntRange(0), default=_HOUR, show_default=True, help="The most seconds to wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def batch(  # noqa: PLR0913 - each is an option of its own
     client: Client,
     /,
@@ -56,6 +55,9 @@ def batch(  # noqa: PLR0913 - each is an option of its own
     Says how many there are and asks, unless with --yes; then waits until it is done. Interrupting does not stop it:
     cancel its task.
     """
+    from cloudsched.domain.documents.batch_change import BatchAction  # noqa: PLC0415 - not needed for --help
+
+    change = BatchAction[action.upper().replace("-", "_")]
     filters = {
         **filters,
         "due_from": None if due_from is None else parse_instant(due_from, timezone, "--due-from"),
@@ -64,7 +66,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
     }
     chosen = {name: value for name, value in filters.items() if value is not None}
     if dry_run or not yes:
-        count = client.count_matching(_ACTIONS[action], **chosen)
+        count = client.count_matching(change, **chosen)
         if dry_run:
             more = {"isAtLeast": True} if count.is_at_least else {}
             words = f"{'At least ' if count.is_at_least else ''}{count} tasks match."
@@ -72,7 +74,7 @@ def batch(  # noqa: PLR0913 - each is an option of its own
             return
         named = f"{'at least ' if count.is_at_least else ''}{count} tasks"
         click.confirm(f"{action.capitalize()} {named}?", abort=True, err=True)
-    task = client.batch_change(_ACTIONS[action], idempotency_key=key, **chosen)
+    task = client.batch_change(change, idempotency_key=key, **chosen)
     click.echo(f"Started as task {to_printable(task.id)}.", err=True)
     if not wait:
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option
+from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option, pass_client
 from cloudsched.cli.instants import parse_date
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -42,7 +42,7 @@ _owner_option = click.option("--owner", help="Whose calendar it is. Default: for
 @click.option("--years", metavar=_YEARS, help="With --holidays: the years. Default: the last one and ten to come.")
 @click.option("--language", metavar="CODE", help="With --holidays: the language of their names.")
 @json_option
-@click.pass_obj
+@pass_client
 def set_(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) -> None:
     """Create or replace a calendar. Tasks that name it are planned again within a minute or two."""
     calendar = client.put_calendar(
@@ -62,7 +62,7 @@ def set_(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) 
 @_id_argument
 @_owner_option
 @json_option
-@click.pass_obj
+@pass_client
 def show(client: Client, calendar_id: str, owner: str | None, *, as_json: bool) -> None:
     """Show a calendar with its days."""
     _print_calendar(client.calendar(calendar_id, owner), as_json=as_json)
@@ -71,7 +71,7 @@ def show(client: Client, calendar_id: str, owner: str | None, *, as_json: bool) 
 @calendars.command("list")
 @_owner_option
 @json_option
-@click.pass_obj
+@pass_client
 def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
     """List the calendars for everybody, and the owner's own."""
     for calendar in client.calendars(owner):
@@ -84,7 +84,7 @@ def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
 @calendars.command()
 @_id_argument
 @_owner_option
-@click.pass_obj
+@pass_client
 def delete(client: Client, calendar_id: str, owner: str | None) -> None:
     """Delete a calendar; tasks that name it keep the days that it had."""
     client.delete_calendar(calendar_id, owner)

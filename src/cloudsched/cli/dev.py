@@ -16,6 +16,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
+from cloudsched.config.garbage_collection import pause_collection
 from cloudsched.emulator.cli import freeze_option
 from cloudsched.local.store_choice import StoreChoice
 
@@ -93,13 +94,14 @@ def dev(  # noqa: PLR0913 - one argument for each option
 
         click.echo(read_environment(PORT if port is None else port), nl=False)
         return
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
-    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
-    from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
-    from cloudsched.local.exit_guard import guard_against_exits  # noqa: PLC0415 - likewise
-    from cloudsched.local.handler_watch import HandlerWatch  # noqa: PLC0415 - likewise
-    from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
+    with pause_collection(keeps_all=True):
+        from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
+        from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+        from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
+        from cloudsched.local.exit_guard import guard_against_exits  # noqa: PLC0415 - likewise
+        from cloudsched.local.handler_watch import HandlerWatch  # noqa: PLC0415 - likewise
+        from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     if reload:
         sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode

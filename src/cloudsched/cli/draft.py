@@ -10,8 +10,6 @@ import click
 
 from cloudsched.cli.api_group import ApiCommand
 from cloudsched.cli.connection_options import connection_options
-from cloudsched.client.client import Client
-from cloudsched.domain.documents.draft_responses import Decision
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -48,6 +46,9 @@ def draft(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
 ) -> None:
     """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
+    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+    from cloudsched.domain.documents.draft_responses import Decision  # noqa: PLC0415 - likewise
+
     known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
     with Client(url, key=key, token=token, platform_token=platform_token) as client:
         drafted = client.draft(text, timezone=timezone, owner=owner, context=known)
@@ -76,6 +77,8 @@ def _parse(text: str | None) -> dict[str, Any]:
 
 def _print(drafted: DraftResult, title: str | None) -> None:
     """Print a draft; `title` is that of the task that it changes."""
+    from cloudsched.domain.documents.draft_responses import Decision  # noqa: PLC0415 - not needed for --help
+
     shown = {**(drafted.task or {}), **(drafted.changes or {})}
     shown.pop("schedule", None)
     if drafted.decision is Decision.CREATION:

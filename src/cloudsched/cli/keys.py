@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cloudsched.web.auth.roles import Role
+from cloudsched.cli.choices import ROLE
 
 
 @click.group()
@@ -16,7 +16,7 @@ def keys() -> None:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice([role.value for role in Role]),  # click takes the names of an enum
+    type=ROLE,
     required=True,
     help="What it may do.",
 )
@@ -29,6 +29,7 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...]) -> Non
     add it to the list in CLOUDSCHED_API_KEYS.
     """
     from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - not needed for --help
+    from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - likewise
 
     key, entry = create_key(name, Role(role), owner, queues)
     click.echo(f"The key, which is shown only once: {key}", err=True)

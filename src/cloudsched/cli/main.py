@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.config.extras import require_extra
+from cloudsched.config.garbage_collection import pause_collection
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import print_error
 
@@ -63,7 +63,7 @@ class _Commands(SuggestingGroup):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "dev")):
+        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "dev")), pause_collection(keeps_all=True):
             command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
         return command
@@ -112,7 +112,7 @@ _SYNONYMS = {
 
 
 @click.group(cls=_Commands, synonyms=_SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("cloudsched"), prog_name="cloudsched")
+@click.version_option(package_name="cloudsched", prog_name="cloudsched")
 def cloudsched() -> None:
     """Durable scheduled tasks for Google Cloud; here, everything that runs on your own machine."""
 

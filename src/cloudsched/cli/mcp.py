@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.agents.authorization import OAuth, require_bearer
-from cloudsched.cli.agents.server import make_server
 from cloudsched.cli.connection_options import connection_options
-from cloudsched.client import AsyncClient
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from mcp.server.mcpserver import MCPServer
+
+    from cloudsched.cli.agents.authorization import OAuth
+    from cloudsched.client import AsyncClient
 
 PATH: Final = "/mcp"
 
@@ -50,6 +49,11 @@ def mcp(  # noqa: PLR0913 - one argument for each option
     An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
     create_task, list_tasks, get_task, update_task, cancel_task and send_event.
     """
+    import asyncio  # noqa: PLC0415 - not needed for --help
+
+    from cloudsched.cli.agents.server import make_server  # noqa: PLC0415 - likewise
+    from cloudsched.client import AsyncClient  # noqa: PLC0415 - likewise
+
     oauth = _find_oauth(issuer, resource, jwks)
     if over_http and bearer is None and oauth is None:
         raise click.UsageError("--http needs --bearer (or CLOUDSCHED_MCP_BEARER), or --issuer and --resource.")
@@ -92,7 +96,11 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str | None, resourc
     app = server.streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, json_response=True, transport_security=security, host=host
     )
-    return app if bearer is None else require_bearer(app, bearer)
+    if bearer is None:
+        return app
+    from cloudsched.cli.agents.authorization import require_bearer  # noqa: PLC0415 - only with a key of its own
+
+    return require_bearer(app, bearer)
 
 
 def _find_oauth(issuer: str | None, resource: str | None, jwks: str | None) -> OAuth | None:
@@ -100,7 +108,8 @@ def _find_oauth(issuer: str | None, resource: str | None, jwks: str | None) -> O
         return None
     if issuer is None or resource is None:
         raise click.UsageError("--issuer and --resource belong together, and --jwks to them.")
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - only with OAuth
+    from cloudsched.cli.agents.authorization import OAuth  # noqa: PLC0415 - only with OAuth
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - the same
 
     return OAuth(issuer, resource, jwks, tuple(Settings.from_environment().access.reachable))
 

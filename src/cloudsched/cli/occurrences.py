@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.cli.api_group import pass_client
 from cloudsched.cli.instants import parse_instant
-from cloudsched.cli.output import Printer, make_console
 from cloudsched.errors import InvalidSchedule
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 @click.argument("end")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: str | None, as_json: bool) -> None:
     """Run the past occurrences from START to END (both included), one after the other.
 
     Both are instants, such as 2027-01-01T09:00:00Z.
     """
+    from cloudsched.cli.output import Printer  # noqa: PLC0415 - not needed for --help
+
     first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
     Printer(as_json=as_json).print_task(client.backfill(task_id, first, last))
 
@@ -36,7 +38,7 @@ def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: st
 @click.command()
 @click.argument("task_id", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def why(client: Client, task_id: str, *, as_json: bool) -> None:
     """Say why a task runs when it does, or does not run."""
     explanation = client.explain(task_id)
@@ -54,7 +56,7 @@ def why(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many to show.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone to show them in. [default: the task's own]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.pass_obj
+@pass_client
 def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, as_json: bool) -> None:
     """Show when a task runs next, in its time zone and in UTC."""
     occurrences = client.upcoming(task_id, count)
@@ -64,6 +66,7 @@ def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, 
     if not occurrences:
         click.echo("It does not run again.")
         return
+    from cloudsched.cli.output import make_console  # noqa: PLC0415 - not needed for JSON
     from cloudsched.domain.recurrence.time_zones import load_tzinfo  # noqa: PLC0415 - not needed for JSON
 
     try:

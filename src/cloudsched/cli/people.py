@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.api_group import ApiGroup, api_options, json_option
+from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
 from cloudsched.errors import NotFound
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -34,7 +34,7 @@ _owner_argument = click.argument("owner")
 @people.command()
 @_owner_argument
 @json_option
-@click.pass_obj
+@pass_client
 def show(client: Client, owner: str, *, as_json: bool) -> None:
     """Show a person's contacts and preferences."""
     _print_person(client.person(owner), as_json=as_json)
@@ -54,7 +54,7 @@ def show(client: Client, owner: str, *, as_json: bool) -> None:
 @click.option("--digest", metavar="WORDS", help="When all mail is sent in one: 'every day at 8:00'.")
 @click.option("--clear", multiple=True, metavar="FIELD", help="A field to reset, such as digest; repeatable.")
 @json_option
-@click.pass_obj
+@pass_client
 def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Change some of a person's contacts and preferences; the others stay."""
     changes = _parse_options(options)
@@ -78,7 +78,7 @@ def set_(client: Client, /, owner: str, *, clear: tuple[str, ...], as_json: bool
 @people.command()
 @_owner_argument
 @click.argument("code", required=False)
-@click.pass_obj
+@pass_client
 def verify(client: Client, owner: str, code: str | None) -> None:
     """Send a mail with a code to a person's address; with the CODE, confirm that the address is theirs."""
     if code is not None:
@@ -90,7 +90,7 @@ def verify(client: Client, owner: str, code: str | None) -> None:
 
 @people.command("verify-webhook")
 @_owner_argument
-@click.pass_obj
+@pass_client
 def verify_webhook(client: Client, owner: str) -> None:
     """Have a person's webhook asked whether it wants their messages; it answers with the challenge that it gets."""
     client.verify_webhook(owner)
@@ -101,7 +101,7 @@ def verify_webhook(client: Client, owner: str) -> None:
 @_owner_argument
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The most messages to show.")
 @json_option
-@click.pass_obj
+@pass_client
 def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
     """Show a person's messages, the newest first; unread ones with a star."""
     for _, message in zip(range(limit), client.inbox(owner), strict=False):
@@ -117,7 +117,7 @@ def inbox(client: Client, owner: str, *, limit: int, as_json: bool) -> None:
 @people.command()
 @_owner_argument
 @click.argument("message_id", metavar="ID")
-@click.pass_obj
+@pass_client
 def read(client: Client, owner: str, message_id: str) -> None:
     """Mark a message as read."""
     client.mark_read(owner, message_id)
@@ -129,7 +129,7 @@ def read(client: Client, owner: str, message_id: str) -> None:
 @click.option("--max-queries", type=click.IntRange(0), help="Set how many queries a month. For admins.")
 @click.option("--clear", is_flag=True, help="Delete the budget, and resume what it has paused. For admins.")
 @json_option
-@click.pass_obj
+@pass_client
 def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, as_json: bool) -> None:
     """Show or set how many queries an owner's tasks may use in a month."""
     if clear:
@@ -147,7 +147,7 @@ def budget(client: Client, owner: str, *, max_queries: int | None, clear: bool, 
 @people.command()
 @_owner_argument
 @click.option("--everything", is_flag=True, help="Delete their tasks, executions, inbox and feeds as well.")
-@click.pass_obj
+@pass_client
 def delete(client: Client, owner: str, *, everything: bool) -> None:
     """Delete a person's contacts and preferences; their tasks stay, unless --everything is given."""
     if everything:
@@ -159,7 +159,7 @@ def delete(client: Client, owner: str, *, everything: bool) -> None:
 
 @people.command()
 @_owner_argument
-@click.pass_obj
+@pass_client
 def export(client: Client, owner: str) -> None:
     """Print all that is stored of a person, as lines of JSON."""
     click.echo(client.export_person(owner), nl=False)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.config.garbage_collection import pause_collection
+
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
@@ -68,9 +70,10 @@ def run(
     if skip_waits and not durable:
         raise click.UsageError("--skip-waits is for --durable.")
     content = _read_payload(payload)
-    from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
-    from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+    with pause_collection(keeps_all=True):
+        from cloudsched.cli.log_output import configure_line_logging  # noqa: PLC0415 - not needed for --help
+        from cloudsched.cli.signals import Stopped  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
     configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: verbose or not _is_sweep(record))

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option
+from cloudsched.cli.api_group import RECORD_SYNONYMS, ApiGroup, api_options, json_option, pass_client
 from cloudsched.local.untrusted_text import to_json_line, to_printable, to_printable_lines
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _owner_option = click.option("--owner", help="Whose script it is. Default: your 
     "--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that it may call. Default: all tools."
 )
 @json_option
-@click.pass_obj
+@pass_client
 def set_(
     client: Client,
     /,
@@ -58,7 +58,7 @@ def set_(
 @_name_argument
 @_owner_option
 @json_option
-@click.pass_obj
+@pass_client
 def show(client: Client, name: str, owner: str | None, *, as_json: bool) -> None:
     """Show a script with its source."""
     script = client.script(name, owner)
@@ -70,7 +70,7 @@ def show(client: Client, name: str, owner: str | None, *, as_json: bool) -> None
 @scripts.command("list")
 @_owner_option
 @json_option
-@click.pass_obj
+@pass_client
 def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
     """List an owner's scripts."""
     for script in client.scripts(owner):
@@ -80,7 +80,7 @@ def list_(client: Client, owner: str | None, *, as_json: bool) -> None:
 @scripts.command()
 @_name_argument
 @_owner_option
-@click.pass_obj
+@pass_client
 def delete(client: Client, name: str, owner: str | None) -> None:
     """Delete a script; what runs already goes on, what begins later fails."""
     client.delete_script(name, owner)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cloudsched.cli.signals import Stopped, raise_on_signal
+from cloudsched.config.garbage_collection import pause_collection
 
 PORT = 8080
 
@@ -47,11 +48,12 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
     from the environment; callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
     SIGTERM or Ctrl-C stops it.
     """
-    from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
-    from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
-    from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
+    with pause_collection(keeps_all=True):
+        from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
+        from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
+        from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+        from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
 
     del store  # there is only one choice so far
     loaded = load_app(handlers, or_examples=False)

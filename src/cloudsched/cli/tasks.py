@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.across import executions, occurrences
-from cloudsched.cli.api_group import ApiGroup, api_options, json_option
+from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
 from cloudsched.cli.batch import batch
+from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
-from cloudsched.cli.history import history
 from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.occurrences import backfill, upcoming, why
-from cloudsched.cli.output import Printer
+from cloudsched.cli.task_history import history
 from cloudsched.cli.tree import send, tree
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import IO
 
+    from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 
@@ -36,6 +36,12 @@ POLL_SECONDS = 1.0
 
 
 _task_id_argument = click.argument("task_id", metavar="ID")
+
+
+def _make_printer(*, as_json: bool) -> Printer:
+    from cloudsched.cli.output import Printer  # noqa: PLC0415 - not needed for --help
+
+    return Printer(as_json=as_json)
 
 
 _SYNONYMS = {
@@ -71,28 +77,28 @@ for _command in (tree, send, backfill, executions, occurrences, upcoming, why, h
 
 @tasks.command("list")
 @click.option("--owner")
-@click.option("--status", type=click.Choice([*TaskStatus], case_sensitive=False), help="List only these.")
+@click.option("--status", type=TASK_STATUS, help="List only these.")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="List only tasks with this label.")
 @click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
 @json_option
-@click.pass_obj
+@pass_client
 def list_(client: Client, /, *, soonest: bool, limit: int, as_json: bool, **filters: str | None) -> None:
     """List tasks."""
     order = "nextExecutionTime" if soonest else None
     size = min(limit, 500)
     results = client.tasks(**filters, order_by=order, page_size=size)
-    Printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), results, strict=False))
+    _make_printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), results, strict=False))
 
 
 @tasks.command()
 @_task_id_argument
 @json_option
-@click.pass_obj
+@pass_client
 def get(client: Client, task_id: str, *, as_json: bool) -> None:
     """Show a task."""
-    Printer(as_json=as_json).print_task(client.get(task_id))
+    _make_printer(as_json=as_json).print_task(client.get(task_id))
 
 
 @tasks.command()
@@ -111,7 +117,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @json_option
-@click.pass_obj
+@pass_client
 def create(client: Client, /, title: str | None, *, as_json: bool, **options: Any) -> None:
     """Create a task. Without a TITLE it gets its handler's name.
 
@@ -126,7 +132,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
         **_build_schedule_fields(options),
         **_parse_fields(options["more"]),
     }
-    Printer(as_json=as_json).print_task(client.create(**fields))
+    _make_printer(as_json=as_json).print_task(client.create(**fields))
 
 
 @tasks.command()
@@ -140,7 +146,7 @@ def create(client: Client, /, title: str | None, *, as_json: bool, **options: An
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
 @json_option
-@click.pass_obj
+@pass_client
 def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields; refused if the task changes at the same time."""
     payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
@@ -150,16 +156,16 @@ def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) ->
     changes = {**options_set, **_parse_fields(options["more"])}
     if not changes:
         raise click.UsageError("Name at least one field to change.")
-    Printer(as_json=as_json).print_task(client.update(task_id, etag=client.get(task_id).etag, **changes))
+    _make_printer(as_json=as_json).print_task(client.update(task_id, etag=client.get(task_id).etag, **changes))
 
 
 def _add_change_command(name: str, about: str) -> None:
     @tasks.command(name, help=about)
     @_task_id_argument
     @json_option
-    @click.pass_obj
+    @pass_client
     def command(client: Client, task_id: str, *, as_json: bool) -> None:
-        Printer(as_json=as_json).print_task(getattr(client, name)(task_id))
+        _make_printer(as_json=as_json).print_task(getattr(client, name)(task_id))
 
 
 _add_change_command("pause", "Pause a task until it is resumed.")
@@ -173,19 +179,19 @@ _add_change_command("cancel", "Cancel a task; its record stays.")
 @click.option("--dry-run", is_flag=True, help="Only show what would run.")
 @click.option("--key", help="An idempotency key: the same for commands that are to start one run only.")
 @json_option
-@click.pass_obj
+@pass_client
 def trigger(
     client: Client, task_id: str, *, payload: str | None, dry_run: bool, key: str | None, as_json: bool
 ) -> None:
     """Run a task now, without changing its schedule; with --payload, this run alone has that one."""
     given = None if payload is None else _parse_json("--payload", payload)
     task = client.trigger(task_id, given, idempotency_key=key, validate_only=dry_run)
-    Printer(as_json=as_json).print_task(task)
+    _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
 @_task_id_argument
-@click.pass_obj
+@pass_client
 def delete(client: Client, task_id: str) -> None:
     """Remove a task and its executions; `cancel` keeps them."""
     client.delete(task_id)
@@ -197,10 +203,10 @@ def delete(client: Client, task_id: str) -> None:
 @click.argument("execution_id", required=False)
 @click.option("--from-step", type=click.IntRange(1), help="Forget this step of a durable handler and all after it.")
 @json_option
-@click.pass_obj
+@pass_client
 def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, as_json: bool) -> None:
     """Retry an execution once more; the latest one, if none is named."""
-    Printer(as_json=as_json).print_task(client.retry(task_id, execution_id, from_step=from_step))
+    _make_printer(as_json=as_json).print_task(client.retry(task_id, execution_id, from_step=from_step))
 
 
 @tasks.command()
@@ -209,14 +215,14 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, from_step: 
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
 @click.option("--execution", metavar="ID", help="Only what this execution has logged; with --follow until it ends.")
 @json_option
-@click.pass_obj
+@pass_client
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: str | None, as_json: bool) -> None:
     """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
     if execution is not None:
         seconds = POLL_SECONDS
         print_execution_log(client, task_id, execution, follow=follow, as_json=as_json, poll_seconds=seconds)
         return
-    printer = Printer(as_json=as_json)
+    printer = _make_printer(as_json=as_json)
     shown = 0
     try:
         for each in follow_executions(client, task_id, limit, once=not follow):
@@ -240,6 +246,8 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         limit: How many of the latest executions are polled.
         once: Whether to stop after one poll.
     """
+    from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
+
     known: dict[str, tuple[ExecutionStatus, int, int]] = {}
     has_connected = False
     while True:

@@ -8,12 +8,12 @@ import click
 
 from cloudsched.cli.api_group import ApiCommand
 from cloudsched.cli.connection_options import connection_options
-from cloudsched.client.client import Client
-from cloudsched.domain.documents.usage_responses import UsageRow
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cloudsched.domain.documents.usage_responses import UsageRow
 
 _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRITES", "QUEUE", "USD")
 
@@ -36,7 +36,10 @@ def usage(  # noqa: PLR0913 - one argument for each option
     platform_token: str | None,
 ) -> None:
     """Show what was used in a month, by owner and handler, and what it costs by the deployment's prices."""
-    rows, position, is_complete = list[UsageRow](), "", True
+    from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
+
+    rows: list[UsageRow] = []
+    position, is_complete = "", True
     with Client(url, key=key, token=token, platform_token=platform_token) as client:
         while True:
             page = client.usage(month, owner=owner, handler=handler, page_size=500, page_token=position or None)

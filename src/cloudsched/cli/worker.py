@@ -20,6 +20,7 @@ from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.reachability import find_missing_stack
 from cloudsched.cli.signals import SIGNALS, signal_handlers
+from cloudsched.config.garbage_collection import pause_collection
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
 from cloudsched.local.untrusted_text import print_error, to_printable
 
@@ -129,9 +130,10 @@ def worker(  # noqa: PLR0913 - one argument for each option
     The worker uses the API if there is a --url, else the store that the environment's settings name. On SIGTERM or
     Ctrl-C it finishes the running attempts or releases them, and stops.
     """
-    from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - not needed for --help
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
-    from cloudsched.worker.worker import Worker  # noqa: PLC0415 - likewise
+    with pause_collection(keeps_all=True):
+        from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - not needed for --help
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+        from cloudsched.worker.worker import Worker  # noqa: PLC0415 - likewise
 
     credentials = {"key": key, "token": token, "platform_token": platform_token}
     _require_address(url, credentials)
@@ -215,9 +217,10 @@ def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
 def _open_api_source(
     app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None]
 ) -> Iterator[WorkSource]:
-    from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
-    from cloudsched.client.connection import require_address  # noqa: PLC0415 - likewise
-    from cloudsched.worker.api_source import ApiSource  # noqa: PLC0415 - likewise
+    with pause_collection(keeps_all=True):
+        from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+        from cloudsched.client.connection import require_address  # noqa: PLC0415 - likewise
+        from cloudsched.worker.api_source import ApiSource  # noqa: PLC0415 - likewise
 
     require_address(url)
     source = ApiSource(

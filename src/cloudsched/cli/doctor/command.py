@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.connection_options import connection_options
-from cloudsched.cli.doctor.api_checks import Api, Canary, check_api
-from cloudsched.cli.doctor.deployment import Verdict, unknown
-from cloudsched.cli.output import make_console
 from cloudsched.cli.reachability import is_this_machine
-from cloudsched.client import Client
 from cloudsched.errors import CloudschedError
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cloudsched.cli.doctor.deployment import Deployment, Finding
-
-_COLOURS = {Verdict.OK: "green", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
 
 
 @click.command()
@@ -65,6 +59,10 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 
     Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
     """
+    from cloudsched.cli.doctor.api_checks import Api, Canary, check_api  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - likewise
+    from cloudsched.client import Client  # noqa: PLC0415 - likewise
+
     canary = None if no_canary else Canary(handler, _parse_payload(payload), timedelta(seconds=timeout))
     findings: list[Finding] = []
     show = _collect(findings) if as_json else _print_each(findings)
@@ -138,6 +136,8 @@ def _show_all(show: Callable[[Finding], None], area: str, findings: Iterator[Fin
 
 
 def _explain_refusal(area: str, error: CloudschedError) -> Finding:
+    from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not needed for --help
+
     return unknown(area, f"it cannot be looked at: {error}", "gcloud auth login, with roles/viewer on the project")
 
 
@@ -148,11 +148,16 @@ def _collect(findings: list[Finding]) -> Callable[[Finding], None]:
 def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
     from rich.text import Text  # noqa: PLC0415 - not needed for JSON
 
+    from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.output import make_console  # noqa: PLC0415 - likewise
+
+    colours = {Verdict.OK: "green", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow", Verdict.SKIPPED: "dim"}
+
     console = make_console()
 
     def show(finding: Finding) -> None:
         findings.append(finding)
-        line = Text(f"{finding.verdict:<8}", style=_COLOURS[finding.verdict])
+        line = Text(f"{finding.verdict:<8}", style=colours[finding.verdict])
         line.append(f"  {finding.area:<10} {to_printable(finding.what)}", style="default")
         console.print(line)
         if finding.mend:

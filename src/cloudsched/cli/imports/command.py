@@ -13,7 +13,6 @@ import click
 from cloudsched.cli.apply import show_changes
 from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.cli.imports.job import Refusal
-from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.local.untrusted_text import to_printable
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.cli.imports.job import Job, ReadFile
+    from cloudsched.engine.handlers.declaration import Declaration
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.tasks.declared_tasks import Change
 
@@ -227,6 +227,8 @@ class HandlerChoice:
         Raises:
             Refusal: No handler is named for it, or its body is no payload.
         """
+        from cloudsched.engine.handlers.declaration import Declaration  # noqa: PLC0415 - not needed for --help
+
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)
         handler = own or self.default

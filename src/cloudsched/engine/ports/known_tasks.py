@@ -24,6 +24,18 @@ MAX_BYTES: Final = 2 * 1024 * 1024
 """How many bytes the kept tasks may have, as they are stored. Parsed, they take ten times as many."""
 
 
+class _Thread(threading.local):
+    parsed = 0
+
+
+_thread = _Thread()
+
+
+def count_parsed() -> int:
+    """Return how many tasks this thread did not know, and so had to parse."""
+    return _thread.parsed
+
+
 class KnownTasks:
     """The tasks that were found or written last. Thread-safe."""
 
@@ -39,10 +51,11 @@ class KnownTasks:
         return self._bytes
 
     def find(self, task_id: str, stamp: object) -> Task | None:
-        """Return the task if it is known in this form."""
+        """Return the task if it is known in this form; if not, the store parses it."""
         with self._lock:
             known = self._kept.get(task_id)
             if known is None or known[0] != stamp:
+                _thread.parsed += 1
                 return None
             self._kept.move_to_end(task_id)
         return copy_values(known[1])

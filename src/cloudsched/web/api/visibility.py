@@ -1,7 +1,7 @@
 """Hides tasks that a caller may not see: one of them is answered like a task that does not exist, and as fast.
 
-Reading a task costs about 50 µs more than finding none. So when nothing was found, a stand-in of a typical task's size
-is read. A task with a large payload still takes longer to read than the stand-in does.
+Parsing a task costs about 50 µs. So when nothing was found, or a task that this process knew already, a stand-in of a
+typical task's size is parsed. A task with a large payload still takes longer than the stand-in does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.engine.ports.known_tasks import count_parsed
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.auth.roles import Role
 
@@ -37,7 +38,7 @@ class Visibility:
         self._caller = caller
         self._precondition = precondition
         self._is_change = is_change
-        self._has_read = False
+        self._parsed_before = count_parsed()
 
     @property
     def is_restricted(self) -> bool:
@@ -46,7 +47,6 @@ class Visibility:
 
     def check_task(self, task: Task) -> None:
         """Check that the request may use a task. Raises NotFound, Forbidden, or what the precondition raises."""
-        self._has_read = True
         if not self._caller.can_see(task.owner):
             raise NotFound("task", task.id)
         if task.parent and self._is_change and is_fixed_for(self._caller, task):
@@ -56,13 +56,12 @@ class Visibility:
 
     def check_claim(self, task: Task, queue: str | None) -> None:
         """Check that the request may use a run of a queue. Raises NotFound."""
-        self._has_read = True
         if not (self._caller.can_see(task.owner) and self._caller.can_work_on(queue)):
             raise NotFound("task", task.id)
 
     def equalize_time(self) -> None:
-        """After NotFound, take the time that reading a hidden task takes, unless one was read."""
-        if self.is_restricted and not self._has_read:
+        """After NotFound, take the time that parsing a hidden task takes, unless one was parsed."""
+        if self.is_restricted and count_parsed() == self._parsed_before:
             read_stand_in()
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 from benchmarks.steps import CREATE, RUN, RUN_WITH_CONTEXT, count_all
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIMITS = {CREATE: (171, 44), RUN: (389, 63), RUN_WITH_CONTEXT: (406, 65)}
 """The most calls, and the most files. Whoever needs more says why in the commit; whoever needs fewer lowers them."""
@@ -20,6 +18,13 @@ def test_a_task_takes_no_more_steps_than_are_known(tmp_path: Path) -> None:
         name: steps for name, steps in found.items() if steps[0] > LIMITS[name][0] or steps[1] > LIMITS[name][1]
     }
     assert not exceeded, f"python -m benchmarks.steps --list '{next(iter(exceeded))}' names each function"
+
+
+def test_the_page_of_benchmarks_says_the_same() -> None:
+    """Its table has the counts that are held here."""
+    page = (Path(__file__).parents[2] / "docs/explanation/benchmarks.md").read_text("utf-8")
+    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert {name: (int(calls), int(files)) for name, calls, files in rows} == LIMITS
 
 
 def test_steps_are_counted_alike_each_time(tmp_path: Path) -> None:

@@ -232,7 +232,10 @@ def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
 @pytest.mark.usefixtures("skipped_pauses")
 @pytest.mark.parametrize("code", OVERLOAD, ids=str)
 def test_lasting_overload_ends_with_the_deadline(fake: tuple[Fake, str], code: grpc.StatusCode) -> None:
-    """The tries are few, since the pauses double, and the error that is raised names the code."""
+    """The tries are few, since the pauses double, and the error that is raised names the code.
+
+    No try is made that has too little time left to be answered: it would end with another code.
+    """
     fake[0].failures = [(code, "for a test")] * 100
     opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=10))
     with pytest.raises(QueueUnavailable, match=code.name):

@@ -19,6 +19,8 @@ T = TypeVar("T")
 _INITIAL_PAUSE = 0.1
 _MAX_PAUSE = 4.0
 """The first and the longest pause between two tries, in seconds; each is twice the one before."""
+_SHORTEST_TRY = 0.5
+"""A try that has fewer seconds left is not made: it would time out, and its error would hide why the others failed."""
 
 
 class Backoff:
@@ -76,5 +78,5 @@ class Backoff:
         return tries(repeat)
 
     def _is_too_late(self, state: RetryCallState) -> bool:
-        """Return whether the deadline would be over before the next try."""
-        return state.upcoming_sleep >= self.seconds_left
+        """Return whether the next try would have no time before the deadline."""
+        return state.upcoming_sleep + _SHORTEST_TRY >= self.seconds_left

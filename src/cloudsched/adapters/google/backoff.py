@@ -19,8 +19,8 @@ T = TypeVar("T")
 _INITIAL_PAUSE = 0.1
 _MAX_PAUSE = 4.0
 """The first and the longest pause between two tries, in seconds; each is twice the one before."""
-_SHORTEST_TRY = 0.5
-"""A try that has fewer seconds left is not made: it would time out, and its error would hide why the others failed."""
+_SHORTEST_TRY = 0.05
+"""A try that has less of the whole deadline left is not made: it would time out, and hide why the others failed."""
 
 
 class Backoff:
@@ -32,6 +32,7 @@ class Backoff:
 
     def __init__(self, deadline: float) -> None:
         self._give_up_at = time.monotonic() + deadline
+        self._shortest_try = _SHORTEST_TRY * deadline
 
     @property
     def seconds_left(self) -> float:
@@ -79,4 +80,4 @@ class Backoff:
 
     def _is_too_late(self, state: RetryCallState) -> bool:
         """Return whether the next try would have no time before the deadline."""
-        return state.upcoming_sleep + _SHORTEST_TRY >= self.seconds_left
+        return state.upcoming_sleep + self._shortest_try >= self.seconds_left

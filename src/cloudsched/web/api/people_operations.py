@@ -19,8 +19,11 @@ from cloudsched.web.api.responses import json_response, show_person, task_respon
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.person import Person
     from cloudsched.web.api.call import ApiCall
+    from cloudsched.web.api.operation import Operation
 
 
 @operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
@@ -220,15 +223,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,1000}")
 _OVER = "This link is over, or was not copied whole."
 
 
-@operation(
-    "GET",
-    "/v1/links/verify/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+def _link_operation(method: str, path: str) -> Callable[[Callable[[ApiCall], Response]], Operation]:
+    """Make a function an operation of a link in a mail: whoever has the link may use it, and gets a page."""
+    return operation(
+        method, path, "Links", right=None, is_link=True, response_schema="text/html", error_statuses=(404,)
+    )
+
+
+@_link_operation("GET", "/v1/links/verify/{linkToken}")
 def show_verify_link(call: ApiCall) -> Response:
     """Show a page to confirm an e-mail address.
 
@@ -239,15 +241,7 @@ def show_verify_link(call: ApiCall) -> Response:
     return _page("Confirm your e-mail address", "Messages about your tasks will come to this address.", "Confirm")
 
 
-@operation(
-    "POST",
-    "/v1/links/verify/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+@_link_operation("POST", "/v1/links/verify/{linkToken}")
 def follow_verify_link(call: ApiCall) -> Response:
     """Confirm an e-mail address, from the mail that was sent to it.
 
@@ -261,15 +255,7 @@ def follow_verify_link(call: ApiCall) -> Response:
     return _page("Confirmed", "This address is yours. You can close this page.")
 
 
-@operation(
-    "GET",
-    "/v1/links/unsubscribe/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+@_link_operation("GET", "/v1/links/unsubscribe/{linkToken}")
 def show_unsubscribe_link(call: ApiCall) -> Response:
     """Show a page to end mails.
 
@@ -280,15 +266,7 @@ def show_unsubscribe_link(call: ApiCall) -> Response:
     return _page("Unsubscribe", "Do you want no more mails of this kind?", "Unsubscribe")
 
 
-@operation(
-    "POST",
-    "/v1/links/unsubscribe/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+@_link_operation("POST", "/v1/links/unsubscribe/{linkToken}")
 def follow_unsubscribe_link(call: ApiCall) -> Response:
     """End mails of one category.
 

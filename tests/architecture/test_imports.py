@@ -187,7 +187,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 ROOM_CIRCLES_TO_REMOVE = {
     "engine": {
-        *("children", "delivery", "dispatch", "engine_context", "execution", "handlers", "people", "pull", "state"),
+        *("children", "delivery", "engine_context", "execution", "handlers", "people", "pull", "state"),
         *("tasks", "usage"),
     },
 }

@@ -74,9 +74,9 @@ OWN: Final = {
         "validation"
     ),
     "engine.people": "preferred_channels",
-    "engine.ports": "known_tasks look_through pages queue records search shards store task_query tracing version",
+    "engine.ports": "clock known_tasks look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
-        "attempt_log clock_check commits compare_and_set event_log lease_renewal lock_reader lock_updates lock_waits "
+        "attempt_log commits compare_and_set event_log lease_renewal lock_reader lock_updates lock_waits "
         "locks log_seal quotas"
     ),
     "engine.tasks": "declared_tasks execution_search open_executions",

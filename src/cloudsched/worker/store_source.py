@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
+from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 

@@ -13,7 +13,7 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.execution.attempts import DeliveryAction
-from cloudsched.engine.state.clock_check import MAX_SKEW
+from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

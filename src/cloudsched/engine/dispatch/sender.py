@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import WakeUp, dispatch_for
+from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
-from cloudsched.engine.state.clock_check import MAX_SKEW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,8 +24,8 @@ from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_w
 from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
+from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
-from cloudsched.engine.state.clock_check import MAX_SKEW, measure_skew
 from cloudsched.errors import ClockSkewed, InvalidInput
 
 if TYPE_CHECKING:

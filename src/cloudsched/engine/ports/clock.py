@@ -1,11 +1,15 @@
-"""The port for the current time."""
+"""The port for the current time, and whether a machine's clock agrees with the store's.
+
+Leases are taken by the one and judged by others.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime, timedelta
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from datetime import datetime
+MAX_SKEW = timedelta(seconds=10)
+"""The largest allowed difference between this machine's clock and the store's."""
 
 
 class Clock(Protocol):
@@ -14,3 +18,11 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Return the current time, timezone-aware and in UTC."""
         ...
+
+
+def measure_skew(before: datetime, store_time: datetime, after: datetime) -> timedelta:
+    """Return by how much this machine's clock is at least ahead of the store's; negative if it is behind.
+
+    The store told its time between two instants of this clock: anything between them is no difference.
+    """
+    return min(after - store_time, max(before - store_time, timedelta(0)))

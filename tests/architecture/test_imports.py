@@ -177,45 +177,39 @@ def _targets(module: str) -> set[str]:
     return found - {module, "__init__"}
 
 
+def _find_circles(targets: dict[str, set[str]]) -> list[str]:
+    """Return those that import each other: what is left when all are read after, or before, those they need."""
+    waiting = _read_in_order(targets)
+    return sorted(_read_in_order({name: {each for each in waiting if name in waiting[each]} for name in waiting}))
+
+
+def _read_in_order(targets: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return those that cannot be read after all that they need."""
+    waiting = targets
+    while ready := {name for name, needed in waiting.items() if not needed & waiting.keys()}:
+        waiting = {name: needed for name, needed in waiting.items() if name not in ready}
+    return waiting
+
+
 def test_no_module_imports_itself_by_a_detour() -> None:
     """There is no import circle, not even one of typing-only imports: every module can be read after those it needs."""
-    waiting = {module: _targets(module) for module in MODULES}
-    while ready := {module for module, targets in waiting.items() if not targets & waiting.keys()}:
-        waiting = {module: targets for module, targets in waiting.items() if module not in ready}
-    assert not waiting, f"these import each other, or one that does: {sorted(waiting)}"
+    assert not _find_circles({module: _targets(module) for module in MODULES})
 
 
-ROOM_CIRCLES_TO_REMOVE = {
-    "engine": {
-        *("children", "delivery", "engine_context", "execution", "handlers", "people", "pull", "state"),
-        *("tasks", "usage"),
-    },
-}
-"""The rooms of a layer that still form a circle. A room leaves this list when its circle is gone; none is added."""
-
-
-def _find_circle(layer: str) -> set[str]:
-    """Return the rooms of a layer that import each other, or one that does; typing-only imports count."""
-    waiting: dict[str, set[str]] = {}
+def room_targets(layer: str) -> dict[str, set[str]]:
+    """Return which rooms of its layer each room imports, typing-only imports included."""
+    found: dict[str, set[str]] = {}
     for module in modules_of(layer):
         room = [*module.split("/"), ""][1]
         targets = {target.split("/")[1] for target in _targets(module) if target.startswith(f"{layer}/")}
-        waiting.setdefault(room, set()).update(targets - {room})
-    circle = _strip(waiting)
-    return _strip({room: {other for other in circle if room in circle[other]} for room in circle}).keys() | set()
-
-
-def _strip(waiting: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Return what is left when those that need nothing that is left are taken away, again and again."""
-    while ready := {room for room, targets in waiting.items() if not targets & waiting.keys()}:
-        waiting = {room: targets for room, targets in waiting.items() if room not in ready}
-    return waiting
+        found.setdefault(room, set()).update(targets - {room})
+    return found
 
 
 @try_each("layer", sorted(BELOW))
 def test_no_room_imports_itself_by_a_detour(layer: str) -> None:
     """The rooms of a layer have an order, so that each can be read after those it needs."""
-    assert _find_circle(layer) == ROOM_CIRCLES_TO_REMOVE.get(layer, set())
+    assert not _find_circles(room_targets(layer))
 
 
 def test_recurrence_knows_no_calendars() -> None:

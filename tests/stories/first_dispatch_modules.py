@@ -59,7 +59,6 @@ OWN: Final = {
     ),
     "engine": "builtin_handlers engine_context",
     "engine.children": "child_tasks task_tree",
-    "engine.delivery": "callbacks planner",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
         "archive arguments async_functions call_handle call_results calls events exits journal_cursor no_journal "
@@ -76,7 +75,7 @@ OWN: Final = {
     "engine.people": "preferred_channels",
     "engine.ports": "clock known_tasks look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
-        "attempt_log commits compare_and_set event_log lease_renewal lock_reader lock_updates lock_waits "
+        "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates lock_waits "
         "locks log_seal quotas"
     ),
     "engine.tasks": "declared_tasks execution_search open_executions",

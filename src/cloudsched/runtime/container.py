@@ -14,8 +14,6 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.children.child_tasks import ChildTasks
-from cloudsched.engine.delivery.callbacks import CompletionCallbacks
-from cloudsched.engine.delivery.planner import DeliveryPlanner
 from cloudsched.engine.dispatch.sender import DispatchSender
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
@@ -24,6 +22,7 @@ from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.state.commits import Committer
+from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
@@ -234,7 +233,7 @@ class Container:
             blobs=self.blobs,
             sender=self._sender,
             archive=archive,
-            committer=Committer(self.store, archive, self._callbacks, partial(run_failure_hooks, registry)),
+            committer=Committer(self.store, archive, self._deliveries, partial(run_failure_hooks, registry)),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
             usage=lambda: self._usage,
@@ -376,14 +375,14 @@ class Container:
         return self.engine.locks
 
     @lazy_property
-    def _callbacks(self) -> CompletionCallbacks:
-        deliveries = DeliveryPlanner(self.store, self.settings.secret, self.settings.retention)
-        return CompletionCallbacks(deliveries, self._sender, self.clock)
+    def _deliveries(self) -> DeliveryPlanner:
+        settings = self.settings
+        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention)
 
     @lazy_property
     def attempt_runner(self) -> AttemptRunner:
         """Runs claimed attempts, step by step."""
-        return AttemptRunner(self.engine, self.child_tasks, self._callbacks.planner, self.tracer)
+        return AttemptRunner(self.engine, self.child_tasks, self._deliveries, self.tracer)
 
     @lazy_property
     def executor(self) -> Executor:

@@ -12,7 +12,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.delivery import smtp
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.people import PeopleRecipients
-from cloudsched.engine.delivery.planner import DeliveryPlanner
+from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
 

@@ -1,4 +1,4 @@
-"""Deliveries: the tasks that carry results to people, from the success that creates them to the sender's answer.
+"""Deliveries: the tasks that carry results to people, how they are sent and what became of them.
 
-May import ports, documents and transitions; a sender and the people are handed in.
+May import people, handlers, state, ports and the domain; a sender is handed in. `engine.state` creates deliveries.
 """

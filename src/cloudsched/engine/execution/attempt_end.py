@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.children.child_tasks import ChildTasks
-    from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.follow_ups import FollowUps
     from cloudsched.engine.ports.store import TaskWrite, VersionedTask
+    from cloudsched.engine.state.deliveries import DeliveryPlanner
     from cloudsched.errors import BlobsUnavailable, InvalidInput
 
 log = logging.getLogger(__name__)

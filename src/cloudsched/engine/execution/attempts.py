@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.children.child_tasks import ChildTasks
-    from cloudsched.engine.delivery.planner import DeliveryPlanner
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
     from cloudsched.engine.ports.store import Committed, TaskWrite
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.state.deliveries import DeliveryPlanner
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""How decisions become stored state: commits, locks, and the log of what changed.
+"""How decisions become stored state: commits with what follows from them, locks, and the log of what changed.
 
-May import `engine.ports` and the domain.
+May import `engine.dispatch`, `engine.durable`, `engine.ports` and the domain.
 """

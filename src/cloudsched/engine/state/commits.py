@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.delivery.callbacks import CompletionCallbacks
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.state.deliveries import DeliveryPlanner
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Committer:
     Args:
         store: Where tasks are.
         archive: Takes the journals of executions that end.
-        callbacks: Tells others that an execution has ended without a word of its attempt.
+        deliveries: Tells others that an execution has ended without a word of its attempt.
         on_failure: Calls the hooks of an execution that has failed for good, right before that is committed.
     """
 
@@ -50,12 +50,12 @@ class Committer:
         self,
         store: Store,
         archive: JournalArchive,
-        callbacks: CompletionCallbacks | None = None,
+        deliveries: DeliveryPlanner | None = None,
         on_failure: Callable[[Task, Execution], None] = lambda *_: None,
     ) -> None:
         self._store = store
         self._archive = archive
-        self._callbacks = callbacks
+        self._deliveries = deliveries
         self._on_failure = on_failure
 
     def apply(
@@ -95,7 +95,8 @@ class Committer:
             ended.pop(run.execution_id, None)
         executions, archived = self._archive_journals(commit, ended.values()) if ended else (commit.executions, ())
         task = fit_runs(commit.task)
-        callbacks = () if self._callbacks is None else self._callbacks.plan(task, executions, commit.others)
+        deliveries = self._deliveries
+        callbacks = () if deliveries is None else deliveries.plan_callbacks(task, executions, commit.others)
         for each in commit.executions if final else ():
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
                 self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
@@ -111,8 +112,8 @@ class Committer:
         log_changes(whole, before)
         for other in whole.others:
             log_changes(other, None if other.base is None else other.base.task)
-        if self._callbacks is not None and callbacks:
-            self._callbacks.dispatch(callbacks)
+        if deliveries is not None and callbacks:
+            deliveries.dispatch(callbacks)
         return committed
 
     def _archive_journals(

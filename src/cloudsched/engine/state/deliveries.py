@@ -1,17 +1,24 @@
-"""Create deliveries in the commit that records a success, and record in the last commit of one that it has arrived."""
+"""Create deliveries in the commit that records an end, and record in the last commit of one that it has arrived.
+
+An execution also ends without an attempt's own word: by an expired lease, by the expiration of what is late, because
+another run was in the way, or because its task was cancelled. It has no result then, and only the callback is created.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.channel import COMPLETION
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import plan_callback, plan_deliveries
 from cloudsched.domain.transitions.outcome import Done
+from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.ports.store import DeliveryMark, TaskWrite
+from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,23 +28,31 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
 _PURPOSE = b"cloudsched message v1\n"
 
 
 class DeliveryPlanner:
-    """Decides what the end of an attempt means for deliveries.
+    """Decides what the end of an execution means for deliveries.
 
     Args:
         store: Has the deliveries.
+        sender: Sends the dispatches of callbacks.
+        clock: The current time.
         secret: Makes the names of messages, which nobody else can guess. A name is stored with its delivery, so that a
             new secret changes none.
         retention: How long an ended delivery is kept, if its task does not say how long it is kept itself.
     """
 
-    def __init__(self, store: Store, secret: str, retention: timedelta | None) -> None:
+    def __init__(
+        self, store: Store, sender: DispatchSender, clock: Clock, secret: str, retention: timedelta | None
+    ) -> None:
         self._store = store
+        self._sender = sender
+        self._clock = clock
         self._secret = secret.encode()
         self._retention = retention
 
@@ -66,13 +81,31 @@ class DeliveryPlanner:
             planned = tuple(each for each in planned if each.id not in existing)
         return tuple(TaskWrite(each) for each in planned)
 
-    def plan_callbacks(self, task: Task, ended: Sequence[Execution], now: datetime) -> tuple[TaskWrite, ...]:
-        """Return the callbacks of executions that end without a report; those that exist are left alone."""
+    def plan_callbacks(
+        self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]
+    ) -> tuple[TaskWrite, ...]:
+        """Return the callbacks to create with the records of a commit, besides those that it creates already.
+
+        Those that exist are left alone. Nothing is read, unless a task with a callback has an execution that ends
+        without a report: then one document for each.
+        """
+        if task.on_completion is None or task.deleted_at is not None:
+            return ()
+        told = {each.task.delivery.execution_id for each in others if _is_callback(each.task) and each.task.delivery}
+        ended = [each for each in executions if each.status.is_final and each.id not in told and not each.is_left_out]
+        now = self._clock.now()
         planned = [
             plan_callback(task, each, now, make_name=self._make_name, retention=self._retention) for each in ended
         ]
-        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])}
+        existing = {each.task.id for each in self._store.load_many([each.id for each in planned])} if planned else ()
         return tuple(TaskWrite(each) for each in planned if each.id not in existing)
+
+    def dispatch(self, callbacks: Sequence[TaskWrite]) -> None:
+        """Send the dispatches of callbacks; what the queue does not take is left to the sweep."""
+        now = self._clock.now()
+        with suppress(QueueUnavailable):
+            for each in callbacks:
+                self._sender.send(each.task, executor_wakeups(each.task), now)
 
     def mark(self, task: Task, report: AttemptReport, *, is_repeat: bool) -> DeliveryMark | None:
         """Return what the end of a delivery's attempt says about its execution; None for other tasks.
@@ -103,3 +136,7 @@ class DeliveryPlanner:
     def _make_name(self, text: str) -> str:
         digest = hmac.new(self._secret, _PURPOSE + text.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest[:24]).decode()
+
+
+def _is_callback(task: Task) -> bool:
+    return task.delivery is not None and task.delivery.channel == COMPLETION

@@ -228,7 +228,18 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
     evil = {"Origin": "https://evil.example"}
     assert requests.post(clock, json={"advance": "PT1H"}, headers=evil, timeout=30).status_code == 403
     assert requests.get(clock, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    assert (
+        requests.post(clock, json={"advance": "PT1H"}, headers={"Host": "evil.example"}, timeout=30).status_code == 403
+    )
     assert get(f"{stack.url}/v1/tasks/sync").json()["status"] == "ACTIVE"
+
+
+@pytest.mark.parametrize("path", ["/ui/tasks", "/dev/clock", "/dev/outbox", "/v1/tasks"])
+def test_what_a_proxy_forwards_is_not_of_this_machine(stack: Stack, path: str) -> None:
+    """A proxy that calls it as localhost, for whoever asks, says so in a header: whatever is open here stays closed."""
+    assert requests.get(stack.url + path, timeout=30).status_code == 200
+    for header in ("X-Forwarded-For", "CF-Connecting-IP", "Via"):
+        assert requests.get(stack.url + path, headers={header: "10.0.0.7"}, timeout=30).status_code in {401, 403}
 
 
 def test_all_that_a_page_loads_is_small() -> None:

@@ -26,4 +26,5 @@ def test_every_link_of_the_page_answers(app: App) -> None:
         for link in links:
             assert requests.get(link, timeout=10).status_code == 200, link
         assert requests.get(stack.url + "/nothing", timeout=10).status_code == 404
+        assert requests.get(stack.url + "/", headers={"Host": "evil.example"}, timeout=10).status_code == 403
         assert requests.post(stack.url + "/", timeout=10).status_code in {404, 405}

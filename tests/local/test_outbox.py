@@ -103,11 +103,14 @@ def test_pushes_and_webhooks_are_shown_as_json() -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Host": "localhost.evil.example"},
+        {"Host": "10.0.0.7:8080"},
+        {"X-Forwarded-For": "10.0.0.7"},
+        {"CF-Connecting-IP": "10.0.0.7"},
     ],
 )
 @pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
 def test_pages_of_other_places_read_nothing(headers: dict[str, str], path: str) -> None:
-    """Neither by their origin nor by a name that leads to this machine: links and codes are in mails."""
+    """By their origin, by a name that leads to this machine or through a proxy: links and codes are in mails."""
     outbox, client = open_outbox()
     outbox["EMAIL"].send(make_message(body="code 123456"), ADA)
     refused = client.get(f"/dev/outbox{path}", headers=headers)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
-from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+from cloudsched.domain.local_requests import is_loopback
 
 _TIMEOUT_SECONDS = 1.0
 
@@ -15,7 +15,7 @@ def explain_unreachable(url: str) -> str:
     if hint := find_missing_stack(url):
         return hint
     host, port = _host_and_port(url)
-    if not _is_loopback(host):
+    if not is_loopback(host):
         return ""
     return f"Something listens on {host}:{port}, but not the API: is it the port of cloudsched dev?"
 
@@ -23,7 +23,7 @@ def explain_unreachable(url: str) -> str:
 def find_missing_stack(url: str) -> str:
     """Return a hint if the address is on this machine and nothing listens there; else nothing."""
     host, port = _host_and_port(url)
-    if not _is_loopback(host) or _accepts_connections(host, port):
+    if not is_loopback(host) or _accepts_connections(host, port):
         return ""
     place = f"{host}:{port}"
     return (
@@ -34,18 +34,12 @@ def find_missing_stack(url: str) -> str:
 
 def is_this_machine(url: str) -> bool:
     """Whether an address is on this machine."""
-    return _is_loopback(_host_and_port(url)[0])
+    return is_loopback(_host_and_port(url)[0])
 
 
 def _host_and_port(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _accepts_connections(host: str, port: int) -> bool:

@@ -159,7 +159,8 @@ class Settings:
     public_url: str = setting(
         "CLOUDSCHED_PUBLIC_URL",
         "the address under which people and their programs reach the API, with the path that it is mounted under: what "
-        "links and [feeds](../how-to/calendars.md) begin with; without one, the address of the request",
+        "links and [feeds](../how-to/calendars.md) begin with; without one, mails have codes and no links, and no feed "
+        "can be made, except where the API is open: there, the address of the request",
         ADDRESS,
         default="",
     )

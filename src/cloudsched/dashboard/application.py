@@ -204,7 +204,7 @@ class Dashboard:
 
     def respond(self, request: Request) -> Response:  # noqa: C901, PLR0911, PLR0912 - one answer for each kind
         """Return the answer to a request."""
-        refusal = find_refusal(request, self._hosts)
+        refusal = find_refusal(request, self._hosts, has_sign_in=self._has_sign_in)
         if refusal is not None:
             return Response(refusal, status=403, mimetype="text/plain")
         if not request.path.strip("/") and not request.environ.get("PATH_INFO"):

@@ -7,37 +7,41 @@ rebound to this machine (`Host`) and a form of another site (`Origin`) are refus
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+
+from cloudsched.domain.local_requests import (
+    find_detour,
+    find_foreign_name,
+    find_foreign_page,
+    is_loopback,
+    read_host_name,
+)
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
-LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+LOCAL_HOSTS: Final = frozenset({"localhost"})
+"""The names of this machine: every name and address that can mean no other; see `cloudsched.domain.local_requests`."""
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
-def find_refusal(request: Request, hosts: frozenset[str] | None) -> str | None:
+def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in: bool = False) -> str | None:
     """Return why a request is refused; None if it is not.
 
     Args:
         request: The request.
         hosts: The names by which this server may be called; None for any, behind a proxy that checks them.
+        has_sign_in: Whether people sign in here. If they do not, a local server answers to its own machine only.
     """
-    if hosts is not None and _host_name(request.host) not in hosts:
-        return f"This server is local: it does not answer to the name {_host_name(request.host)!r}."
-    if request.method in _SAFE_METHODS:
-        return None
-    site = request.headers.get("Sec-Fetch-Site")
-    if site is not None:
-        return None if site == "same-origin" else "A form of another site cannot change anything here."
-    origin = request.headers.get("Origin", "")
-    if not origin or urlsplit(origin).netloc != request.host:
-        return "A request that changes something needs this page's own Origin."
-    return None
+    if hosts == LOCAL_HOSTS:
+        refusal = find_foreign_name(request.host) or (None if has_sign_in else _find_elsewhere(request))
+    elif hosts is not None and read_host_name(request.host) not in hosts:
+        refusal = f"This server does not answer to the name {read_host_name(request.host)!r}."
+    else:
+        refusal = None
+    return refusal or find_foreign_page(request.method, dict(request.headers), needs_origin=True)
 
 
 def protect(response: Response) -> Response:
@@ -50,8 +54,7 @@ def protect(response: Response) -> Response:
     return response
 
 
-def _host_name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+def _find_elsewhere(request: Request) -> str | None:
+    if request.remote_addr and not is_loopback(request.remote_addr):
+        return "This server is local: it answers only to its own machine."
+    return find_detour(request.headers.keys())

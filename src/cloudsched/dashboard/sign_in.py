@@ -83,7 +83,7 @@ class SignIn:
             session.client.close()
 
     def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
-        refusal = find_refusal(request, self._hosts)
+        refusal = find_refusal(request, self._hosts, has_sign_in=True)
         if refusal is not None:
             return Response(refusal, status=HTTPStatus.FORBIDDEN, mimetype="text/plain")
         if request.path == SIGN_IN and request.method == "POST":

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal
+from cloudsched.dashboard.guard import LOCAL_HOSTS
+from cloudsched.domain.local_requests import find_detour, find_foreign_name, find_foreign_page
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
@@ -144,8 +145,9 @@ class DashboardMount:
 
         Where the stack has keys, whoever may call its API sees the clock, and only an admin moves it.
         """
-        has_origin = "Origin" in request.headers or "Sec-Fetch-Site" in request.headers
-        refusal = find_refusal(request, LOCAL_HOSTS) if has_origin or request.method == "GET" else None
+        refusal = find_foreign_name(request.host) or find_foreign_page(request.method, dict(request.headers))
+        if refusal is None and self._is_open:
+            refusal = find_detour(request.headers.keys())
         if refusal is not None:
             return Response(refusal, status=403, mimetype="text/plain")
         if request.method not in {"GET", "POST"}:

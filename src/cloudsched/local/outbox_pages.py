@@ -2,19 +2,18 @@
 
 Mails are written by people who are not trusted, and their links and codes are nobody else's. So a mail is shown in a
 sandboxed frame that loads nothing and runs nothing, and only a page of this machine reads these pages: a name that
-leads here (DNS rebinding) and pages of other origins are refused.
+leads here (DNS rebinding), pages of other origins and what a proxy forwards are refused.
 """
 
 from __future__ import annotations
 
 import json
 from html import escape
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.domain.local_requests import find_detour, find_foreign_name
 from cloudsched.errors import Forbidden
 from cloudsched.web.api.cors import require_allowed_origin
 
@@ -75,12 +74,9 @@ def _respond_with(found: SentMessage, form: str) -> Response:
 
 
 def _require_own_machine(request: Request) -> None:
-    host = urlsplit(f"//{request.host}").hostname or ""
-    try:
-        ip_address(host)
-    except ValueError:
-        if host != "localhost":
-            raise Forbidden(f"Open it as http://localhost{PATH} with the port of the API, not by a name.") from None
+    refusal = find_foreign_name(request.host) or find_detour(request.headers.keys())
+    if refusal is not None:
+        raise Forbidden(refusal)
 
 
 def _text(text: str, status: int) -> Response:

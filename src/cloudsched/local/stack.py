@@ -25,6 +25,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.local_requests import find_foreign_name
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE
@@ -235,6 +236,8 @@ def _with_pages(application: WSGIApplication, outbox: Outbox) -> WSGIApplication
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         if request.path == "/" and request.method in {"GET", "HEAD"}:
+            if (refusal := find_foreign_name(request.host)) is not None:
+                return Response(refusal, status=403, mimetype="text/plain")(environ, start_response)
             return render_index(request)(environ, start_response)
         if is_outbox_path(request.path):
             return respond_outbox(request, outbox)(environ, start_response)

@@ -73,6 +73,12 @@ def test_a_rebound_name_reads_nothing(emulator: CloudTasksEmulator, path: str) -
     assert ask(emulator, "GET", path) == 200
 
 
+def test_what_a_proxy_forwards_is_refused(emulator: CloudTasksEmulator) -> None:
+    """On a loopback address, it is for this machine."""
+    for header in ("X-Forwarded-For", "CF-Connecting-IP", "Via"):
+        assert ask(emulator, "POST", "/clock", {"advance": "P1D"}, {header: "10.0.0.7"}) == 403
+
+
 @pytest.mark.parametrize(("path", "body"), CHANGES, ids=lambda each: each if isinstance(each, str) else "")
 def test_programs_and_pages_of_the_same_origin_are_served(
     emulator: CloudTasksEmulator, path: str, body: object

@@ -120,7 +120,7 @@ def send_and_stay_silent(address: str, head: str, body: bytes) -> bytes:
     """Send a request whose sender then falls silent, and return all that is answered."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
-        start = f"POST /v1/queues/gpu/claim HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n"
+        start = f"POST /v1/queues/gpu/claim HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n"
         connection.sendall(start.encode() + body)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -144,7 +144,7 @@ def test_an_unread_body_is_not_taken_for_the_next_request(
 ) -> None:
     """A connection stays usable after an unread body with any content."""
     sim.app.create(**TASK, id="it")
-    body = b"DELETE /v1/tasks/it HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
+    body = b"DELETE /v1/tasks/it HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000
     with closing(HTTPConnection(address, timeout=WAIT_SECONDS)) as connection:
         for _ in range(2):
             connection.request("POST", path, iter([body, body]), CHUNKED, encode_chunked=True)
@@ -160,6 +160,8 @@ def test_an_endless_body_is_not_held_in_memory(address: str) -> None:
     """The server of the local stack reads no chunk that is larger than any body."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
-        connection.sendall(b"POST /v1/tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n")
+        connection.sendall(
+            b"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n"
+        )
         answer = b"".join(iter(lambda: connection.recv(65536), b""))  # to the end: the connection is closed
     assert answer.startswith(b"HTTP/1.1 400 ")

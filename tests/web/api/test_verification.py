@@ -18,7 +18,9 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import ContactSecrets, EmailContact, PersonSpec
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.functions import serve_links
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api, serve_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,3 +286,36 @@ def test_what_firebase_has_verified_is_verified(simulate: Callable[..., Simulati
     assert people.put("ada", spec, proven_address="ada@example.com").person.verified_address == "Ada@example.com"
     other = PersonSpec(email=EmailContact(address="eve@example.com"))
     assert people.put("ada", other, proven_address="ada@example.com").person.verified_address is None
+
+
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])
+def test_a_link_never_begins_with_what_a_request_says(simulate: Callable[..., Simulation], *, is_open: bool) -> None:
+    """Without a public address, a mail has a link only where the API is open, and so was called as this machine.
+
+    Otherwise whoever asks for the mail could have the link, and the secret in it, lead to a host of theirs.
+    """
+    key, kept = create_key("server", Role.ADMIN)
+    sim = simulate(access=Access(open=True) if is_open else Access(api_keys=(str(kept),)))
+    box = Mailbox()
+    sim.app.container.replace(mail_sender=box)
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def ask(host: str, method: str, path: str, body: object) -> tuple[int, Any]:
+        headers = {"Host": host} if is_open else {"Host": host, "X-Api-Key": key}
+        answer = client.open(path, method=method, json=body, headers=headers)
+        return answer.status_code, answer.get_json()
+
+    ada = {"name": "Ada", "email": {"address": "ada@example.com"}}
+    assert ask("localhost:1", "PUT", "/v1/people/ada", ada)[0] == 201
+    expected = 403 if is_open else 202
+    assert ask("evil.example", "POST", "/v1/people/ada/email/verify", {})[0] == expected
+    assert ask("evil.example", "POST", "/v1/feeds", {"owner": "ada"})[0] == (403 if is_open else 503)
+    sim.advance(timedelta(minutes=1))
+    assert ask("localhost:1", "POST", "/v1/people/ada/email/verify", {})[0] == 202
+    status, feed = ask("localhost:1", "POST", "/v1/feeds", {"owner": "ada"})
+    assert status == (201 if is_open else 503)
+    bodies = [message.body for message, _ in box.mails]
+    assert not any("evil.example" in body for body in bodies)
+    assert ["http" in body for body in bodies] == ([True] if is_open else [False, False])
+    assert str(feed.get("url", "")).startswith("http://localhost:1/v1/feeds/" if is_open else "")
+    assert len(sim.app.container.many_tasks.feeds.list("ada")) == is_open  # what is refused leaves none behind

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.greeting_app import app
+from tests.harness import LocalClient
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
@@ -65,12 +66,46 @@ def test_an_open_api_refuses_other_machines(function: str, peer: str | None) -> 
 
 
 @pytest.mark.parametrize(
-    "header", ["Forwarded", "X-Forwarded-For", "x-forwarded-host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
+    "header",
+    ["Forwarded", "x-forwarded-host", "X-Real-IP", "Via", "CF-Connecting-IP", "True-Client-IP", "X-Newcloud-Client-Ip"],
 )
 @pytest.mark.parametrize("function", SERVE)
 def test_an_open_api_refuses_what_a_proxy_forwards(function: str, header: str) -> None:
-    """A proxy on the same machine may forward requests from anywhere."""
+    """A proxy on the same machine may forward requests from anywhere, and not all proxies are known."""
     assert request_status(Access(open=True), function, headers={header: HERE}) == 401
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.7", "["])
+@pytest.mark.parametrize("function", SERVE)
+def test_an_open_api_refuses_names_that_may_be_rebound(function: str, host: str) -> None:
+    """A page's own name that leads here, with and without an Origin: the browser would run the page's requests."""
+    for headers in ({"Host": host}, {"Host": host, "Origin": f"http://{host}"}):
+        assert request_status(Access(open=True), function, headers=headers) == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8080", "app.localhost:8080", "127.0.0.1:8080", "[::1]:8080"])
+@pytest.mark.parametrize("function", SERVE)
+def test_an_open_api_answers_to_the_names_of_its_machine(function: str, host: str) -> None:
+    """Browsers take each of them to this machine, whoever would like it otherwise."""
+    assert request_status(Access(open=True), function, headers={"Host": host}) == 200
+
+
+def test_a_malformed_origin_is_refused() -> None:
+    """It is no mistake of the server's."""
+    assert request_status(Access(open=True), headers={"Origin": "http://["}) == 403
+
+
+def test_a_refused_request_is_told_what_to_do(sim: Simulation) -> None:
+    """Whoever works through a proxy, such as Cloud Shell's web preview, learns which header it was, and what to do."""
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    forwarded = client.get("/v1/tasks", headers={"X-Forwarded-For": "10.0.0.7"}).get_json()["detail"]
+    renamed = client.get("/v1/tasks", headers={"Host": "8080-shell.cloudshell.dev"}).get_json()["detail"]
+    remote = client.get("/v1/tasks", environ_base={"REMOTE_ADDR": "10.0.0.7"}).get_json()["detail"]
+    assert "X-Forwarded-For" in forwarded
+    assert "8080-shell.cloudshell.dev" in renamed
+    for detail in (forwarded, remote):
+        assert "http://localhost" in detail
+        assert "CLOUDSCHED_API_KEYS" in detail
 
 
 def test_credentials_close_an_open_api() -> None:
@@ -91,7 +126,8 @@ def test_the_description_names_handlers_only_where_the_api_is_open(sim: Simulati
     """A remote caller of an open API does not learn what it can run."""
     client = Client(Request.application(lambda request: serve_api(sim.app, request)))
     here, there = (client.get("/openapi.json", environ_base={"REMOTE_ADDR": peer}) for peer in (HERE, "10.0.0.7"))
-    assert ('"greet"' in here.text, '"greet"' in there.text) == (True, False)
+    rebound = client.get("/openapi.json", environ_base={"REMOTE_ADDR": HERE}, headers={"Host": "evil.example"})
+    assert ['"greet"' in answer.text for answer in (here, there, rebound)] == [True, False, False]
 
 
 def test_the_local_stack_is_open() -> None:

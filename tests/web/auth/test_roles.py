@@ -67,7 +67,7 @@ def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
     made |= {name: create_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    sim = simulate(access=access)
+    sim = simulate(access=access, public_url="https://api.example")
     return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 

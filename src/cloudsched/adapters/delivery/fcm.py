@@ -20,12 +20,12 @@ import time
 import unicodedata
 from datetime import timedelta
 from functools import cached_property
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from cloudsched.adapters.delivery.retry_after import parse_retry_after
 from cloudsched.domain.documents.json_limits import truncate
+from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class FcmSender:
 
     def __init__(self, project: str, url: str) -> None:
         parts = urlsplit(url)
-        self._is_local = parts.scheme == "http" and _is_loopback(parts.hostname)
+        self._is_local = parts.scheme == "http" and is_loopback(parts.hostname)
         if parts.scheme != "https" and not self._is_local:
             raise Misconfigured("CLOUDSCHED_FCM_URL must begin with https://, or be on this machine.")
         self._url = f"{url.rstrip('/')}/v1/projects/{quote(project, safe='')}/messages:send"
@@ -152,10 +152,3 @@ def _read_json(response: requests.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _is_loopback(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False

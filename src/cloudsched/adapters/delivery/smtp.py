@@ -15,12 +15,12 @@ import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from cloudsched.adapters.delivery.mail import make_address, write_mail
+from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 
 if TYPE_CHECKING:
@@ -81,10 +81,7 @@ class SmtpServer:
     @property
     def is_local(self) -> bool:
         """Whether it is on this machine, so that nobody can listen on the way."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
 
 class SmtpSender:

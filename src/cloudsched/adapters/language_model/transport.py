@@ -8,10 +8,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import cached_property
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 if TYPE_CHECKING:
@@ -136,16 +136,9 @@ def require_safe_url(url: str, *, has_key: bool) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise Misconfigured(f"CLOUDSCHED_MODEL_URL is {url!r}; give an address such as https://host/v1.")
-    if parts.scheme == "http" and has_key and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and has_key and not is_loopback(parts.hostname):
         raise Misconfigured("CLOUDSCHED_MODEL_URL must begin with https://, or be on this machine, if there is a key.")
     return url.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _parse_wait(text: str) -> float:

@@ -16,7 +16,6 @@ import json
 import logging
 import threading
 import time
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from jwt.exceptions import PyJWKClientConnectionError
 from requests import RequestException
 
 from cloudsched.adapters.safe_http import make_session
+from cloudsched.domain.local_requests import is_loopback
 from cloudsched.errors import InvalidInput, Misconfigured
 
 if TYPE_CHECKING:
@@ -185,14 +185,7 @@ def _require_address(address: str, field: str) -> bool:
         host = None
     if not host or parts.scheme not in {"https", "http"} or parts.username is not None:
         raise Misconfigured(f"{field} is {address[:200]!r}; give an address such as https://login.example.com.")
-    is_local = _is_loopback(host)
+    is_local = is_loopback(host)
     if parts.scheme == "http" and not is_local:
         raise Misconfigured(f"{field} is {address[:200]!r}; it has to begin with https://.")
     return is_local
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -8,19 +8,23 @@ this machine (DNS rebinding), it can read them as well.
 from __future__ import annotations
 
 import hmac
-import ipaddress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
+from cloudsched.domain.local_requests import (
+    find_detour,
+    find_foreign_name,
+    find_foreign_page,
+    is_loopback,
+    read_host_name,
+)
 from cloudsched.emulator.http.rest import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _PUBLIC: Final = frozenset({"/healthz", "/oauth2/v3/certs", "/oauth2/v1/certs"})
 """What needs no key: a probe, and the public keys of tokens."""
-_NOT_FROM_PAGES: Final = "A page of another site may not change anything here."
 
 
 class Gate:
@@ -38,22 +42,17 @@ class Gate:
     def find_refusal(self, method: str, headers: Mapping[str, str]) -> Reply | None:
         """Return the answer to a request that a page elsewhere may have caused; None if it is welcome.
 
-        A server on a loopback address is called by an address or as localhost, and by no other name. On any other
-        address a program may use what name it likes, and a browser may not.
+        A server on a loopback address is called by a name of this machine, and by no proxy. On any other address a
+        program may use what name it likes, and a browser an address or a name of this machine.
         """
-        name = _read_name(headers.get("Host", ""))
-        is_from_browser = "Origin" in headers or "Sec-Fetch-Site" in headers
-        if not self._is_own(name) and (is_from_browser or _is_loopback(self._host)):
-            return _refuse(403, f"This server does not answer to the name {name!r}: call it by its address.")
-        if method in _SAFE_METHODS:
-            return None
-        site = headers.get("Sec-Fetch-Site")
-        if site is not None:
-            return None if site == "same-origin" else _refuse(403, _NOT_FROM_PAGES)
-        origin = headers.get("Origin")
-        if origin is not None and _read_netloc(origin) != headers.get("Host", "").lower():
-            return _refuse(403, _NOT_FROM_PAGES)
-        return None
+        host = headers.get("Host", "")
+        if is_loopback(self._host):
+            refusal = find_foreign_name(host) or find_detour(headers)
+        else:
+            is_from_browser = "Origin" in headers or "Sec-Fetch-Site" in headers
+            refusal = find_foreign_name(host) if is_from_browser and not self._is_own(read_host_name(host)) else None
+        refusal = refusal or find_foreign_page(method, headers)
+        return None if refusal is None else _refuse(403, refusal)
 
     def check_key(self, path: str, headers: Mapping[str, str]) -> Reply | None:
         """Return the answer to a request for the control API without its key; None if it has it, or needs none."""
@@ -66,36 +65,16 @@ class Gate:
         return _refuse(401, "The control API requires its key, as X-Api-Key or as a bearer token.")
 
     def _is_own(self, name: str) -> bool:
-        if name in {"", "localhost", self._host} or name.endswith(".localhost"):
-            return True
-        return _is_address(name)
+        return name == self._host or _is_address(name)
 
 
 def _refuse(status: int, message: str) -> Reply:
     return Reply(status, {"error": {"code": status, "message": message}})
 
 
-def _read_name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return host
-
-
-def _read_netloc(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
-
-
 def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name.partition("%")[0])
+        ip_address(name.partition("%")[0])
     except ValueError:
         return False
     return True
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import responses
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response
@@ -41,8 +41,10 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     owner = call.caller.resolve_owner(body.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
+    root = call.public_root
+    if root is None:
+        raise Misconfigured("No feed can be made: set CLOUDSCHED_PUBLIC_URL to the address that programs reach.")
     feed, secret = call.app.container.many_tasks.feeds.create(str(owner), body.categories, body.labels)
-    root = call.app.container.settings.public_url or call.request.url_root.rstrip("/")
     shown = responses.NewFeedAddress(**_feed_fields(feed), url=f"{root}/v1/feeds/{secret}.ics")
     return json_response(shown.to_wire(), 201)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.web.api.parse import read_json_object
+from cloudsched.web.auth.authentication import is_open_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,18 @@ class ApiCall:
     def task_id(self) -> str:
         """The task that the path names."""
         return self.path["taskId"]
+
+    @property
+    def public_root(self) -> str | None:
+        """What links to the API begin with; None if nobody has said under which address people reach it.
+
+        What a request says about that (``Host``) is its sender's claim: a link made of it could lead anywhere, with the
+        secret that is in it. It counts only where the API is open, and then names this machine.
+        """
+        settings = self.app.container.settings
+        if settings.public_url:
+            return settings.public_url
+        return self.request.url_root.rstrip("/") if is_open_to(settings, self.request) else None
 
     def read_content(self) -> dict[str, Any]:
         """Return the body, which is one JSON object."""

@@ -8,10 +8,10 @@ Credentials mode is not allowed: callers authenticate by headers, and there are 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.local_requests import is_same_origin
 from cloudsched.errors import Forbidden
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
         Forbidden: It comes from a page of another origin.
     """
     origin = request.headers.get("Origin")
-    if origin is None or _is_listed(origin, origins) or urlsplit(origin).netloc == request.host:
+    if origin is None or _is_listed(origin, origins) or is_same_origin(origin, request.host):
         return
     raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
 

@@ -131,7 +131,7 @@ def verify_email(call: ApiCall) -> Response:
     app = call.app
     if (proven := _find_proven_address(call, owner)) is not None and app.container.people.verify_address(owner, proven):
         return json_response(VerificationStatus(address=proven, verified=True).to_wire(), 202)
-    address = app.container.email_verification.start(owner, _find_public_root(call))
+    address = app.container.email_verification.start(owner, call.public_root)
     is_verified = app.container.people.get(owner).verified_address == address
     return json_response(VerificationStatus(address=address, verified=is_verified).to_wire(), 202)
 
@@ -210,12 +210,6 @@ def _find_proven_address(call: ApiCall, owner: str) -> str | None:
     """Return the address that Firebase has verified for this caller, if the caller is the person and it counts here."""
     counts = call.app.container.settings.access.firebase_email and call.caller.owner == owner
     return call.caller.verified_email if counts else None
-
-
-def _find_public_root(call: ApiCall) -> str | None:
-    """Return what links in mails begin with; what the request says about it counts on a developer's machine only."""
-    settings = call.app.container.settings
-    return settings.public_url or (None if settings.is_deployed else call.request.url_root.rstrip("/"))
 
 
 _STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}button{font:inherit}"

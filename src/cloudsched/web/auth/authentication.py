@@ -9,7 +9,6 @@ machine; each request is checked.
 from __future__ import annotations
 
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.google.id_tokens import (
@@ -18,7 +17,8 @@ from cloudsched.adapters.google.id_tokens import (
     GoogleTokenVerifier,
     decode_unverified,
 )
-from cloudsched.errors import Misconfigured, Unauthenticated
+from cloudsched.domain.local_requests import find_detour, find_foreign_name, is_loopback
+from cloudsched.errors import Forbidden, Misconfigured, Unauthenticated
 from cloudsched.web.auth.api_keys import ApiKeys
 from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, parse_role
 
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 KEY_HEADER = "X-Api-Key"
 ADMIN_CLAIM = "admin"
 """The custom claim that makes a Firebase user an admin if it is true; ``infra/firestore.rules`` uses it, too."""
-
-
-_FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
-"""The headers, besides ``X-Forwarded-…``, in which a proxy says that it forwards a request from elsewhere."""
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
@@ -76,12 +72,12 @@ class Authenticator:
 
         Raises:
             Unauthenticated: The request has no valid credential, or one that is not listed.
+            Forbidden: The API is open, and the request was sent to a name that may belong to somebody else.
             Unavailable: Google's keys cannot be fetched.
         """
         if not self._access.is_configured:
-            if self._access.open and is_from_same_machine(request):
-                return ANONYMOUS_ADMIN
-            raise Unauthenticated("This API is open only to requests from its own machine, without a proxy in between.")
+            require_open_to(self._access, request)
+            return ANONYMOUS_ADMIN
         if (key := request.headers.get(KEY_HEADER)) is not None:
             return self._keys.authenticate(key)
         token = read_bearer_token(request)
@@ -114,22 +110,34 @@ class Authenticator:
 
 def is_open_to(settings: Settings, request: Request) -> bool:
     """Return whether a request needs no credential because it comes from the machine on which the API is open."""
-    return settings.access.open and not settings.is_deployed and is_from_same_machine(request)
-
-
-def is_from_same_machine(request: Request) -> bool:
-    """Return whether the request's peer is a loopback address, and no proxy has forwarded it from elsewhere."""
-    if any(
-        name in _FORWARDING_HEADERS or name.startswith("x-forwarded-")
-        for name in map(str.lower, request.headers.keys())
-    ):
+    if settings.is_deployed:
         return False
     try:
-        peer = ip_address(request.remote_addr or "")
-    except ValueError:  # no address, as behind a Unix socket
+        require_open_to(settings.access, request)
+    except (Unauthenticated, Forbidden):
         return False
-    mapped = peer.ipv4_mapped if isinstance(peer, IPv6Address) else None
-    return (mapped or peer).is_loopback
+    return True
+
+
+def require_open_to(access: Access, request: Request) -> None:
+    """Check that a request may do without a credential: the API is open, and the request comes from its own machine.
+
+    Its peer is a loopback address, no proxy has forwarded it, and it was sent to a name that means this machine.
+
+    Raises:
+        Unauthenticated: The API is not open, or the request comes from elsewhere, or may do so.
+        Forbidden: It was sent to another name, as by a browser whose page has rebound that name (DNS rebinding).
+    """
+    peer = request.remote_addr
+    if not access.open or peer == "localhost" or not is_loopback(peer):  # no address, as behind a Unix socket
+        raise Unauthenticated(
+            "This API is open only to requests from its own machine. Call it there, as http://localhost with its port, "
+            "or let it require keys: `cloudsched keys new`, and CLOUDSCHED_API_KEYS."
+        )
+    if (detour := find_detour(request.headers.keys())) is not None:
+        raise Unauthenticated(detour)
+    if (refusal := find_foreign_name(request.headers.get("Host", ""))) is not None:
+        raise Forbidden(refusal)
 
 
 def require_sweeper(settings: Settings, request: Request, *, is_private: bool = True) -> None:
@@ -140,13 +148,18 @@ def require_sweeper(settings: Settings, request: Request, *, is_private: bool = 
 
     Raises:
         Unauthenticated: It may not.
+        Forbidden: The API is open, and the request was sent to a name that may belong to somebody else.
     """
     if settings.access.sweeper is not None:
         require_account(settings, request, settings.access.sweeper)
-    elif not (settings.is_deployed and is_private) and not is_open_to(settings, request):
+    elif settings.is_deployed and is_private:
+        return
+    elif settings.is_deployed or not settings.access.open:
         raise Unauthenticated(
             "Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/reference/security.md)."
         )
+    else:
+        require_open_to(settings.access, request)
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:

@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.stored_form import NO_DEFAULT, get_default, list_stored_fields
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 
@@ -205,7 +206,7 @@ class Document(WireModel):
         try:
             return _to_present(cls.model_validate(data, context=STORED_CONTEXT))
         except ValidationError as error:  # its text has the values, which are not for everybody
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            first = find_first_error(error)
             place = ".".join(str(part) for part in first["loc"]) or "(document)"
             raise DamagedDocument(cls.__name__, key, f"{place} is not valid ({first['type']})") from error
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
@@ -94,11 +94,14 @@ def require_storable(field: str, value: object, max_bytes: int) -> None:
     Raises:
         InvalidInput: It is not; `field` is the path of the problem.
     """
-    _check(field, value)
+    _check(field, value, max_bytes)
     size = json_size(value)
     if size > max_bytes:
-        hint = f"At most {max_bytes} bytes as JSON are allowed; store large data elsewhere and pass a reference to it."
-        raise InvalidInput(field, f"has {size} bytes", hint)
+        raise InvalidInput(field, f"has {size} bytes", _size_hint(max_bytes))
+
+
+def _size_hint(max_bytes: int) -> str:
+    return f"At most {max_bytes} bytes as JSON are allowed; store large data elsewhere and pass a reference to it."
 
 
 def require_content(field: str, value: object) -> None:
@@ -179,51 +182,72 @@ def exception_text(error: BaseException) -> str:
         return "(its text cannot be read)"
 
 
-def _check(field: str, value: object) -> None:
-    parts = [(field, value, 0)]
+class _Place(NamedTuple):
+    """Where a value is. Its path is written for an error only: a path of each value would take more than all values."""
+
+    within: _Place | None
+    name: str | int
+    depth: int
+
+    def __str__(self) -> str:
+        names, place = list[str](), self
+        while place.within is not None:
+            names.append(str(place.name))
+            place = place.within
+        return ".".join((str(place.name), *reversed(names)))
+
+
+def _check(field: str, value: object, max_bytes: int) -> None:
+    parts: list[tuple[_Place, object]] = [(_Place(None, field, 0), value)]
+    left = max_bytes  # no value has less than a byte
     while parts:
-        field, value, depth = parts.pop()
-        if depth > MAX_DEPTH:
-            raise InvalidInput(field, f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
-        if isinstance(value, list | tuple):
-            parts += [(f"{field}.{index}", item, depth + 1) for index, item in enumerate(value)][::-1]
-        elif isinstance(value, dict):
-            for key in value:
-                _check_key(field, key)
-            parts += [(f"{field}.{key}", item, depth + 1) for key, item in value.items()][::-1]
+        place, value = parts.pop()
+        if place.depth > MAX_DEPTH:
+            raise InvalidInput(str(place), f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
+        if isinstance(value, list | tuple | dict):
+            left -= len(value)
+            if left < 0:
+                raise InvalidInput(field, f"has more than {max_bytes} bytes", _size_hint(max_bytes))
+            if isinstance(value, dict):
+                for key in value:
+                    _check_key(place, key)
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            parts += [(_Place(place, name, place.depth + 1), item) for name, item in pairs][::-1]
         elif not (type(value) is str and value.isascii()):
-            _check_scalar(field, value)
+            _check_scalar(place, value)
 
 
-def _check_scalar(field: str, value: object) -> None:
+def _check_scalar(place: _Place, value: object) -> None:
     match value:
         case None | bool():
             return
         case int():
             if value not in _INT_64:
-                raise InvalidInput(field, "is an integer beyond 64 bits", "Give it as a string.")
+                raise InvalidInput(str(place), "is an integer beyond 64 bits", "Give it as a string.")
         case float():
             if not math.isfinite(value):
-                raise InvalidInput(field, f"is {value}, which JSON cannot represent", "Give a finite number or null.")
+                raise InvalidInput(
+                    str(place), f"is {value}, which JSON cannot represent", "Give a finite number or null."
+                )
         case str():
-            _check_text(field, value)
+            _check_text(place, value)
         case _:
             hint = "Use strings, numbers, booleans, lists, maps and null, or a pydantic model."
-            raise InvalidInput(field, f"is a {type(value).__name__}, which JSON cannot represent", hint)
+            raise InvalidInput(str(place), f"is a {type(value).__name__}, which JSON cannot represent", hint)
 
 
-def _check_key(field: str, key: Any) -> None:  # noqa: ANN401 - an unchecked key
+def _check_key(place: _Place, key: Any) -> None:  # noqa: ANN401 - an unchecked key
     if not isinstance(key, str):
-        raise InvalidInput(field, f"has the key {key!r}, which is not a string", "Use strings as keys.")
+        raise InvalidInput(str(place), f"has the key {key!r}, which is not a string", "Use strings as keys.")
     if not key or (key.startswith("__") and key.endswith("__")):
-        raise InvalidInput(field, f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
-    _check_text(field, key)
+        raise InvalidInput(str(place), f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
+    _check_text(place, key)
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise InvalidInput(field, f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
+        raise InvalidInput(str(place), f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
 
 
-def _check_text(field: str, text: str) -> None:
+def _check_text(place: _Place, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(field, "has a lone surrogate, which UTF-8 cannot encode", "Repair the text.") from None
+        raise InvalidInput(str(place), "has a lone surrogate, which UTF-8 cannot encode", "Repair the text.") from None

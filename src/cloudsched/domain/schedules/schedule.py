@@ -33,6 +33,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
@@ -44,6 +45,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, apply_calendars
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import to_date
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.recurrence.iso8601 import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -172,7 +174,7 @@ class Schedule(BaseModel):
     gap: Gap = "shift"
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
-    calendars: Annotated[tuple[CalendarRule, ...], Field(max_length=MAX_CALENDARS)] = ()
+    calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
 
     @classmethod
@@ -265,7 +267,7 @@ class Schedule(BaseModel):
         try:
             return handler(data)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
+            first = find_first_error(error)
             field = (
                 ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-")) or "(schedule)"
             )

@@ -24,6 +24,7 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -90,7 +91,7 @@ class TaskDraft(TaskSpec):
         try:
             return handler(data)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
+            first = find_first_error(error)
             if first["type"] != "extra_forbidden" or len(first["loc"]) != 1:
                 raise to_invalid_input(error) from error
             name = str(first["loc"][0])

@@ -8,6 +8,7 @@ from pydantic import StringConstraints
 
 from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
     """Convert pydantic's first error; `field` is the path as the caller wrote it."""
-    first = error.errors(include_url=False)[0]
+    first = find_first_error(error)
     path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
     hint = {
         "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",

@@ -14,6 +14,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation,
 from pydantic_core import to_jsonable_python
 
 from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _matches_annotation(adapter: TypeAdapter[Any], result: Any) -> bool:  # noqa
 
 
 def _first_error(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
+    first = find_first_error(error)
     return f"{'.'.join(map(str, first['loc'])) or 'the whole result'}: {first['msg']}"
 
 

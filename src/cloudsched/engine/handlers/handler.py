@@ -17,6 +17,7 @@ from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Overlap, Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
+from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
@@ -187,7 +188,7 @@ class Handler:
 
     def _explain(self, error: ValidationError) -> InvalidInput:
         invalid = to_invalid_input(error, "payload", InvalidPayload)
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = find_first_error(error)
         if first["type"] != "missing" or self.payload is None:
             return invalid
         fields = describe_fields(self.payload.core_schema, first["loc"][:-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -19,6 +20,11 @@ V = TypeVar("V", bound=WireModel)
 
 MAX_BODY = 1024 * 1024
 """The largest body of a request, in bytes."""
+MAX_VALUES = 100_000
+"""How many values the JSON of a request may have: numbers, texts, lists and objects."""
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_SHOWN = 80
+"""How many characters of a name an error repeats."""
 
 
 def read_body(request: Request) -> bytes:
@@ -52,7 +58,9 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
     if is_optional and not data:
         return {}
     try:
-        content = json.loads(data.decode(), parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
+        text = data.decode()
+        _require_few_values(data)
+        content = json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
     except RecursionError as error:
         raise InvalidInput("(body)", "is nested too deep", "Flatten it.") from error
     except (ValueError, UnicodeDecodeError) as error:
@@ -62,6 +70,21 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
     return content
 
 
+def _require_few_values(data: bytes) -> None:
+    """Check how many values a body has, before they are made. Commas in texts are counted only if there are many.
+
+    Raises:
+        InvalidInput: It has more than `MAX_VALUES`.
+    """
+    if _count_values(data) > MAX_VALUES and (count := _count_values(_TEXT.sub(b"", data))) > MAX_VALUES:
+        hint = f"At most {MAX_VALUES} are accepted. Send large data as text, or in several requests."
+        raise InvalidInput("(body)", f"has about {count} values", hint)
+
+
+def _count_values(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
 def _reject_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json's hook
     raise ValueError(f"{name} is not JSON (RFC 8259, section 6)")
 
@@ -69,9 +92,11 @@ def _reject_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json'
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r} appears twice")
+        seen = set[str]()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"the name {name[:_SHOWN]!r} appears twice")
+            seen.add(name)
     return content
 
 

@@ -1,0 +1,24 @@
+"""The first of the errors that pydantic finds, at a cost that does not grow with what each of the others says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_FEW: Final = 20
+_DECODER: Final = json.JSONDecoder()
+
+
+def find_first_error(error: ValidationError) -> dict[str, Any]:
+    """Return the type, the place (``loc``), the message and the context of the first error.
+
+    `ValidationError.errors` makes a dict of each. A list of 100,000 wrong numbers takes it seven times as long as their
+    validation did, so where there are many, only the first is read from the text that pydantic writes.
+    """
+    if error.error_count() <= _FEW:
+        return dict(error.errors(include_url=False, include_input=False)[0])
+    first, _ = _DECODER.raw_decode(error.json(include_url=False, include_input=False), 1)
+    return {**first, "loc": tuple(first["loc"])}

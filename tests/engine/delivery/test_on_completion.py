@@ -115,12 +115,16 @@ def test_a_task_that_is_cancelled_while_it_waits_says_so(sim: Simulation) -> Non
     assert sent.message.data["error"]["message"]
 
 
-def test_an_execution_that_is_run_again_is_told_of_once(sim: Simulation) -> None:
-    """However it ends the second time."""
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_an_execution_that_is_run_again_is_told_of_once(sim: Simulation, is_cancelled: bool) -> None:  # noqa: FBT001
+    """However it ends the second time: by its attempt, or without one."""
     task = make(sim, "broken")
     sim.advance(HOUR)
     app.retry(task.id)
+    if is_cancelled:
+        app.cancel(task.id)
     sim.advance(HOUR)
+    assert [each.status for each in sim.executions(task.id)] == ["CANCELLED" if is_cancelled else "FAILED"]
     assert [each.message.kind for each in sim.sent("COMPLETION")] == ["execution.failed"]
 
 

@@ -1,27 +1,34 @@
-"""The architecture's picture, the table of guarantees and CONTRIBUTING speak of the code as it is."""
+"""The pictures of packages and rooms, the table of guarantees and CONTRIBUTING speak of the code as it is."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from tests.architecture.test_imports import BELOW, SOURCE
+from tests.architecture.test_imports import BELOW, SOURCE, room_targets
 from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
 TESTS = (ROOT / "docs" / "explanation" / "tests.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-NODES = set(re.findall(r'^    (\w+)\["', PAGE, re.MULTILINE))
-ARROWS = set(re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.MULTILINE))
+ENGINE = (ROOT / "docs" / "explanation" / "engine.md").read_text("utf-8").partition("## A commit is a value")[0]
 TO_ADD = re.findall(r"^\| (?:a|an|another) [^|]+ \|([^|]+)\|([^|]+)\|([^|]+)\|$", CONTRIBUTING, re.MULTILINE)
 
 
-def _reachable(node: str) -> set[str]:
+def _find_nodes(page: str) -> set[str]:
+    return set(re.findall(r'^    (\w+)\["', page, re.MULTILINE))
+
+
+def _find_arrows(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"^    (\w+) --> (\w+)$", page, re.MULTILINE)
+
+
+def _reachable(page: str, node: str) -> set[str]:
     found: set[str] = set()
     waiting = {node}
     while waiting:
-        following = {target for source, target in ARROWS if source in waiting}
+        following = {target for source, target in _find_arrows(page) if source in waiting}
         waiting = following - found
         found |= following
     return found
@@ -30,13 +37,25 @@ def _reachable(node: str) -> set[str]:
 def test_the_picture_shows_every_package() -> None:
     """Each package and top-level module has a box, and no box is of something that is gone."""
     there = {path.stem for path in SOURCE.iterdir() if path.name not in {"py.typed", "__pycache__"}}
-    assert there - {"__init__", "__main__"} == NODES
+    assert there - {"__init__", "__main__"} == _find_nodes(PAGE)
 
 
 @try_each("part", sorted(BELOW))
 def test_the_picture_allows_what_the_code_may_import(part: str) -> None:
     """What the import test allows a package is what its box reaches by arrows; `cli` may import everything."""
-    assert BELOW[part] <= _reachable(part)
+    assert BELOW[part] <= _reachable(PAGE, part)
+
+
+def test_the_engines_picture_shows_its_rooms_and_their_imports() -> None:
+    """What a room imports is reached by its arrows, and each arrow is an import, drawn once; none leads upwards."""
+    rooms = room_targets("engine")
+    del rooms["__init__"]
+    assert rooms.keys() == _find_nodes(ENGINE)
+    assert not {room: missing for room, needed in rooms.items() if (missing := needed - _reachable(ENGINE, room))}
+    arrows = _find_arrows(ENGINE)
+    assert not [arrow for arrow in arrows if arrow[1] not in rooms[arrow[0]]]
+    assert not [arrow for arrow in arrows if arrow[0] in _reachable(ENGINE, arrow[1])]
+    assert len(arrows) == len(set(arrows)) > len(rooms)
 
 
 def test_every_room_is_described() -> None:

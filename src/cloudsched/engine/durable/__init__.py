@@ -1,4 +1,4 @@
 """Durable handlers: the journal of steps, calls, sleeps and events, and its replay.
 
-May import `engine.ports`, `engine.state` and the domain.
+May import `engine.ports` and the domain.
 """

@@ -1,4 +1,5 @@
 """Deliveries of dispatches, from authentication to the commit of the outcome.
 
-`executor.py` decides what a delivery does, `attempts.py` runs the attempt. May import all of the engine except `tasks`.
+`executor.py` decides what a delivery does, `attempts.py` runs the attempt. May import `engine.children` and what is
+below it.
 """

@@ -1,4 +1,4 @@
 """Registered functions: the registry, the context they are given, and the built-in handlers.
 
-May import `engine.durable`, `engine.ports` and the domain.
+May import `engine.state` and what is below it.
 """

@@ -1,4 +1,4 @@
 """The operations on tasks (`scheduler.py`), and the sweep that repairs tasks (`sweeper.py`).
 
-May import the rest of the engine.
+May import `engine.pull` and what is below it.
 """

@@ -25,7 +25,8 @@ from copy import copy
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, Authority
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.domain.transitions.planning import upcoming_occurrences

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.fake_project import ROOT
+from tests.subject_cases import ACCEPTED, REFUSED
 
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.person import ContactSecrets, Person
+from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit
@@ -234,3 +236,19 @@ def test_documents_without_a_rule_cannot_be_read(ada: Client, admin: Client, pat
     """Clients cannot read any other document, including those of future collections."""
     assert ada.get(path) == DENIED
     assert admin.get(path) == DENIED
+
+
+def test_the_rules_and_the_api_agree_on_who_a_user_can_be(address: str) -> None:
+    """A user's own task is shown to whoever `is_subject` takes for a user, and to nobody else, admins included."""
+    trusted = Client(address, "owner")  # the emulator's own word for a caller whom no rule binds
+    shown = {}
+    for number, uid in enumerate((*ACCEPTED, *REFUSED)):
+        path = f"tasks/subject-{number}"
+        assert trusted.ask("PATCH", f"/{path}", {"fields": {"owner": {"stringValue": uid}}})[0] == FINE
+        for claims in ({}, {"admin": True}):
+            client = Client(address, make_token(uid, **claims))
+            found = client.find("tasks", "owner", owner=uid)[0] == FINE
+            assert (client.get(path) == FINE) is found, (uid, claims)
+            shown[uid, bool(claims)] = found
+    assert shown == {(uid, is_admin): is_subject(uid) for uid, is_admin in shown}
+    assert sum(shown.values()) == 2 * len(ACCEPTED)

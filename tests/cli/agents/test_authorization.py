@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.cli import conftest as cli_conftest
 from tests.cli.agents.conftest import BEARER, http_agent, serve_http
 from tests.cli.agents.test_tools import NEW, ZONE
+from tests.subject_cases import REFUSED
 
 from cloudsched.cli.agents.authorization import OAuth, require_bearer
 from cloudsched.errors import Misconfigured
@@ -124,7 +125,7 @@ def test_no_token_is_passed_on(sim: Simulation, url: str, issuer: Issuer, monkey
 
 
 def test_only_tokens_for_this_server_are_taken(url: str, issuer: Issuer) -> None:
-    """Not one for another audience, of another issuer or key, without an end or a subject, or one that is over."""
+    """Not one for another audience, of another issuer or key, without an end or a user as its subject, or one that is over."""
     stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     bad = [
         *(
@@ -136,7 +137,7 @@ def test_only_tokens_for_this_server_are_taken(url: str, issuer: Issuer) -> None
             issuer.token(exp=int(time.time()) - 600),
             issuer.token(exp=None),
             issuer.token(sub=None),
-            issuer.token(sub=""),
+            *(issuer.token(sub=name) for name in REFUSED),
         ),
         *(issuer.token(stranger), "x.y.z", jwt.encode({"sub": "ada"}, "", algorithm="none"), None),
     ]

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import jwt
 import pytest
 import time_machine
+from tests.cases import try_each
 from tests.greeting_app import app
 from tests.harness import LocalClient
+from tests.subject_cases import REFUSED
 from tests.web.auth.token_issuer import (
     AUDIENCE,
     FIREBASE_CERTS,
@@ -138,6 +140,13 @@ def test_keys_are_fetched_once(issuer: Issuer, issuer_requests: list[str]) -> No
 def test_a_user_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     """Expired, not yet valid, of another project, of another issuer, without a subject: all are 401."""
     assert request_status(issuer.make_user_token(**with_instants(claims))) == 401
+
+
+@try_each("name", REFUSED)
+def test_a_user_who_can_be_nobody_is_refused(issuer: Issuer, name: str) -> None:
+    """A token of the system's own name, or of what cannot be an owner, is a 401, even with an admin's claim."""
+    for claims in ({}, {"admin": True}):
+        assert request_status(issuer.make_user_token(sub=name, **claims)) == 401
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 * The key is compared in constant time; a wrong or missing one gets 401.
 * With OAuth this server is a resource server: it publishes its metadata (RFC 9728), takes only tokens that were issued
-  for it (RFC 8707: their audience is its own address), by the issuer, and that have not expired.
+  for it (RFC 8707: their audience is its own address), by the issuer, for somebody who can be a user, and that have
+  not expired.
 * No token is passed on: the API is called with this server's own key, for the token's subject.
 """
 
@@ -18,6 +19,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 
+from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ class OAuth:
         except jwt.PyJWTError:
             return None
         subject = claims["sub"]
-        if not isinstance(subject, str) or not subject:
+        if not is_subject(subject):
             return None
         return AccessToken(
             token=token,

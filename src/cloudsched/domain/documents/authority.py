@@ -7,9 +7,6 @@ from typing import Final
 
 from cloudsched.domain.documents.document import WireModel
 
-SYSTEM_OWNER: Final = "system"
-"""The owner of what belongs to the system rather than to a user; no user can be it."""
-
 
 class Authority(StrEnum):
     """Whose request it is; of a handler, whose requests may name it."""

@@ -28,6 +28,7 @@ from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, Retry
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.source import Source
+from cloudsched.domain.documents.subjects import OWNER_PATTERN, is_reserved_name
 from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.schedules.schedule import Schedule
 
@@ -48,14 +49,14 @@ MAX_COUNT = 10**9
 
 
 def _reject_reserved(name: str) -> str:
-    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):
+    if is_reserved_name(name):
         raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
     return name
 
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_reject_reserved)]
 """Letters, digits, hyphens and underscores: allowed in names by both Firestore and Cloud Tasks."""
-Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_reject_reserved)]
+Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(_reject_reserved)]
 """The owner's id, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]

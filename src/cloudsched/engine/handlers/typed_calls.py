@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.calls import start_call
 

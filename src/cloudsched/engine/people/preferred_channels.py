@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft

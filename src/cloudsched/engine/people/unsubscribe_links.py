@@ -15,10 +15,10 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.people.send_decision import without_channel
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import NotFound

@@ -16,8 +16,8 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Verification, secret_hash
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.errors import DeliveryRefused, InvalidInput, Misconfigured, NotFound, QuotaExceeded

@@ -12,9 +12,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.batch_change import BatchAction, BatchChange
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, Unavailable

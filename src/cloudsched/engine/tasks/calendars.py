@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from cloudsched.domain.calendars.days import WEEKENDS, WEEKENDS_CONTENT, format_days
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import (
     Calendar,
     HolidaySource,
@@ -17,6 +16,7 @@ from cloudsched.domain.documents.calendar import (
     is_owned_key,
 )
 from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.shards import choose_shard

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents import overview_responses as responses
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.request_bodies import BatchChangeRequest

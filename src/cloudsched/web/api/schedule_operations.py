@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.documents import responses
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import request_bodies as bodies

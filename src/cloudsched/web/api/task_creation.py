@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.app import create_confirmed
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.errors import InvalidInput

@@ -18,8 +18,9 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.errors import Misconfigured, Unauthenticated
-from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, format_role, parse_role
+from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, describe_subject, format_role, parse_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,6 +66,8 @@ class ApiKey:
             raise Misconfigured(
                 f"API key {name}: its owner must have at most 128 characters, and no slash, space or control."
             )
+        if role in OWNER_ROLES and not is_subject(owner):
+            raise Misconfigured(f"API key {name}: {describe_subject(owner)}")
         if owner and role not in {*OWNER_ROLES, Role.WORKER}:
             raise Misconfigured(f"API key {name}: only the roles user, reader and worker take an owner.")
         if role is Role.WORKER and colon and not owner:

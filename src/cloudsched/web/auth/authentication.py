@@ -17,10 +17,11 @@ from cloudsched.adapters.google.id_tokens import (
     GoogleTokenVerifier,
     decode_unverified,
 )
+from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.domain.local_requests import find_detour, find_foreign_name, is_loopback
 from cloudsched.errors import Forbidden, Misconfigured, Unauthenticated
 from cloudsched.web.auth.api_keys import ApiKeys
-from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, parse_role
+from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, describe_subject, parse_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +90,9 @@ class Authenticator:
         if not self._access.firebase_project:
             raise Unauthenticated("This API does not accept this token.")
         claims = self._tokens.verify_firebase(token)
-        own = str(claims["sub"])
+        own = claims["sub"]
+        if not is_subject(own):
+            raise Unauthenticated(describe_subject(own))
         role = Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER
         return Caller(f"user:{own}", role, own, verified_email=_find_verified_email(claims))
 

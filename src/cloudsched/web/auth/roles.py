@@ -24,7 +24,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Authority, EventSender, SenderRole
+from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
+from cloudsched.domain.documents.subjects import MAX_OWNER, RESERVED_SUBJECTS, SYSTEM_OWNER, is_subject
 from cloudsched.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -118,10 +119,10 @@ class Caller:
         Raises:
             Forbidden: It does not have the right.
         """
-        if self.role is Role.USER and self.owner == SYSTEM_OWNER:
-            raise Forbidden(f"{SYSTEM_OWNER!r} owns what belongs to no user, and no user can be it.")
         if self.role in OWNER_ROLES and self.owner is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller owns none.")
+        if self.role in OWNER_ROLES and not is_subject(self.owner):
+            raise Forbidden(describe_subject(self.owner))
         if not self.has_right(right):
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 
@@ -172,6 +173,16 @@ class Caller:
         """Check that the caller may see an inbox. Raises NotFound, whether or not it exists."""
         if not self.can_see(owner):
             raise NotFound("inbox", owner)
+
+
+def describe_subject(subject: object) -> str:
+    """Return what is wrong with a subject that no user can have."""
+    if isinstance(subject, str) and subject in RESERVED_SUBJECTS:
+        return f"{subject!r} owns what belongs to no user, and no user can be it."
+    return (
+        f"No user can be called {str(subject)[:140]!r}: an id has 1 to {MAX_OWNER} characters, no slash and no control "
+        "character, and is no name that Firestore reserves."
+    )
 
 
 _DENIED: Final = complete_table(

@@ -49,7 +49,7 @@ OWN: Final = {
     "domain.documents": (
         "assistant authority batch_change budget_pause category changeable_values channel children delivery document "
         "document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
-        "person_handlers policy pull record script source stored_form stored_script task usage"
+        "person_handlers policy pull record script source stored_form stored_script subjects task usage"
     ),
     "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",

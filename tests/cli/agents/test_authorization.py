@@ -125,7 +125,7 @@ def test_no_token_is_passed_on(sim: Simulation, url: str, issuer: Issuer, monkey
 
 
 def test_only_tokens_for_this_server_are_taken(url: str, issuer: Issuer) -> None:
-    """Not one for another audience, of another issuer or key, without an end or a user as its subject, or one that is over."""
+    """Not one for another audience, of another issuer or key, without an end, over, or of who can be no user."""
     stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     bad = [
         *(

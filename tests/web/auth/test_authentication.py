@@ -145,8 +145,8 @@ def test_a_user_token_with_wrong_claims_is_refused(issuer: Issuer, claims: dict[
 @try_each("name", REFUSED)
 def test_a_user_who_can_be_nobody_is_refused(issuer: Issuer, name: str) -> None:
     """A token of the system's own name, or of what cannot be an owner, is a 401, even with an admin's claim."""
-    for claims in ({}, {"admin": True}):
-        assert request_status(issuer.make_user_token(sub=name, **claims)) == 401
+    assert request_status(issuer.make_user_token(sub=name)) == 401
+    assert request_status(issuer.make_user_token(sub=name, admin=True)) == 401
 
 
 @pytest.mark.parametrize(

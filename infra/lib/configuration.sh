@@ -78,9 +78,9 @@ validate_service_accounts() {
   local entry email queue='[A-Za-z0-9_-]{1,64}'
   local -A roles=()
   for entry in "${SERVICE_ACCOUNTS[@]}"; do
-    [[ "$entry" =~ ^$account_pattern=(user|reader|viewer|admin|worker(@$queue(\+$queue)*)?)$ ]] ||
+    [[ "$entry" =~ ^$account_pattern=(user|reader|viewer|admin|delegate|worker(@$queue(\+$queue)*)?)$ ]] ||
       die "SERVICE_ACCOUNTS contains '$entry'; each entry must be a service account's EMAIL=ROLE, with the role viewer, \
-admin, user, reader, worker or worker@QUEUE+QUEUE."
+admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
     email="${entry%%=*}"
     [[ -z "${roles[$email]-}" ]] || die "SERVICE_ACCOUNTS lists $email more than once. Give it one role."
     roles["$email"]="${entry#*=}"

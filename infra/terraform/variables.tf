@@ -88,7 +88,7 @@ variable "public_links" {
 }
 
 variable "service_accounts" {
-  description = "Who may call the API: email addresses with their roles (viewer, admin, user, reader, worker or worker@QUEUE+QUEUE)."
+  description = "Who may call the API: email addresses with their roles (viewer, admin, user, reader, delegate, worker or worker@QUEUE+QUEUE)."
   type        = map(string)
   default     = {}
 }

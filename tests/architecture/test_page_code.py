@@ -21,6 +21,7 @@ from tests.doc_blocks import read_blocks
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Execution, Settings, Task
+from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.local.wsgi_server import WebServer
@@ -193,11 +194,12 @@ def test_mail_is_written_and_tested(app: App) -> None:
 
 def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:
     """A task is created and changed, a feed is created and deleted, by the synchronous client and the other."""
-    sync, both = read_python("python-client.md")
+    sync, both, acting = read_python("python-client.md")
     (feeds,) = read_python("calendars.md")
     with serve(app) as (url, key):
         keyed = sync.replace("token=get_id_token", "key=key").replace('title="Greet",', 'owner="ada", title="Greet",')
         assert run(keyed, "python-client.md", url=url, key=key)["task"].title == "Greet her"
+        assert run(acting, "python-client.md", client=Client(url, key=key))["task"].owner == "ada"
         indented = "\n    ".join(both.splitlines())
         asyncio.run(run(f"async def main():\n    {indented}", "python-client.md", url=url, key=key)["main"]())
         run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched.client import AsyncClient
 from cloudsched.errors import CloudschedError
 from cloudsched.web.functions import serve_api
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from werkzeug.wrappers import Request, Response
 
-    from cloudsched.client import AsyncClient
     from cloudsched.testing import Simulation
 
 GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
@@ -55,6 +55,8 @@ class Awaited:
 
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - what the method returns
             result = method(*arguments, **named)
+            if isinstance(result, AsyncClient):
+                return Awaited(result, self._runner)
             return self._runner.run(result) if inspect.iscoroutine(result) else _iterate(result, self._runner)
 
         return call

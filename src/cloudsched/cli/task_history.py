@@ -40,7 +40,8 @@ def name_actor(entry: HistoryEntry) -> str:
     """Return who did it."""
     if entry.by is None:
         return "the scheduler"
-    return entry.by.subject or "the app's own code"
+    subject = entry.by.subject or "the app's own code"
+    return subject if entry.by.via is None else f"{subject}, through {entry.by.via}"
 
 
 def describe_change(change: FieldChange) -> str:

@@ -20,8 +20,11 @@ in UTC, durations are numbers of seconds.
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from urllib.parse import quote
 
 from cloudsched.client.calendar_operations import CalendarOperations
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.client.responses import ApiResponse
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Client | AsyncClient")
 
 
 class Client(
@@ -75,6 +79,7 @@ class Client(
         timeout: float = 30,
     ) -> None:
         self._connection = Connection(Endpoint(url, key, timeout), token, platform_token)
+        self._headers: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +93,13 @@ class Client(
         """Close the connections."""
         self._connection.close()
 
+    def acting_for(self, user: str) -> Self:
+        """Return a client that acts for a user, with exactly the authority of that user.
+
+        This client's credential has to be an admin's or a delegate's. Both share the connections: close this one.
+        """
+        return _copy_for(self, user)
+
     def run_flow(self, flow: Flow[T]) -> T:
         """Do what a flow asks for, and return its result. The client's methods use this."""
         step = _Step(flow)
@@ -96,7 +108,7 @@ class Client(
                 time.sleep(wanted.seconds)
                 continue
             try:
-                step.response = self._connection.send(wanted)
+                step.response = self._connection.send(_add_headers(wanted, self._headers))
             except CloudschedError as error:
                 step.error = error
         return step.result
@@ -132,6 +144,7 @@ class AsyncClient(
         timeout: float = 30,
     ) -> None:
         self._connection = AsyncConnection(Endpoint(url, key, timeout), token, platform_token)
+        self._headers: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,6 +158,10 @@ class AsyncClient(
         """Close the connections."""
         await self._connection.close()
 
+    def acting_for(self, user: str) -> Self:
+        """Return a client that acts for a user; see `Client.acting_for`."""
+        return _copy_for(self, user)
+
     async def run_flow_async(self, flow: Flow[T]) -> T:
         """Do what a flow asks for, and return its result. The client's methods use this."""
         step = _Step(flow)
@@ -153,10 +170,20 @@ class AsyncClient(
                 await asyncio.sleep(wanted.seconds)
                 continue
             try:
-                step.response = await self._connection.send(wanted)
+                step.response = await self._connection.send(_add_headers(wanted, self._headers))
             except CloudschedError as error:
                 step.error = error
         return step.result
+
+
+def _copy_for(client: C, user: str) -> C:
+    copied = copy.copy(client)
+    copied._headers = {"X-On-Behalf-Of": quote(user, safe="@|:")}  # noqa: SLF001 - a client of this module
+    return copied
+
+
+def _add_headers(request: ApiRequest, headers: dict[str, str]) -> ApiRequest:
+    return replace(request, headers={**request.headers, **headers}) if headers else request
 
 
 class _Step(Generic[T]):

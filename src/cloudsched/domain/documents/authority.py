@@ -34,6 +34,8 @@ class EventSender(WireModel):
     role: SenderRole
     subject: str | None = None
     """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``; None for the app's own code."""
+    via: str | None = None
+    """The server that acted for them, named likewise; None if they called the API themselves."""
 
 
 DEFAULT_SENDERS: Final = (SenderRole.OWNER, SenderRole.ADMIN)

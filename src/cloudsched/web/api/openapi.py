@@ -99,11 +99,17 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
     }
 
 
+_KEY: Final = (
+    "A server's key. With the role `admin` or `delegate` it acts for a user whom `X-On-Behalf-Of` names, "
+    "percent-encoded, with exactly the authority of that user."
+)
+
+
 def _security_schemes() -> Json:
     about = "A Firebase user's ID token, or a Google OIDC token of a service account."
     return {
         "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": about},
-        "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "A server's key."},
+        "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": _KEY},
     }
 
 

@@ -2,14 +2,16 @@
 
 A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
 both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that
-`Access` does not list are refused. Where no credentials are configured, `Access.open` admits requests from the same
-machine; each request is checked.
+`Access` does not list are refused. A server that may act for users names one in ``X-On-Behalf-Of``. Where no
+credentials are configured, `Access.open` admits requests from the same machine; each request is checked.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from cloudsched.adapters.google.id_tokens import (
     FIREBASE_ISSUERS,
@@ -19,9 +21,9 @@ from cloudsched.adapters.google.id_tokens import (
 )
 from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.domain.local_requests import find_detour, find_foreign_name, is_loopback
-from cloudsched.errors import Forbidden, Misconfigured, Unauthenticated
+from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, Unauthenticated
 from cloudsched.web.auth.api_keys import ApiKeys
-from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, describe_subject, parse_role
+from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, ON_BEHALF_OF, Caller, Role, describe_subject, parse_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
 
 KEY_HEADER = "X-Api-Key"
+_ENCODED_USER = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+;=:@|-]|%[0-9A-Fa-f]{2})+")
+"""RFC 3986's characters of one segment of a path, without the comma, which separates headers; and Auth0's ``|``."""
 ADMIN_CLAIM = "admin"
 """The custom claim that makes a Firebase user an admin if it is true; ``infra/firestore.rules`` uses it, too."""
 
@@ -69,13 +73,20 @@ class Authenticator:
         )
 
     def authenticate(self, request: Request) -> Caller:
-        """Return the caller.
+        """Return the caller: whose credential the request has, or the user for whom that server acts.
 
         Raises:
+            Forbidden: The request is on behalf of somebody for whom its sender may not act; or the API is open, and the
+                request was sent to a name that may belong to somebody else.
+            InvalidInput: It is on behalf of somebody who cannot be.
             Unauthenticated: The request has no valid credential, or one that is not listed.
-            Forbidden: The API is open, and the request was sent to a name that may belong to somebody else.
             Unavailable: Google's keys cannot be fetched.
         """
+        sender = self._find_sender(request)
+        user = request.headers.get(ON_BEHALF_OF)
+        return sender if user is None else sender.acting_for(_decode_user(user))
+
+    def _find_sender(self, request: Request) -> Caller:
         if not self._access.is_configured:
             require_open_to(self._access, request)
             return ANONYMOUS_ADMIN
@@ -108,7 +119,7 @@ class Authenticator:
         if email not in self._accounts:
             raise Unauthenticated("This API does not accept this token.")
         role, queues = self._accounts[email]
-        return Caller(f"account:{email}", role, None if role is Role.WORKER else email, queues)
+        return Caller(f"account:{email}", role, None if role in {Role.WORKER, Role.DELEGATE} else email, queues)
 
 
 def is_open_to(settings: Settings, request: Request) -> bool:
@@ -186,6 +197,16 @@ def read_bearer_token(request: Request) -> str:
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated(f"Give a token as `Authorization: Bearer …`, or a key as `{KEY_HEADER}`.")
     return token.strip()
+
+
+def _decode_user(text: str) -> str:
+    """Return the user that a header names in percent-encoded UTF-8. Raises InvalidInput."""
+    try:
+        if _ENCODED_USER.fullmatch(text):
+            return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        pass
+    raise InvalidInput(ON_BEHALF_OF, "is not one percent-encoded user id", "Encode it as a part of a URL's path.")
 
 
 def _find_verified_email(claims: Mapping[str, object]) -> str | None:

@@ -1,14 +1,17 @@
 """Roles and their rights, in one table.
 
-=========== ================== =========== ========================
-role        sees               changes     works on
-=========== ================== =========== ========================
-``user``    their own tasks    their own   their own
-``reader``  their own tasks    nothing     nothing
-``viewer``  all tasks          nothing     nothing
-``admin``   all tasks          all tasks   all tasks
-``worker``  nothing            nothing     its queues' and owner's
-=========== ================== =========== ========================
+============ ================= =========== ========================
+role         sees              changes     works on
+============ ================= =========== ========================
+``user``     their own tasks   their own   their own
+``reader``   their own tasks   nothing     nothing
+``viewer``   all tasks         nothing     nothing
+``admin``    all tasks         all tasks   all tasks
+``worker``   nothing           nothing     its queues' and owner's
+``delegate`` nothing           nothing     nothing
+============ ================= =========== ========================
+
+Admins and delegates may act for a user: such a request has exactly the authority of that user, and is recorded as both.
 
 To work on a task is to claim one of its runs from a queue and to report on it. A worker may be limited to some queues,
 to one owner, to both or to neither.
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.subjects import MAX_OWNER, RESERVED_SUBJECTS, SYSTEM_OWNER, is_subject
-from cloudsched.errors import Forbidden, NotFound
+from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +52,8 @@ class Role(StrEnum):
     VIEWER = "viewer"
     ADMIN = "admin"
     WORKER = "worker"
+    DELEGATE = "delegate"
+    """A server that does nothing by itself, and acts for users whom it has authenticated."""
 
 
 class _Grant(NamedTuple):
@@ -60,6 +65,8 @@ class _Grant(NamedTuple):
     sees_all: bool = False
     sends_as: SenderRole | None = None
     """As what it sends events; None if it sends none."""
+    acts_for_users: bool = False
+    """Whether it may act for any user, with that user's authority."""
 
 
 _GRANTS: Final = complete_table(
@@ -68,10 +75,14 @@ _GRANTS: Final = complete_table(
         Role.USER: _Grant(frozenset(Right), sees_own=True, sends_as=SenderRole.OWNER),
         Role.READER: _Grant(frozenset({Right.READ}), sees_own=True),
         Role.VIEWER: _Grant(frozenset({Right.READ}), sees_all=True),
-        Role.ADMIN: _Grant(frozenset(Right), sees_all=True, sends_as=SenderRole.ADMIN),
+        Role.ADMIN: _Grant(frozenset(Right), sees_all=True, sends_as=SenderRole.ADMIN, acts_for_users=True),
         Role.WORKER: _Grant(frozenset({Right.WORK}), sends_as=SenderRole.WORKER),
+        Role.DELEGATE: _Grant(frozenset(), acts_for_users=True),
     },
 )
+ON_BEHALF_OF: Final = "X-On-Behalf-Of"
+"""The header in which a server names the user for whom it acts; percent-encoded UTF-8, as in a URL."""
+_DELEGATES: Final = tuple(role for role in Role if _GRANTS[role].acts_for_users)
 OWNER_ROLES: Final = frozenset(role for role in Role if _GRANTS[role].sees_own)
 """The roles that see only their own tasks, and so need an owner."""
 
@@ -87,6 +98,7 @@ class Caller:
             server without an owner.
         queues: The queues that a worker works on; all of them if empty.
         verified_email: The e-mail address of a Firebase user, if Firebase has verified it.
+        via: The server that acts for the subject, as the log names it; None if the subject itself sent the request.
     """
 
     subject: str
@@ -94,6 +106,24 @@ class Caller:
     owner: str | None
     queues: frozenset[str] = frozenset()
     verified_email: str | None = None
+    via: str | None = None
+
+    def acting_for(self, user: str) -> Caller:
+        """Return a user for whom this caller acts: with the authority of that user, whatever its own is.
+
+        Acting for oneself changes nothing.
+
+        Raises:
+            Forbidden: The role acts for nobody else.
+            InvalidInput: No user can have that id.
+        """
+        if self.role in OWNER_ROLES and self.owner == user:
+            return self
+        if not _GRANTS[self.role].acts_for_users:
+            raise Forbidden(f"The role {self.role} acts for nobody else; only {' and '.join(_DELEGATES)} do.")
+        if not is_subject(user):
+            raise InvalidInput(ON_BEHALF_OF, f"names nobody: {describe_subject(user)}")
+        return Caller(f"user:{user}", Role.USER, user, via=self.subject)
 
     @property
     def visible_owner(self) -> str | None:
@@ -111,7 +141,7 @@ class Caller:
         role = _GRANTS[self.role].sends_as
         if role is None:
             raise Forbidden(f"The role {self.role} sends no events.")
-        return EventSender(role=role, subject=self.subject)
+        return EventSender(role=role, subject=self.subject, via=self.via)
 
     def require(self, right: Right) -> None:
         """Check that the role has a right.
@@ -123,6 +153,10 @@ class Caller:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller owns none.")
         if self.role in OWNER_ROLES and not is_subject(self.owner):
             raise Forbidden(describe_subject(self.owner))
+        if self.role is Role.DELEGATE:
+            raise Forbidden(
+                f"The role {self.role} does nothing by itself: name in {ON_BEHALF_OF} the user it acts for."
+            )
         if not self.has_right(right):
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 

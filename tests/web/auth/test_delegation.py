@@ -1,0 +1,174 @@
+"""A server that acts for a user can do what that user could have done, and nothing else; the record names both."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness, body_for, path_for
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.errors import Forbidden
+from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import ON_BEHALF_OF, Caller, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from werkzeug.test import TestResponse
+
+    from cloudsched.web.api.operation import Operation
+
+MINUTE = timedelta(minutes=1)
+RIGHTS = [each for each in OPERATIONS if each.right]
+KEYS = {
+    "ada": (Role.USER, "ada"),
+    "bob": (Role.USER, "bob"),
+    "reader": (Role.READER, "ada"),
+    "viewer": (Role.VIEWER, None),
+    "worker": (Role.WORKER, None),
+    "admin": (Role.ADMIN, None),
+    "delegate": (Role.DELEGATE, None),
+}
+TASK: dict[str, Any] = {"title": "Mine", "handler": "open", "payload": {}, "schedule": {"at": "2027-01-01T00:01:00Z"}}
+
+
+def make_app() -> App:
+    """Return an app with a handler for users, one for servers alone, and one that waits for an admin."""
+    app = App(Settings())
+    app.handler("open", access="users")(lambda: "open")
+    app.handler("refund_everybody")(lambda: "refunded")
+
+    @app.handler("strict", access="users")
+    def strict(ctx: Context) -> Any:  # noqa: ANN401 - what the event carries
+        return ctx.wait_for("approved", by=("admin",))
+
+    return app
+
+
+def serve(**limits: int) -> Iterator[RoleHarness]:
+    made = {name: create_key(name, role, owner) for name, (role, owner) in KEYS.items()}
+    access = Access(api_keys=tuple(str(entry) for _, entry in made.values()), **limits)  # type: ignore[arg-type]
+    with Simulation(make_app(), access=access) as sim:
+        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+
+
+@pytest.fixture
+def roles() -> Iterator[RoleHarness]:
+    """A caller of each role, and a server that acts for users."""
+    yield from serve()
+
+
+def shape(value: object) -> object:
+    """Return JSON without its values, which differ from one simulation to the next."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items()}
+    return [shape(each) for each in value] if isinstance(value, list) else type(value).__name__
+
+
+def look(answer: TestResponse) -> tuple[object, ...]:
+    """Return what a caller learns from an answer."""
+    is_json = answer.mimetype == "application/json"
+    return answer.status_code, shape(answer.get_json()) if is_json else answer.text
+
+
+@pytest.mark.parametrize("who", ["delegate", "admin"])
+@pytest.mark.parametrize("operation", RIGHTS, ids=lambda each: each.name)
+def test_it_can_do_what_the_user_can(operation: Operation, who: str) -> None:
+    """Each operation, on the user's own task and on another's, answers as it answers the user's own key."""
+    answers = []
+    for name, headers in (("ada", {}), (who, {ON_BEHALF_OF: "ada"})):
+        for roles in serve():
+            for owner in ("ada", "bob"):
+                made = roles.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, "id": f"t-{owner}"})
+                path = path_for(operation, made.get_json()["id"])
+                answers.append(look(roles.ask(name, operation.method, path, body_for(operation), **headers)))
+    assert answers[:2] == answers[2:]
+
+
+@pytest.mark.parametrize("operation", RIGHTS, ids=lambda each: each.name)
+def test_a_delegate_does_nothing_by_itself(roles: RoleHarness, operation: Operation) -> None:
+    """Without a user it gets 403 for everything, which says how to name one."""
+    answer = roles.ask(
+        "delegate", operation.method, path_for(operation, roles.task("ada", **TASK)), body_for(operation)
+    )
+    assert (answer.status_code, ON_BEHALF_OF in answer.get_json()["detail"]) == (403, True)
+
+
+def test_a_user_s_limits_hold() -> None:
+    """Handlers for servers, another's name, events of an admin, and the quota: nothing comes with the server's role."""
+    for roles in serve(max_active_tasks=1):
+
+        def post(path: str, body: dict[str, Any], roles: RoleHarness = roles) -> TestResponse:
+            return roles.ask("admin", "POST", path, body, **{ON_BEHALF_OF: "ada"})
+
+        assert post("/v1/tasks", {**TASK, "handler": "refund_everybody"}).get_json()["field"] == "handler"
+        assert post("/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
+        task = post("/v1/tasks", {**TASK, "handler": "strict"}).get_json()
+        assert (task["owner"], roles.sim.app.get(task["id"]).defined_by) == ("ada", "users")
+        assert post("/v1/tasks", TASK).status_code == 429
+        roles.sim.advance(MINUTE)
+        assert post(f"/v1/tasks/{task['id']}/events/approved", {"payload": 1}).status_code == 200
+        roles.sim.advance(MINUTE)
+        assert len(roles.sim.app.get(task["id"]).runs) == 1
+        roles.ask("admin", "POST", f"/v1/tasks/{task['id']}/events/approved", {"payload": 2})
+        roles.sim.advance(MINUTE)
+        assert roles.sim.app.executions(task["id"]).items[0].content == 2
+
+
+def test_the_record_names_both(roles: RoleHarness) -> None:
+    """The history says who it was and through which server; a user's own act says nothing of any."""
+    created = roles.ask("delegate", "POST", "/v1/tasks", TASK, **{ON_BEHALF_OF: "ada"}).get_json()["id"]
+    roles.ask("ada", "POST", f"/v1/tasks/{created}/pause")
+    entries = roles.ask("ada", "GET", f"/v1/tasks/{created}/history").get_json()["entries"]
+    assert [each["by"] for each in entries] == [
+        {"role": "owner", "subject": "key:ada"},
+        {"role": "owner", "subject": "user:ada", "via": "key:delegate"},
+    ]
+
+
+NOBODY = ["system", ".", "..", "__all__", "a/b", "a\x00", "a\n", "\x7f", "x" * 129, ""]
+
+
+@pytest.mark.parametrize("user", NOBODY)
+def test_nobody_can_be_what_is_reserved(roles: RoleHarness, user: str) -> None:
+    """Neither the system, nor what is empty, too long or has a control character, is a user for whom one acts."""
+    answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: quote(user, safe="")})
+    assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
+
+
+@pytest.mark.parametrize("header", ["ada, bob", "ada,bob", "ad a", "%zz", "%", "%ff", '"ada"', "ad\u00e4"])
+def test_a_name_that_is_not_encoded_is_refused(roles: RoleHarness, header: str) -> None:
+    """Two names, a broken escape, bytes that are no UTF-8: none is taken for another user."""
+    answer = roles.ask("admin", "GET", "/v1/tasks", **{ON_BEHALF_OF: header})
+    assert (answer.status_code, answer.get_json()["field"]) == (400, ON_BEHALF_OF)
+
+
+@pytest.mark.parametrize("role", [each for each in Role if each not in {Role.ADMIN, Role.DELEGATE}])
+def test_others_act_for_nobody_else(role: Role) -> None:
+    """No other role acts for anybody; acting for oneself is nothing new, and no way to more."""
+    caller = Caller("key:x", role, "ada")
+    with pytest.raises(Forbidden, match=f"The role {role} acts for nobody else; only admin and delegate do"):
+        caller.acting_for("bob")
+    if role in {Role.USER, Role.READER}:
+        assert caller.acting_for("ada") is caller
+
+
+def test_nobody_acts_for_somebody_through_somebody() -> None:
+    """Whoever a server acts for has a user's authority, and so acts for nobody else."""
+    acting = Caller("key:x", Role.ADMIN, None).acting_for("ada")
+    assert (acting.role, acting.owner, acting.subject, acting.via) == (Role.USER, "ada", "user:ada", "key:x")
+    with pytest.raises(Forbidden):
+        acting.acting_for("bob")
+
+
+def test_each_role_says_whether_it_may_act_for_users(roles: RoleHarness) -> None:
+    """The API itself refuses it, too, before it looks at anything else."""
+    for who in KEYS:
+        answer = roles.ask(who, "GET", "/v1/tasks", **{ON_BEHALF_OF: "eve"})
+        assert (answer.status_code == 200) == (who in {"admin", "delegate"}), who

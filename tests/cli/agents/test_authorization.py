@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 ISSUER, RESOURCE = "https://issuer.example", "https://mcp.example/mcp"
+BOTH = "tasks:read tasks:write"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
@@ -66,7 +67,7 @@ class Issuer:
 
     def token(self, key: rsa.RSAPrivateKey | None = None, **changes: Any) -> str:
         """Return a token of ada's for the server, with changes; None leaves a claim out."""
-        claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "exp": int(time.time()) + 600, **changes}
+        claims = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "exp": int(time.time()) + 600, "scope": BOTH, **changes}
         kept = {name: value for name, value in claims.items() if value is not None}
         return jwt.encode(kept, key or self.key, algorithm="RS256", headers={"kid": "k"})
 
@@ -150,3 +151,35 @@ def test_only_tokens_for_this_server_are_taken(url: str, issuer: Issuer) -> None
         metadata = httpx.get(address.replace("/mcp", where.removeprefix("https://mcp.example"))).json()
     assert metadata["resource"] == RESOURCE
     assert [each.rstrip("/") for each in metadata["authorization_servers"]] == [ISSUER]
+
+
+def test_a_user_gets_no_more_than_the_front_door_gives(sim: Simulation, url: str, issuer: Issuer) -> None:
+    """Whatever the server's own key may do: handlers for servers, and the name of the server itself."""
+    with serve_http(url, None, oauth=OAuth(ISSUER, RESOURCE, issuer.address)) as address:
+        ada = http_agent(address, issuer.token())
+        assert "audit" in ada.call("create_task", **{**NEW, "handler": "audit", "payload": {}})
+        assert sim.app.tasks().items == []
+        created = ada.call("create_task", **NEW)["task_id"]
+        assert (task := sim.app.get(created)).defined_by == "users"
+        assert [(each.by.subject, each.by.via) for each in task.history if each.by] == [("user:ada", "anybody")]
+
+
+def test_a_token_needs_the_scopes(sim: Simulation, url: str, issuer: Issuer) -> None:
+    """Without the scope to read nothing is answered; without that to write, no tool changes anything."""
+    oauth = OAuth(ISSUER, RESOURCE, issuer.address)
+    task = sim.app.create(owner="ada", handler="remind", payload={"text": "x"}, schedule="every day at 9:00").id
+    with serve_http(url, None, oauth=oauth) as address:
+        for scope in (None, "", "tasks:write", "tasks:readx", 7, ["tasks:write"]):
+            assert post(address, issuer.token(scope=scope)).status_code == 403, scope
+        reader = http_agent(address, issuer.token(scope=None, scp=["tasks:read", 7]))
+        for name, tool in reader.tools().items():
+            given = {"task_id": task, "event": "e", "title": "T", "history": 0, **NEW}
+            answer = reader.call(
+                name, **{each: given[each] for each in tool.input_schema["properties"] if each in given}
+            )
+            assert ("tasks:write" in answer) == (not tool.annotations.read_only_hint), (name, answer)
+        where = "/.well-known/oauth-protected-resource/mcp"
+        metadata = httpx.get(address.replace("/mcp", where)).json()
+    assert metadata["scopes_supported"] == ["tasks:read", "tasks:write"]
+    assert sim.app.get(task).status == "ACTIVE"
+    assert sim.app.get(task).revision == 1

@@ -51,7 +51,13 @@ class Issuer:
 
     def token(self, kid: str = "k") -> str:
         """Return a token of ada's."""
-        claims = {"iss": self.name, "aud": RESOURCE, "sub": "ada", "exp": int(time.time()) + 600}
+        claims = {
+            "iss": self.name,
+            "aud": RESOURCE,
+            "sub": "ada",
+            "exp": int(time.time()) + 600,
+            "scp": ["tasks:read", "tasks:write"],
+        }
         return jwt.encode(claims, PRIVATE_KEY, algorithm="RS256", headers={"kid": kid})
 
 

@@ -4,7 +4,8 @@
 * With OAuth this server is a resource server: it publishes its metadata (RFC 9728), takes only tokens that were issued
   for it (RFC 8707: their audience is its own address), by the issuer, for somebody who can be a user, and that have
   not expired.
-* No token is passed on: the API is called with this server's own key, for the token's subject.
+* A token needs the scope to read, and for tools that change something, the scope to write, too.
+* No token is passed on: the API is called with this server's own key, on behalf of the token's subject.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.mcpserver.exceptions import ToolError
 
 from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.errors import Misconfigured
@@ -70,18 +73,43 @@ class OAuth:
         resource: This server's address, with its path: the audience of the tokens.
         jwks_url: Where the issuer's keys are; as its metadata says if None.
         reachable: Networks that are not public, where its metadata and its keys may be.
+        read_scope: What a token needs for any tool.
+        write_scope: What it needs as well for the tools that change something.
     """
 
     issuer: str
     resource: str
     jwks_url: str | None = None
     reachable: tuple[str, ...] = ()
+    read_scope: str = "tasks:read"
+    write_scope: str = "tasks:write"
 
     @property
     def settings(self) -> AuthSettings:
         """What the SDK publishes and checks."""
-        fields = {"issuer_url": self.issuer, "resource_server_url": self.resource, "validate_token_resource": True}
+        fields = {
+            "issuer_url": self.issuer,
+            "resource_server_url": self.resource,
+            "validate_token_resource": True,
+            "required_scopes": [self.read_scope],
+        }
         return AuthSettings.model_validate(fields)
+
+    @property
+    def metadata_routes(self) -> list[Any]:
+        """What this server publishes about itself (RFC 9728). The SDK's own names the scope that every tool needs."""
+        settings = self.settings
+        assert settings.resource_server_url is not None  # noqa: S101 - it was given
+        return create_protected_resource_routes(
+            settings.resource_server_url, [settings.issuer_url], [self.read_scope, self.write_scope]
+        )
+
+    def require_write(self) -> None:
+        """Check that the token of the request at hand may change something. Raises ToolError."""
+        token = get_access_token()
+        if token is None or self.write_scope not in token.scopes:
+            text = f"The token is for reading: it lacks the scope {self.write_scope!r}. The user has to grant it."
+            raise ToolError(text)
 
     @cached_property
     def _keys(self) -> jwt.PyJWKClient:
@@ -132,11 +160,19 @@ class OAuth:
         return AccessToken(
             token=token,
             client_id=str(claims.get("client_id") or claims.get("azp") or subject),
-            scopes=str(claims.get("scope", "")).split(),
+            scopes=_find_scopes(claims),
             expires_at=int(claims["exp"]),
             resource=self.resource,
             subject=subject,
         )
+
+
+def _find_scopes(claims: dict[str, Any]) -> list[str]:
+    """Return what a token is for: RFC 9068's ``scope``, or ``scp``, which some issuers have as a list."""
+    listed = claims.get("scope", claims.get("scp", ()))
+    if isinstance(listed, str):
+        return listed.split()
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
 
 
 def find_subject() -> str:

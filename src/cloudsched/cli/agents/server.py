@@ -30,10 +30,14 @@ def make_server(client: AsyncClient, owner: str | None = None, oauth: OAuth | No
 
     Args:
         client: Calls the API, with a key of its own.
-        owner: Whose tasks the tools see and change; all that the key may see if None.
-        oauth: Takes tokens of an authorization server; each caller is then the owner that the token names.
+        owner: The user for whom the tools act; they have the rights of the key itself if None.
+        oauth: Takes tokens of an authorization server; the tools then act for the user that each token names.
     """
-    tools = AgentTools(client, find_subject if oauth is not None else lambda: owner)
+    own = client if owner is None else client.acting_for(owner)
+    tools = AgentTools(
+        find_client=(lambda: own) if oauth is None else lambda: client.acting_for(find_subject()),
+        require_write=(lambda: None) if oauth is None else oauth.require_write,
+    )
     auth: dict[str, Any] = {} if oauth is None else {"auth": oauth.settings, "token_verifier": oauth}
     server: MCPServer[Any] = MCPServer(
         "cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), log_level="WARNING", **auth

@@ -1,4 +1,4 @@
-"""The tools: each calls the HTTP API with the server's own key, and answers in the caller's time zone.
+"""The tools: each calls the HTTP API for the user who asks, and answers in the caller's time zone.
 
 An error of the API becomes an error of the tool that says how to correct the call.
 """
@@ -73,19 +73,19 @@ class AgentTools:
     """The tools of one server.
 
     Args:
-        client: Calls the API.
-        find_owner: Returns for whom the call at hand is made; None for all that the client's key may see.
+        find_client: Returns the client that has exactly the rights of whoever makes the call at hand.
+        require_write: Raises ToolError if that caller's credential is for reading alone.
     """
 
-    def __init__(self, client: AsyncClient, find_owner: Callable[[], str | None] = lambda: None) -> None:
-        self._client = client
-        self._find_owner = find_owner
+    def __init__(self, find_client: Callable[[], AsyncClient], require_write: Callable[[], None]) -> None:
+        self._find_client = find_client
+        self._require_write = require_write
 
     @_explain
     async def preview_schedule(self, schedule: Words, timezone: Zone) -> ScheduleAnswer:
         """Show what a schedule means and when it would run next. Nothing is stored: use it before create_task."""
         zone = _find_zone(timezone)
-        preview = await self._client.describe_schedule(schedule, timezone=timezone, count=SHOWN)
+        preview = await self._find_client().describe_schedule(schedule, timezone=timezone, count=SHOWN)
         return ScheduleAnswer(
             timezone=timezone,
             description=preview.description,
@@ -106,18 +106,18 @@ class AgentTools:
         ] = None,
     ) -> CreatedAnswer:
         """Create a scheduled task. Show the user preview_schedule's answer first. A time in the past is refused."""
+        self._require_write()
         zone, key = _find_zone(timezone), idempotency_key or str(uuid.uuid4())
-        owner = self._find_owner()
-        task = await self._client.create(
+        client = self._find_client()
+        task = await client.create(
             idempotency_key=key,
             title=title,
             handler=handler,
             payload=payload or {},
             schedule=schedule,
             timezone=timezone,
-            **({} if owner is None else {"owner": owner}),
         )
-        return CreatedAnswer(**await self._describe(task, zone), idempotency_key=key)
+        return CreatedAnswer(**await _describe(client, task, zone), idempotency_key=key)
 
     @_explain
     async def list_tasks(
@@ -127,12 +127,12 @@ class AgentTools:
         limit: Annotated[int, Field(ge=1, le=20)] = 10,
     ) -> TaskListAnswer:
         """List scheduled tasks, the newest first, each with its next runs."""
-        zone, found = _find_zone(timezone), list["TaskView"]()
-        async for task in self._client.tasks(owner=self._find_owner(), status=status):
+        zone, client, found = _find_zone(timezone), self._find_client(), list["TaskView"]()
+        async for task in client.tasks(status=status):
             found.append(task)
             if len(found) > limit:
                 break
-        answers = await asyncio.gather(*(self._describe(task, zone) for task in found[:limit]))
+        answers = await asyncio.gather(*(_describe(client, task, zone) for task in found[:limit]))
         tasks = [TaskAnswer(**each) for each in answers]
         return TaskListAnswer(timezone=timezone, tasks=tasks, has_more=len(found) > limit)
 
@@ -141,13 +141,14 @@ class AgentTools:
         self, task_id: Id, timezone: Zone, history: Annotated[int, Field(ge=0, le=20)] = 5
     ) -> TaskHistoryAnswer:
         """Show a task: when it runs next, and what came of its latest runs."""
-        zone, task, runs = _find_zone(timezone), await self._load(task_id), list[Any]()
+        zone, client, runs = _find_zone(timezone), self._find_client(), list[Any]()
+        task = await client.get(task_id)
         if history:
-            async for run in self._client.executions(task_id):
+            async for run in client.executions(task_id):
                 runs.append(run)
                 if len(runs) == history:
                     break
-        return TaskHistoryAnswer(**await self._describe(task, zone), history=describe_runs(runs, zone))
+        return TaskHistoryAnswer(**await _describe(client, task, zone), history=describe_runs(runs, zone))
 
     @_explain
     async def update_task(
@@ -159,22 +160,24 @@ class AgentTools:
         payload: Annotated[dict[str, Any] | None, Field(description="Replaces the payload as a whole.")] = None,
     ) -> TaskAnswer:
         """Change a task's schedule, title or payload; what you leave out stays."""
-        zone, before = _find_zone(timezone), await self._load(task_id)
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        before = await client.get(task_id)
         changes = {"title": title, "payload": payload, "schedule": schedule}
         given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         if not given:
             raise ToolError("Nothing to change: give schedule, title or payload.")
         if schedule is not None:
             given["timezone"] = timezone
-        task = await self._client.update(task_id, etag=before.etag or None, **given)
-        return TaskAnswer(**await self._describe(task, zone))
+        task = await client.update(task_id, etag=before.etag or None, **given)
+        return TaskAnswer(**await _describe(client, task, zone))
 
     @_explain
     async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
         """Cancel a task for good: it never runs again; its history stays. Ask the user first."""
-        zone = _find_zone(timezone)
-        await self._load(task_id)
-        return TaskAnswer(**await self._describe(await self._client.cancel(task_id), zone))
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
 
     @_explain
     async def send_event(
@@ -185,20 +188,13 @@ class AgentTools:
         payload: Annotated[dict[str, Any] | None, Field(description="What comes with it.")] = None,
     ) -> TaskAnswer:
         """Send an event to a task that waits for it, such as an approval."""
-        zone = _find_zone(timezone)
-        await self._load(task_id)
-        task = await self._client.send_event(task_id, event, payload)
-        return TaskAnswer(**await self._describe(task, zone))
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        return TaskAnswer(**await _describe(client, await client.send_event(task_id, event, payload), zone))
 
-    async def _load(self, task_id: str) -> TaskView:
-        """Return a task that the call may use. Raises NotFound, as for a task that there is not."""
-        task, owner = await self._client.get(task_id), self._find_owner()
-        if owner is not None and task.owner != owner:
-            raise NotFound("task", task_id)
-        return task
 
-    async def _describe(self, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:
-        return describe_task(task, await self._client.upcoming(task.id, SHOWN), zone)
+async def _describe(client: AsyncClient, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:
+    return describe_task(task, await client.upcoming(task.id, SHOWN), zone)
 
 
 def _find_zone(name: str) -> ZoneInfo:

@@ -61,7 +61,7 @@ def serve(app: App) -> Iterator[tuple[str, str]]:
     """Serve an API with an admin's key; yield its URL and the key."""
     key, kept = create_key("docs", Role.ADMIN)
     with (
-        Simulation(app, access=Access(api_keys=(str(kept),))) as sim,
+        Simulation(app, access=Access(api_keys=(str(kept),)), public_url="https://api.example.com") as sim,
         WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server,
     ):
         server.serve()

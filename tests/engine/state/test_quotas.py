@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -92,6 +94,31 @@ def test_simultaneous_creations_exceed_a_limit_by_the_stated_bound(
     assert app.container.task_counter.count_unfinished("ada", 1000) == made
     assert create(app, "bob"), "each owner has a limit of their own"
     assert create(app, authority=Authority.SERVERS), "servers have none"
+
+
+def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: Callable[..., App]) -> None:
+    """Many threads give tasks that have ended new schedules, beside others that create: the bound is the same."""
+    limit = 10
+    app = limited_app(max_active_tasks=limit)
+    drafts = [{"owner": "ada", "title": "T", "handler": "work", "id": f"t{number}"} for number in range(64)]
+    for draft in drafts:
+        app.cancel(app.put(app.to_draft(draft))[0].id)
+    start = threading.Barrier(THREADS)
+
+    def revive(thread: int) -> int:
+        start.wait()
+        made = 0
+        for number in range(thread, len(drafts), THREADS):
+            change = {"schedule": {"at": (START + timedelta(days=1)).isoformat()}}
+            with suppress(QuotaExceeded):
+                app.patch(f"t{number}", change, authority=Authority.USERS)
+                made += 1
+        return made + create(app)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        made = sum(threads.map(revive, range(THREADS)))
+    assert limit <= made <= limit + limit // 10
+    assert app.container.task_counter.count_unfinished("ada", 1000) == made
 
 
 @given(limits=st.tuples(*2 * [st.none() | st.integers(1, 10**6)]))

@@ -31,7 +31,7 @@ def task_counts() -> list[int]:
 
 
 @pytest.fixture
-def app(task_counts: list[int]) -> App:
+def app(task_counts: list[int]) -> App:  # noqa: C901 - a list of handlers
     """Work that takes a minute, and handlers that call it in every possible way."""
     app = App(Settings())
 
@@ -70,6 +70,11 @@ def app(task_counts: list[int]) -> App:
         ctx.step("step", lambda: None)
         ctx.sleep(timedelta(days=30))
         return "slept"
+
+    @app.handler("break", access="users", retry=False)
+    def break_down(ctx: Context) -> None:
+        ctx.step("try", lambda: None)
+        raise ValueError("broken")
 
     @app.handler("nest", access="users")
     def nest(ctx: Context, payload: dict[str, int]) -> str:
@@ -142,6 +147,98 @@ def test_a_repeated_batch_is_answered_as_the_first_was(open_limited_api: Callabl
     ended = list_unfinished(roles.sim.app)[0]
     roles.sim.app.cancel(ended.id)
     assert send() == [200] * LIMIT + [201] + [429] * (19 - LIMIT)
+
+
+# ── Revivals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LATER: dict[str, Any] = {"schedule": {"at": "2027-07-01T09:00:00Z"}}
+
+
+def edit(roles: RoleHarness, task_id: str) -> int:
+    return roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", LATER).status_code
+
+
+def create_again(roles: RoleHarness, task_id: str) -> int:
+    own = roles.sim.app.get(task_id).title
+    return roles.ask("ada", "POST", "/v1/tasks", {**NEW, **LATER, "id": own, "title": own}).status_code
+
+
+def create_again_in_a_batch(roles: RoleHarness, task_id: str) -> int:
+    own = roles.sim.app.get(task_id).title
+    body = {"tasks": [{**NEW, **LATER, "id": own, "title": own}]}
+    results = roles.ask("ada", "POST", "/v1/tasks:batchCreate", body).get_json()["results"]
+    return int(results[0]["status"])
+
+
+def retry(roles: RoleHarness, task_id: str) -> int:
+    return roles.ask("ada", "POST", f"/v1/tasks/{task_id}/retry").status_code
+
+
+def retry_from_a_step(roles: RoleHarness, task_id: str) -> int:
+    return roles.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"fromStep": 1}).status_code
+
+
+def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
+    body = {"action": "retryFailed", "filter": {"ids": [task_id]}}
+    answer = roles.ask("ada", "POST", "/v1/tasks:batchChange", body)
+    assert answer.status_code == 202, answer.text
+    roles.sim.advance(timedelta(seconds=10))
+    (execution,) = roles.sim.executions(answer.get_json()["id"])
+    content = dict(execution.content)
+    return 200 if content["changed"] else 429 if "may have" in str(content["refusals"]) else 500
+
+
+REVIVALS = {
+    each.__name__: each
+    for each in (edit, create_again, create_again_in_a_batch, retry, retry_from_a_step, retry_in_a_batch)
+}
+
+
+def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
+    """Return the ids of tasks of ada's that have ended, made while there was room."""
+    ended = []
+    for number in range(count):
+        body = {**NEW, "id": f"t{number}", "title": f"t{number}"}
+        if fails:
+            body |= {"handler": "break", "schedule": {"at": roles.sim.now.isoformat()}}
+        made = roles.ask("ada", "POST", "/v1/tasks", body)
+        assert made.status_code == 201, made.text
+        ended.append(str(made.get_json()["id"]))
+        if fails:
+            roles.sim.advance(timedelta(seconds=1))
+        else:
+            roles.ask("ada", "POST", f"/v1/tasks/{ended[-1]}/cancel")
+    assert list_unfinished(roles.sim.app) == []
+    return ended
+
+
+@pytest.mark.parametrize("way", sorted(REVIVALS.keys() - {"retry_in_a_batch"}))
+def test_a_revival_counts_like_a_creation(open_limited_api: Callable[..., RoleHarness], way: str) -> None:
+    """Whatever starts a task again that has ended: no more of them than the quota; a server may do what it likes."""
+    roles = open_limited_api(max_active_tasks=LIMIT)
+    ended = make_ended(roles, 3 * LIMIT, fails="retry" in way)
+    answers = [REVIVALS[way](roles, task_id) for task_id in ended]
+    assert answers == [200] * LIMIT + [429] * 2 * LIMIT
+    assert len(list_unfinished(roles.sim.app)) == LIMIT
+    counted = roles.ask("ada", "PATCH", f"/v1/tasks/{ended[0]}", {"title": "New"})
+    assert counted.status_code == 200, "it is one of those that count"
+    assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 429
+    assert roles.ask("admin", "PATCH", f"/v1/tasks/{ended[-1]}", LATER).status_code == 200
+
+
+@pytest.mark.parametrize("way", ["retry", "retry_from_a_step", "retry_in_a_batch"])
+def test_a_retry_needs_room(open_limited_api: Callable[..., RoleHarness], way: str) -> None:
+    """Of a task that has ended: it is refused while the quota is full, and stays as it is."""
+    roles = open_limited_api(max_active_tasks=LIMIT)
+    (failed,) = make_ended(roles, 1, fails=True)
+    for _ in range(LIMIT):
+        assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 201
+    before = roles.sim.app.get(failed)
+    assert REVIVALS[way](roles, failed) == 429
+    assert roles.sim.app.get(failed) == before
+    for task in list_unfinished(roles.sim.app)[:2]:  # a batch is carried out by a task, which counts while it runs
+        roles.sim.app.cancel(task.id)
+    assert REVIVALS[way](roles, failed) == 200
 
 
 # ── What trees make ──────────────────────────────────────────────────────────────────────────────────────────────────

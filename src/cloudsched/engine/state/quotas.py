@@ -1,5 +1,8 @@
 """Quotas for one user: unfinished tasks, and creations a minute, calls included.
 
+What makes a task unfinished is limited, whichever way it is done: its creation, and every change that revives one that
+has ended. Below, "creation" means both; only the first counts for the minute.
+
 The tasks themselves are counted, so no counter can drift. Two creations at the same moment do not see each other's
 tasks; so each commits together with one of the owner's few quota locks, on the version that it read before it counted.
 Of creations that share a lock only one takes effect, and the others count again. So once an owner is at a limit, at
@@ -16,8 +19,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.lock_scope import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.engine.ports.store import VersionedLock
 from cloudsched.errors import QuotaExceeded
 
@@ -62,7 +67,7 @@ class QuotaCheck:
 
     def lock_for(self, task: Task) -> VersionedLock:
         """Return the lock to commit with the task; that fails if another creation passed through it since."""
-        holder = Holder(task_id=task.id, execution_id=_CREATION, until=task.created_at)
+        holder = Holder(task_id=task.id, execution_id=_CREATION, until=task.updated_at)
         return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
 
 
@@ -88,6 +93,22 @@ class Quotas:
         number = self._random.randrange(self._limits.max_excess + 1)
         lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), lock)
+
+    def check_revival(self, before: Task, after: Task, authority: Authority) -> VersionedLock | None:
+        """Return what to commit with a change that a user asks for, if it revives a task that has ended.
+
+        None where there is no limit, for servers, and for every other change: nothing is read then.
+
+        Raises:
+            QuotaExceeded: The owner has no room for one more.
+        """
+        is_revival = before.status in FINAL_STATUSES and after.status not in FINAL_STATUSES
+        quota = self.check(after.owner) if is_revival and authority is Authority.USERS else None
+        if quota is None:
+            return None
+        if quota.refusal is not None:
+            raise quota.refusal
+        return quota.lock_for(after)
 
     def count_room(self, owner: str, wanted: int) -> int:
         """Return how many of the wanted tasks the owner has room for. Costs one count for each limit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.history import Action
@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
-    Act = Callable[[str, Action, Callable[[Task, datetime], Transition], str | None], Task]
-    """Changes a task as a decision says, and notes in its history what was done, with a reason if there is one."""
+    class Act(Protocol):
+        """Changes a task as a decision says, and notes in its history what was done, with a reason if there is one."""
+
+        def __call__(  # noqa: D102 - the class says it
+            self,
+            task_id: str,
+            action: Action,
+            decide: Callable[[Task, datetime], Transition],
+            reason: str | None = None,
+            *,
+            authority: Authority,
+        ) -> Task: ...
 
 
 class ManualRuns:
@@ -101,7 +111,12 @@ class ManualRuns:
         decide: Callable[[Task, datetime], Transition],
         reason: str | None = None,
     ) -> Task:
-        """Change a task so that it runs. Raises Forbidden if a user may not start it; see `require_user_start`."""
+        """Change a task so that it runs.
+
+        Raises:
+            Forbidden: A user may not start it; see `require_user_start`.
+            QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
+        """
 
         def decide_allowed(task: Task, now: datetime) -> Transition:
             started = decide(task, now)
@@ -109,7 +124,7 @@ class ManualRuns:
                 self._require_start(task, authority)
             return started
 
-        return self._act(task_id, action, decide_allowed, reason)
+        return self._act(task_id, action, decide_allowed, reason, authority=authority)
 
     def _require_start(self, task: Task, authority: Authority) -> None:
         if authority is Authority.USERS:

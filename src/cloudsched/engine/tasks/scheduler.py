@@ -188,7 +188,8 @@ class Scheduler:
             resolved = self._resolve(draft, task)
             return _with_author(task, apply_edit(task, resolved, now, self._engine.lead), defined_by)
 
-        return self._after_change(self._act(existing.task.id, Action.EDITED, decide))
+        authority = defined_by or Authority.SERVERS
+        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, authority=authority))
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
@@ -199,6 +200,7 @@ class Scheduler:
 
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
+            QuotaExceeded: It would start a task that has ended again, and the user has reached a limit.
         """
         require_mutable(patch)
         require_known(patch)
@@ -215,7 +217,7 @@ class Scheduler:
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._engine.lead), author)
 
-        return self._after_change(self._act(task_id, Action.EDITED, decide))
+        return self._after_change(self._act(task_id, Action.EDITED, decide, authority=authority))
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
@@ -301,8 +303,10 @@ class Scheduler:
         action: Action,
         decide: Callable[[Task, datetime], Transition],
         reason: str | None = None,
+        *,
+        authority: Authority = Authority.SERVERS,
     ) -> Task:
-        """Change a task as its caller asks for, and note who did that."""
+        """Change a task as its caller asks for, and note who did that; for users, quotas hold."""
 
         def decide_and_note(task: Task, now: datetime) -> Transition:
             decided = decide(task, now)
@@ -310,14 +314,27 @@ class Scheduler:
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             return replace(decided, task=with_entry(task, decided.task, action, self._caller, now, **about))
 
-        return self.change(task_id, decide_and_note)
+        return self.change(task_id, decide_and_note, authority=authority)
 
-    def change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
-        """Change a task as a decision says, and dispatch it; after a conflict, read and decide again."""
+    def change(
+        self,
+        task_id: str,
+        decide: Callable[[Task, datetime], Transition],
+        *,
+        authority: Authority = Authority.SERVERS,
+    ) -> Task:
+        """Change a task as a decision says, and dispatch it; after a conflict, read and decide again.
+
+        Raises:
+            QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
+        """
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
             transition = decide(stored.task, self._engine.now())
-            return stored if transition.task is stored.task else Commit.build(stored, transition)
+            if transition.task is stored.task:
+                return stored
+            lock = self._engine.quotas.check_revival(stored.task, transition.task, authority)
+            return Commit.build(stored, transition, lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id), decide_on)
         if not isinstance(changed, Committed):

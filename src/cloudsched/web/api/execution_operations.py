@@ -29,7 +29,7 @@ from cloudsched.web.api.responses import (
     task_response,
 )
 from cloudsched.web.api.task_creation import read_idempotency_key
-from cloudsched.web.api.task_operations import CHANGE
+from cloudsched.web.api.task_operations import CHANGE, REVIVAL
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     body=bodies.RetryRequest,
     body_is_optional=True,
     response_schema="Task",
-    **CHANGE,
+    **REVIVAL,
 )
 def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     """Give an execution one more attempt.

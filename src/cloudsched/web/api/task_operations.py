@@ -78,6 +78,8 @@ CHANGE: Final[Preset] = {
     "error_statuses": (404, 409, 412),
 }
 """What all changes of a task have in common."""
+REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
+"""The same for those that may start a task again that has ended, which quotas limit as they do creations."""
 
 
 @operation(
@@ -165,7 +167,7 @@ def get_task(call: ApiCall) -> Response:
     query=bodies.ValidateQuery,
     is_patch=True,
     response_schema="Task",
-    **CHANGE,
+    **REVIVAL,
 )
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).

@@ -44,7 +44,7 @@ OWN: Final = {
     "adapters.google": "backoff channel cloud_tasks messages queue_names",
     "adapters.safe_http": "addresses",
     "config": "access assistant_settings garbage_collection model_settings prices sandbox settings variables",
-    "domain": "closed_sets",
+    "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "assistant authority batch_change budget_pause category changeable_values channel children delivery document "
@@ -61,8 +61,8 @@ OWN: Final = {
     "engine.children": "child_tasks task_tree",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events exits journal_cursor no_journal "
-        "procedure race replay results rounds step_attempt step_results steps suspend timers values"
+        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal "
+        "procedure race replay results step_attempt step_results steps suspend timers values"
     ),
     "engine.execution": (
         "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context"

@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.outcome import Fail
 from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
 from cloudsched.engine.assistant.tools import choose_tools, write_arguments
 from cloudsched.engine.durable.calls import start_call, wait_for_results
-from cloudsched.engine.durable.pinned_value import pin_value
+from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import CallFailed, InvalidInput, UnusableAnswer

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.journal import StepError, StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
-from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.step_attempt import StepCall, Usage
 from cloudsched.engine.durable.step_results import decode_result, encode_result
+from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.errors import StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -88,6 +88,20 @@ def run_step(
         return decode_result(cursor.results.read(entry), annotated, by_name=bool(entry.is_by_name))
     error = entry.error or StepError(type="Error", message="")
     raise cursor.note_failure(StepFailed(entry.name, error.type, error.message)) from cause
+
+
+def pin_value(cursor: JournalCursor, name: str, load: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value as it was when the execution first asked for it, such as the version of a stored script.
+
+    It is recorded together with what follows: by itself it costs no commit. What `load` raises is raised, and nothing
+    is recorded.
+    """
+    number, entry = cursor.next_entry(StepKind.STEP, name)
+    if entry is None:
+        fields = cursor.results.store(number, load(), is_stored_elsewhere=False)
+        started = cursor.new_entry(number, StepKind.STEP, name)
+        entry = cursor.put(started, status=StepStatus.SUCCEEDED, finished_at=cursor.clock.now(), **fields)
+    return cursor.results.read(entry)
 
 
 def _try_step(

@@ -1,7 +1,12 @@
-"""How a durable handler is suspended where it has to wait, and what a durable run needs from the engine."""
+"""How a durable handler is suspended where it has to wait, and what a durable run needs from the engine.
+
+Suspending is control flow, and so is what Python raises to end a process or a generator: `is_handler_failure` tells
+these from the failures of user code.
+"""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +35,21 @@ class Suspended(BaseException):
             f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can continue. "
             "If you see this, your code caught BaseException: catch Exception instead, and let this propagate."
         )
+
+
+def is_handler_failure(error: BaseException) -> bool:
+    """Whether an exception raised by user code is a failure of that code; a group is if all of its members are.
+
+    `sys.exit()` raises `SystemExit`, and a cancelled asyncio task raises `CancelledError`. A handler, step or hook does
+    not own the process or event loop that it runs in, so either one only fails the attempt. `KeyboardInterrupt`,
+    `GeneratorExit` and `Suspended` propagate.
+    """
+    if isinstance(error, Exception | SystemExit):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_handler_failure, error.exceptions))
+    asyncio = sys.modules.get("asyncio")  # if it was never imported, nothing raised its CancelledError
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.durable.async_functions import call_function, is_async
-from cloudsched.engine.durable.exits import is_handler_failure
+from cloudsched.engine.durable.suspend import is_handler_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,7 @@
 """Call a handler once, and turn whatever it returns or raises into an outcome.
 
 A handler that raises has failed, and is retried according to its task's policy. An invalid payload or result is not
-retried, since it would be just as invalid again. `cloudsched.engine.durable.exits` lists the exceptions that are not
-caught.
+retried, since it would be just as invalid again. `is_handler_failure` says which exceptions are not caught.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.call_handle import CallHandle
-from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.procedure import SyncCall, UserCall
-from cloudsched.engine.durable.suspend import Suspended
+from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import LogContext
 from cloudsched.engine.handlers.context import MAX_TEXT

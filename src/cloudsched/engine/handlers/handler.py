@@ -19,7 +19,7 @@ from cloudsched.domain.documents.policy import Overlap, Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
-from cloudsched.engine.durable.exits import is_handler_failure
+from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import accepts_field, describe_fields, find_unknown_field
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured
 

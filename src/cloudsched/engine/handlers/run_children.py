@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.children import OnChildFailure, gather_results
-from cloudsched.engine.durable.calls import start_call, wait_for_results
-from cloudsched.engine.durable.rounds import end_round, start_round
+from cloudsched.engine.durable.calls import end_round, start_call, start_round, wait_for_results
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogat
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.stored_script import is_script_name
 from cloudsched.domain.documents.task import MAX_NAME
-from cloudsched.engine.durable.calls import start_call, wait_for_results
-from cloudsched.engine.durable.pinned_value import pin_value
-from cloudsched.engine.durable.rounds import called_handlers, end_round, start_round
+from cloudsched.engine.durable.calls import called_handlers, end_round, start_call, start_round, wait_for_results
+from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.timers import sleep_until
 from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, find_tree, read_pinned
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context

@@ -12,6 +12,7 @@ from tests.simulation.actors_durable_handlers import EVENTS, child_fields
 from tests.simulation.actors_workers import random_pull
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
 from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
 
@@ -42,7 +43,7 @@ def apply_random_change(world: World, app: App, task_id: str) -> None:
     if verb in _WITHOUT_TASK:
         _WITHOUT_TASK[verb](world, app)
         return
-    told = _apply(world, app, verb, task_id)
+    told = _redefine(world, app, task_id) if verb == "redefine" else _apply(world, app, verb, task_id)
     if told is not None:
         world.rules.on_client_reply(told)
 
@@ -77,6 +78,8 @@ def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
         return "put days"
     if world.fault_profile.has_channels and world.random.random() < PERSON_SHARE:
         return "change preferences"
+    if world.fault_profile.redefines and world.random.random() < world.fault_profile.redefines:
+        return "redefine"
     verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
 
@@ -109,6 +112,18 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case _:
             told = _trigger(world, app, task_id) if verb == "trigger" else getattr(app, verb)(task_id)
     return told
+
+
+def _redefine(world: World, app: App, task_id: str) -> Task:
+    """Edit what a task runs, as a user or as a server: another payload, another handler, or only another title."""
+    choose = world.random.choice
+    changes: dict[str, Any] = {"title": f"redefined at {world.now}"}
+    match world.kinds.get(task_id):
+        case "work":
+            changes["payload"] = {"n": choose([3, 4, 5])}
+        case "flow":
+            changes["handler"] = choose(["flow", "stream"])
+    return app.patch(task_id, changes, authority=choose([*Authority]))
 
 
 def _trigger(world: World, app: App, task_id: str) -> Task:

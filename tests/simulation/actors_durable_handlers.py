@@ -31,7 +31,8 @@ _LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
 def register_durable_handlers(app: App, world: World) -> None:
     """Register the durable handler on an app."""
 
-    @app.handler("flow")
+    @app.handler("stream", access="users")
+    @app.handler("flow", access="users")
     def flow(ctx: Context) -> object:
         world.rules.on_handler_start(ctx)
         try:
@@ -82,7 +83,8 @@ class _RandomWorkflow:
         self._depth = ctx.task.parent.depth if ctx.task.parent else 0
         self._told: tuple[int, set[int]] = (0, set())
         task = ctx.task
-        self._script = random.Random(f"{world.seed} {task.id} {task.created_at} {ctx.execution_id}")  # noqa: S311
+        kind = "" if task.handler == "flow" else f" {task.handler}"
+        self._script = random.Random(f"{world.seed} {task.id} {task.created_at} {ctx.execution_id}{kind}")  # noqa: S311
         self._acts = {
             self._step: 6,
             self._call: 4 if self._depth < 2 else 0,

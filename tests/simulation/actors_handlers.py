@@ -25,7 +25,7 @@ def register_handlers(app: App, world: World, *, quick: bool) -> None:
     def chore(ctx: Context) -> object:
         return run(ctx)
 
-    @app.handler("work")
+    @app.handler("work", access="users")
     def work(ctx: Context, payload: dict[str, int]) -> object:
         world.rules.on_payload(ctx, payload)
         return run(ctx)

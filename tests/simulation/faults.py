@@ -56,6 +56,9 @@ class FaultProfile:
     has_quick: bool = False
     """Whether many tasks have a quick handler, which two deliveries may call at once."""
 
+    redefines: float = 0.0
+    """The probability that a change by a client is an edit of what a task runs."""
+
     def pick_kind(self, random: Random) -> str:
         """Return the kind of handler that a task has."""
         if self.has_quick:
@@ -125,6 +128,19 @@ PROFILES = (
 _HOURS = timedelta(hours=3)
 DURABLE_PROFILES = (
     FaultProfile("durable fault-free", changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable edits", changes=30, length=_HOURS, is_durable=True, redefines=0.4),
+    FaultProfile(
+        "durable edits with faults",
+        fault=0.04,
+        kill=0.02,
+        linger=0.15,
+        yields=0.2,
+        rivals=(1, 1, 3),
+        changes=30,
+        length=_HOURS,
+        is_durable=True,
+        redefines=0.4,
+    ),
     FaultProfile("durable slow", linger=0.5, changes=24, length=_HOURS, is_durable=True),
     FaultProfile("durable faults", fault=0.04, linger=0.05, changes=24, length=_HOURS, is_durable=True),
     FaultProfile("durable crashes", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
@@ -159,6 +175,18 @@ DURABLE_PROFILES = (
 
 WORKER_PROFILES = (
     FaultProfile("workers fault-free", changes=24, length=_HOURS, has_workers=True),
+    FaultProfile(
+        "workers edits with faults",
+        fault=0.04,
+        kill=0.02,
+        linger=0.1,
+        yields=0.1,
+        rivals=(1, 1, 3),
+        changes=30,
+        length=_HOURS,
+        has_workers=True,
+        redefines=0.4,
+    ),
     FaultProfile("workers slow", linger=0.3, changes=24, length=_HOURS, has_workers=True),
     FaultProfile("workers faults", fault=0.06, linger=0.05, changes=24, length=_HOURS, has_workers=True),
     FaultProfile("workers crashes", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),

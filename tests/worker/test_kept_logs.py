@@ -40,7 +40,7 @@ def read(harness: WorkerHarness, task: Task) -> RunLog:
     """Return what the one execution of a task has logged so far."""
     engine, stored = harness.app.container.engine, harness.app.get(task.id)
     execution_id = stored.runs[0].execution_id if stored.runs else harness.record(task).id
-    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id))
+    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id)[1])
     assert found is not None
     return found
 

@@ -115,7 +115,7 @@ class StoreWork:
         self._app = app
         self._claim = claim
         self._started_attempt: StartedAttempt | None = None
-        self.task = claim.stored.task
+        self.task = claim.task
         self.run = claim.run
         self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 

@@ -108,7 +108,7 @@ class Deployment:
     def edit(self, **patch: Any) -> None:
         """Change fields of the task, as a PATCH does."""
         draft = TaskDraft.from_wire({**to_editable_fields(self.task), **patch})
-        self.apply(apply_edit(self.task, draft, self.now, LEAD))
+        self.apply(apply_edit(self.task, draft, self.now, LEAD, defined_by=None))
 
     def sweep(self) -> None:
         """Write a batch of what was decided, as the sweep does."""

@@ -77,7 +77,7 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     task, dispatch = plan_task()
     paused = lifecycle.pause(task, START).task
     later = {
-        "edit": apply_edit(task, make_draft(title="New"), START, LeadTimes()).task,
+        "edit": apply_edit(task, make_draft(title="New"), START, LeadTimes(), defined_by=None).task,
         "pause": paused,
         "cancel": lifecycle.cancel(task, START).task,
         "delete": lifecycle.delete(task, START).task,
@@ -131,7 +131,7 @@ def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
 def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
     """The next attempt has a dispatch of the new revision."""
     task, dispatch = claim_run()
-    newer = apply_edit(task, make_draft(title="New"), AT_ONE, LeadTimes()).task
+    newer = apply_edit(task, make_draft(title="New"), AT_ONE, LeadTimes(), defined_by=None).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Claim)
     assert decision.run is None

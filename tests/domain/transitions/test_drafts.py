@@ -123,7 +123,7 @@ WISHES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def test_a_repeated_creation_changes_nothing(wish: dict[str, Any]) -> None:
     """Creating the same task again later leaves it as it is, with the same revision and plan."""
     task = make_task(**wish)
-    assert apply_edit(task, make_draft(**wish), START + timedelta(minutes=3), LEAD).task is task
+    assert apply_edit(task, make_draft(**wish), START + timedelta(minutes=3), LEAD, defined_by=None).task is task
 
 
 @given(wish=WISHES)
@@ -131,7 +131,7 @@ def test_an_empty_patch_changes_nothing(wish: dict[str, Any]) -> None:
     """The editable fields of a task, read back as a draft, describe the same task."""
     task = make_task(**wish)
     draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), {}))
-    assert apply_edit(task, draft, START + timedelta(minutes=3), LEAD).task is task
+    assert apply_edit(task, draft, START + timedelta(minutes=3), LEAD, defined_by=None).task is task
 
 
 @given(wish=WISHES, other=WISHES)
@@ -139,7 +139,7 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
     """The edited task has the fields of the edit, whatever it had before, and a new revision only if they differ."""
     other.pop("schedule", None)
     task, later = make_task(**wish), START + timedelta(minutes=3)
-    found = apply_edit(task, make_draft(**other), later, LEAD).task
+    found = apply_edit(task, make_draft(**other), later, LEAD, defined_by=None).task
     fresh = make_task(**other)
     names = set(TaskDraft.model_fields) - {"schedule", "id", "owner"}
     assert all(getattr(found, name) == getattr(fresh, name) for name in names)
@@ -150,7 +150,7 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
 def test_an_edit_of_texts_keeps_the_plan() -> None:
     """A new title moves no occurrence, not even one that is overdue."""
     task = make_task(schedule=HOURLY)
-    found = apply_edit(task, make_draft(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD).task
+    found = apply_edit(task, make_draft(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD, defined_by=None).task
     assert (found.next_execution_time, found.revision) == (task.next_execution_time, 2)
 
 
@@ -158,14 +158,16 @@ def test_an_edit_of_the_end_keeps_due_occurrences() -> None:
     """A new end or run limit does not drop an occurrence that is due and waits for its dispatch."""
     task = make_task(schedule=HOURLY)
     for change in ({"until": START + 50 * HOUR}, {"max_runs": 3}):
-        found = apply_edit(task, make_draft(schedule=HOURLY, **change), START + 5 * HOUR, LEAD).task
+        found = apply_edit(task, make_draft(schedule=HOURLY, **change), START + 5 * HOUR, LEAD, defined_by=None).task
         assert found.next_execution_time == task.next_execution_time
 
 
 def test_a_new_schedule_begins_from_now_and_counts_from_zero() -> None:
     """The plan is that of the last edit; runs and failures of the old plan are not counted."""
     task = make_task(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "consecutive_failures": 2})
-    found = apply_edit(task, make_draft(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD).task
+    found = apply_edit(
+        task, make_draft(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD, defined_by=None
+    ).task
     assert (found.next_execution_time, found.run_count, found.consecutive_failures) == (START + 9 * HOUR, 0, 0)
 
 
@@ -176,18 +178,21 @@ def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
     """
     task = make_task(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
     near = START + HOUR - timedelta(seconds=1)
-    assert apply_edit(task, make_draft(schedule=near), near, LEAD).task.next_execution_time == near
+    assert apply_edit(task, make_draft(schedule=near), near, LEAD, defined_by=None).task.next_execution_time == near
     every_half = Schedule(rrule="FREQ=MINUTELY;INTERVAL=30", dtstart="2026-12-01T00:00:00")
-    assert apply_edit(task, make_draft(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
+    assert (
+        apply_edit(task, make_draft(schedule=every_half), near, LEAD, defined_by=None).task.next_execution_time
+        == START + 1.5 * HOUR
+    )
 
 
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
     """An instant in the past is refused for it too, instead of failing when it is resumed."""
     task = pause(make_task(schedule=HOURLY), START).task
-    found = apply_edit(task, make_draft(schedule=START + HOUR), START, LEAD).task
+    found = apply_edit(task, make_draft(schedule=START + HOUR), START, LEAD, defined_by=None).task
     assert (found.status, found.next_execution_time) == ("PAUSED", None)
     with pytest.raises(InvalidSchedule, match="in the past"):
-        apply_edit(task, make_draft(schedule=START - HOUR), START, LEAD)
+        apply_edit(task, make_draft(schedule=START - HOUR), START, LEAD, defined_by=None)
 
 
 @given(

@@ -79,9 +79,11 @@ def test_each_verb_leads_to_its_status_or_is_refused(verb: str, status: TaskStat
 def test_only_a_new_schedule_restarts_an_ended_task(status: TaskStatus) -> None:
     """Any other edit leaves it ended."""
     task = make_task_with(status)
-    titled = apply_edit(task, TaskDraft.of(**_make_fields(task, title="New")), START, LEAD).task
+    titled = apply_edit(task, TaskDraft.of(**_make_fields(task, title="New")), START, LEAD, defined_by=None).task
     assert (titled.status, titled.title) == (status, "New")
-    again = apply_edit(task, TaskDraft.of(**_make_fields(task, schedule=START + timedelta(days=1))), START, LEAD).task
+    again = apply_edit(
+        task, TaskDraft.of(**_make_fields(task, schedule=START + timedelta(days=1))), START, LEAD, defined_by=None
+    ).task
     assert (again.status, again.next_execution_time) == (TaskStatus.ACTIVE, START + timedelta(days=1))
 
 

@@ -59,7 +59,7 @@ def create(app: App, handler: str = "work", **fields: Any) -> Task:
 
 def read(app: App, task: Task, execution_id: str = "20270101T000100Z") -> RunLog:
     engine, stored = app.container.engine, app.get(task.id)
-    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id))
+    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, stored, execution_id)[1])
     assert found is not None
     return found
 

@@ -213,27 +213,34 @@ def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
     assert tools.did == ["lookup 1"]
 
 
-BEFORE = "await sleep(86400); await tools.lookup({id: 1}); return 'before'"
+BEFORE = "await sleep(86400); await tools.lookup({id: 1}); return before"
+EDITS = [
+    ("await sleep(86400); await tools.lookup({id: 2}); return 'after'", "after"),
+    ("await tools.lookup({id: 2}); await sleep(86400); return 'after'", "JournalMismatch"),
+    ("return 'after'", "JournalMismatch"),
+]
 
 
-@pytest.mark.parametrize(
-    ("after", "outcome"),
-    [
-        ("await sleep(86400); await tools.lookup({id: 2}); return 'after'", "after"),
-        ("await tools.lookup({id: 2}); await sleep(86400); return 'after'", "JournalMismatch"),
-        ("return 'after'", "JournalMismatch"),
-    ],
-)
-def test_a_sleeping_script_continues_after_an_edit_that_keeps_its_past(
-    tools: ToolApp, after: str, outcome: str
-) -> None:
-    """The recorded steps are replayed against the new source, as with the code of any handler."""
-    with script_task(tools, BEFORE) as (sim, task):
+@pytest.mark.parametrize("after", [each for each, _ in EDITS])
+def test_a_sleeping_script_goes_on_as_it_began(tools: ToolApp, after: str) -> None:
+    """An edit of the script concerns later runs, as with any handler."""
+    with script_task(tools, BEFORE.replace("return before", "return 'before'")) as (sim, task):
         sim.advance(timedelta(hours=1))
         tools.app.update(task.id, script={"source": after})
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
+        assert (execution.content, tools.did) == ("before", ["lookup 1"])
+
+
+@pytest.mark.parametrize(("after", "outcome"), EDITS)
+def test_a_failed_script_continues_after_an_edit_that_keeps_its_past(tools: ToolApp, after: str, outcome: str) -> None:
+    """A retry replays the recorded steps against the new source, as with changed code of any handler."""
+    with script_task(tools, BEFORE) as (sim, task):
+        sim.run_until_idle()
+        assert "before" in error_parts(sim.executions(task.id)[0])[1]
+        execution = fix_and_retry(tools, sim, task, after)
         assert outcome == (execution.content or error_parts(execution)[0])
+        assert tools.did == ["lookup 1"]
 
 
 class Known(BaseModel):

@@ -14,6 +14,7 @@ from pydantic import Field
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
+from cloudsched.domain.documents.definition import Definition
 from cloudsched.domain.documents.document import Document, Instant, StoredEnum, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
@@ -244,6 +245,9 @@ class Run(WireModel):
     """What its record says if it has nothing else to say: from where a calendar has moved it."""
     payload: dict[str, Any] | None = None
     """What it was triggered with in place of its task's payload; None if it runs with that."""
+    definition: int | None = None
+    """The number of its task's earlier definition that it runs to its end; None if nothing else was defined since it
+    began."""
     log: str | None = None
     """What its attempts have logged, encrypted: its owner can read this document. See `engine.state.log_seal`."""
 
@@ -259,6 +263,11 @@ class Run(WireModel):
     def wake_at(self) -> Instant:
         """When this run must be processed: at its lease's end, or at the start of its next attempt."""
         return self.lease.until if self.lease else self.due_at
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an edit of its task no longer changes what it runs: it has started, or has a payload of its own."""
+        return self.started_at is not None or self.payload is not None
 
 
 class Execution(Document):
@@ -315,8 +324,8 @@ class Execution(Document):
     """Whether the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE
     payload: dict[str, Any] | None = None
-    """What it was triggered with in place of its task's payload; None if it ran with that. Not in lists across tasks.
-    """
+    """What it ran with, if that was not its task's payload: it was triggered with another one, or its task was edited
+    meanwhile. Not in lists across tasks."""
     has_unrecorded_payload: bool | None = None
     """Whether that payload is left out, since it did not fit beside the result."""
     log: str | None = None
@@ -329,12 +338,14 @@ class Execution(Document):
     """The steps that made it fail, if any: a manual retry repeats them."""
     calls_made: int = 0
     """The tasks of all calls up to this number in the steps have been created."""
+    began_with: Definition | None = None
+    """What it ran, if it ended without success: that is what a retry by hand runs. The API does not show it."""
     expire_at: Instant | None = None
     """When the store may remove it."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the record as JSON, without its log."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log"})
+        """Return the record as JSON, without its log and what only a retry needs."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log", "began_with"})
 
     @property
     def attempt_count(self) -> int:

@@ -18,6 +18,7 @@ from cloudsched.domain.documents.budget_pause import BudgetPause
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
+from cloudsched.domain.documents.definition import Definition
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Outcomes, Run
@@ -262,6 +263,8 @@ class Task(PublicTask):
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
+    earlier_definitions: tuple[Definition, ...] = ()
+    """What open runs began with before the task was edited: each of them once, as long as a run needs it."""
     recent_outcomes: Outcomes = ()
     """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
@@ -353,6 +356,16 @@ class Task(PublicTask):
         if self.lock_key is None:
             return None
         return scoped_lock_key(self.lock_key, self.lock_scope or LockScope.GLOBAL, self.owner)
+
+    def as_begun(self, run: Run) -> Task:
+        """Return the task as one of its open runs has begun it: with what this runs to its end, whatever was edited."""
+        if run.definition is None:
+            return self
+        return self.as_defined(next(each for each in self.earlier_definitions if each.number == run.definition))
+
+    def as_defined(self, definition: Definition) -> Task:
+        """Return the task with what it ran at another time."""
+        return self.model_copy(update=definition.to_fields())
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""

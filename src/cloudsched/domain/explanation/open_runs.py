@@ -23,6 +23,9 @@ _Found = tuple[Reason, str, "datetime | None"]
 def explain_run(evidence: Evidence, run: Run) -> Finding:
     """Return why an open run is where it is."""
     reason, sentence, at = _find(evidence, run)
+    if run.definition is not None:
+        began = evidence.task.as_begun(run).handler
+        sentence += f" It began before the latest edit, and goes on with what it began with: handler {began!r}."
     return Finding(reason=reason, sentence=sentence, at=at, execution_id=run.execution_id)
 
 

@@ -24,6 +24,7 @@ from cloudsched.domain.transitions.backlog import (
     shorten_backlog,
     take_records,
 )
+from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
@@ -41,6 +42,7 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.drafts import TaskDraft
 
@@ -119,8 +121,13 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     return Transition(with_changes(task, now, next_execution_time=following, message="Created.", usage=usage))
 
 
-def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the edited task.
+def apply_edit(
+    task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes, *, defined_by: Authority | None
+) -> Transition:
+    """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.
+
+    An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
+    that they began with.
 
     The plan changes only if the schedule, `until` or `max_runs` does. What came due of the old plan, has not started
     and is not part of the new one gets its record: SKIPPED, unless a policy had ruled it out already. A task that has
@@ -138,8 +145,10 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
             "revision": task.revision + 1,
+            "defined_by": defined_by,
         }
     )
+    changed = bind_open_runs(task, changed)
     require_payload_room(changed, "(body)")
     if changed.next_execution_time is not None:
         _require_room_after(changed, changed.next_execution_time)

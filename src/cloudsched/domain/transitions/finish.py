@@ -176,7 +176,7 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
         return task
     known = before.usage or RunUsage()
     used = {"queries": after.usage.queries - known.queries, "tokens": after.usage.tokens - known.tokens}
-    return task.model_copy(update={"usage": add_usage(task, now, used)})
+    return task.model_copy(update={"usage": add_usage(task.as_begun(after), now, used)})
 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set

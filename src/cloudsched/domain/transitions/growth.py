@@ -6,7 +6,7 @@ due whatever a task's size: their texts are shortened, once they would not fit b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
 from cloudsched.domain.documents.execution import ExecutionError
@@ -31,6 +31,8 @@ _STATE_BYTES = 40 * 1024
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """What is left for the open runs at least."""
 
+_AS_STORED: Final[dict[str, Any]] = {"mode": "python", "by_alias": True, "exclude_none": True}
+"""How a part of a task is written, to know its size."""
 _SHORT_MESSAGE = 100
 _RECENT_NOTES = 5
 _RECENT_ATTEMPTS = 3
@@ -57,6 +59,8 @@ def payloads_size(task: Task) -> int:
 def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
     """Check that the payloads of open runs find room beside what the owner sets: together as much as that may have.
 
+    So does what they began with before an edit.
+
     Args:
         task: The task.
         field: What the error names as too large.
@@ -66,9 +70,10 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
         InvalidInput: They do not; `field` names what was to be stored.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
+    payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions)
     if not payloads:
         return
-    spec = task.model_dump(mode="python", by_alias=True, exclude_none=True, include={*TaskSpec.model_fields})
+    spec = task.model_dump(**_AS_STORED, include={*TaskSpec.model_fields})
     if stored_size(spec) + payloads > MAX_SPEC_BYTES:
         hint = (
             f"The task and the payloads of its open runs may have {MAX_SPEC_BYTES} together: wait until some of these "
@@ -95,7 +100,7 @@ def _shorten(run: Run, max_bytes: int) -> Run:
     ]
     for change in changes:
         shortened = run.model_copy(update={**change, "log": None} if change else change)
-        texts = shortened.model_dump(mode="python", by_alias=True, exclude_none=True, exclude={"payload"})
+        texts = shortened.model_dump(**_AS_STORED, exclude={"payload"})
         if stored_size(texts) <= max_bytes:
             break
     return shortened

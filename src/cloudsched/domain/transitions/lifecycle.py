@@ -21,6 +21,8 @@ from cloudsched.domain.transitions.backlog import (
     stop_plan,
     take_records,
 )
+from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
+from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
@@ -93,6 +95,8 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if changed.events and any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         derived["events"] = tuple(each for each in changed.events if each.execution_id in ids)
+    if changed.earlier_definitions:
+        derived["earlier_definitions"] = drop_unused(changed)
     if derived:
         changed = changed.model_copy(update=derived)
     vars(changed)["wake_at"] = wake_instant(changed)  # nobody else has seen this copy yet
@@ -272,6 +276,8 @@ def retry(
     `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
     there: that step and all after it are forgotten.
 
+    It runs what the execution began with, whatever the task runs since; of children and scripts, those of today.
+
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
         InvalidInput: There is no room for its payload.
@@ -280,6 +286,9 @@ def retry(
         return Transition(task)
     require_retryable(task, execution)
     entries = restore_entries(execution, now, cancelled_calls, retried_calls, from_step=from_step)
+    task, definition = restore_definition(task, execution)
+    if definition is not None:
+        require_payload_room(task, added=execution.payload)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
@@ -293,6 +302,7 @@ def retry(
         steps=len(entries),
         usage=restore_usage(execution, entries),
         payload=execution.payload,
+        definition=definition,
         log=execution.log,
     )
     why = "Retried by its owner."

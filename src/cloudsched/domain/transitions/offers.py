@@ -31,10 +31,11 @@ def offer_entry(task: Task) -> OfferEntry | None:
     """Return the document by which workers find the task; None if it offers nothing."""
     if task.offer is None:
         return None
+    run = next(iter(offered_runs(task)), None)
     return OfferEntry(
         task_id=task.id,
         owner=task.owner,
-        handler=task.handler,
+        handler=task.handler if run is None or run.definition is None else task.as_begun(run).handler,
         queue_key=task.offer.queue_key,
         order=task.offer.order,
         is_code_call=task.is_made_by_code,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.json_limits import MAX_STORED, stored_size
 from cloudsched.domain.recurrence.iso8601 import add_duration
+from cloudsched.domain.transitions.definitions import describe_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,14 @@ def execution_record(
     """
     retention = task.execution_retention if task.parent is None else None
     found_by = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
-    usage = run.usage
-    own_payload = {} if run.payload is None else _payload_fields(run.payload, more.get("content"))
+    usage, payload = run.usage, run.payload
+    if run.definition is not None:
+        ran = task.as_begun(run)
+        found_by = {**found_by, "handler": ran.handler} if found_by else found_by
+        payload = ran.payload if payload is None and ran.payload != task.payload else payload
+    own: dict[str, Any] = {} if payload is None else _payload_fields(payload, more.get("content"))
+    if run.started_at is not None and status.is_final and status is not ExecutionStatus.SUCCEEDED:
+        own["began_with"] = describe_record(task, run)
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,
@@ -78,7 +85,7 @@ def execution_record(
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
         **_chat_fields(task, run.execution_id),
-        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own_payload, **more},
+        **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own, **more},
     )
 
 

@@ -30,6 +30,9 @@ def wait_for_event(
     cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
     if entry.status is StepStatus.WAITING:
         entry = _wait_for_event(cursor, entry, senders)
+    elif entry.sender is not None and entry.sender.role not in senders:
+        taken, counts = {"by": [entry.sender.role]}, {"by": [*senders]}
+        cursor.require_same(number, entry.description, taken, counts, always=True)
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))
     return cursor.results.read(entry), entry.sender

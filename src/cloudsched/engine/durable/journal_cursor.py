@@ -232,7 +232,7 @@ class JournalCursor:
         self.execution_id = execution_id
         self.run = run
         """The run as it was when the attempt started."""
-        self._is_owners = task.is_written_by_owner
+        self._is_owners = surroundings.claimed_run.begun_task.is_written_by_owner
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
         self.results = Results(surroundings.blobs, f"{task.id}/{execution_id}", claim)
         self.position = 0

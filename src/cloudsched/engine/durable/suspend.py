@@ -71,6 +71,10 @@ class JournaledRun(Protocol):
     def task(self) -> Task:
         """The task as it was last read or written."""
 
+    @property
+    def begun_task(self) -> Task:
+        """The task as it was claimed, with what the run began with."""
+
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
     ) -> Task | None:

@@ -109,10 +109,10 @@ class AttemptRunner:
 
         If its claim is not committed, there is nothing to dispatch before: the dispatch that it came with is repeated.
         """
-        task, run = claimed_run.task, claimed_run.run
+        task, run = claimed_run.begun_task, claimed_run.run
         if claimed_run.is_committed:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
-                claimed_run.sent_wakeups = self.dispatch_wakeups(task)
+                claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
             now = self._engine.now()
             if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
                 expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
@@ -132,12 +132,12 @@ class AttemptRunner:
 
     def plan_call(self, attempt: StartedAttempt) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
-        task, run = attempt.claimed_run.task, attempt.claimed_run.run
+        task, run = attempt.claimed_run.begun_task, attempt.claimed_run.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
         found = attempt.claimed_run.log
         with span, LineCollector(found if isinstance(found, AttemptLog) else None):
-            return (yield from call_handler(self._engine.registry, attempt.context))
+            return (yield from call_handler(self._engine.registry, attempt.context, attempt.claimed_run.task.handler))
 
     def decide(self, attempt: StartedAttempt, report: AttemptReport) -> AttemptEnd:
         """Return how the attempt ends, on whatever version of its task the commit finds."""

@@ -65,6 +65,8 @@ class ClaimedRun:
         self._stored = claimed
         self.task = claimed.task
         """The task as it was last read or written."""
+        self.begun_task = claimed.task if run.definition is None else claimed.task.as_begun(run)
+        """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
         self._quick_claim = quick_claim
         self.run = run
         """The run as it was claimed."""

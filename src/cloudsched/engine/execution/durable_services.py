@@ -54,7 +54,7 @@ class DurableServices:
 
         A quick handler, and one that does not get the context, has no journal, unless the run has begun one before.
         """
-        task, run = claimed_run.task, claimed_run.run
+        task, run = claimed_run.begun_task, claimed_run.run
         handler = None if run.steps else self._engine.registry.find(task.handler)
         if handler is not None and not handler.may_be_durable:
             journal = QuickJournal if handler.is_quick else NoJournal
@@ -66,17 +66,17 @@ class DurableServices:
             name_of=self._engine.registry.name_of,
             blobs=self._engine.blobs,
             chance=self._engine.random,
-            load=partial(self._engine.archive.load, claimed_run.task.id, claimed_run.run),
+            load=partial(self._engine.archive.load, task.id, run),
             make_call=self._child_tasks.create,
             cancel_call=self._child_tasks.cancel_call,
             call_outcome=partial(call_outcome, self._engine.store),
             call_end=partial(call_end, self._engine.store),
-            draft_call=partial(self._draft, claimed_run.task),
+            draft_call=partial(self._draft, task),
             suspend_policy=SuspendPolicy(
                 self._suspend_deadline(), self._engine.settings.replays_each_step, self._call_arguments
             ),
         )
-        return Replay(surroundings, claimed_run.run.execution_id)
+        return Replay(surroundings, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         found = self._engine.registry.find(handler)

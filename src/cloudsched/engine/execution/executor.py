@@ -175,7 +175,9 @@ class Executor:
         task needs more than a quick handler may have, since that was not quick when the task was made.
         """
         task, run = claim.transition.task, claim.run
-        if not self._engine.registry.is_quick(task.handler) or run is None or run.steps or not fits_quick(task):
+        if run is None or run.definition is not None or run.steps:
+            return False
+        if not self._engine.registry.is_quick(task.handler) or not fits_quick(task):
             return False
         known = before.find_run(run.execution_id)
         has_lost_lease = known is not None and known.lease is not None

@@ -75,17 +75,22 @@ _hook_calls: ContextVar[HookCalls | None] = ContextVar("cloudsched_hook_calls", 
 def run_failure_hooks(registry: Registry, task: Task, execution: Execution) -> None:
     """Call the handler's hook, then the app's, for an execution that has failed permanently.
 
-    They get the task with the payload that the execution ran with.
+    They get the task with what the execution ran, payload included.
 
     A hook that fails is logged, and changes nothing. It is also logged if the handler's hook cannot be called because
     this process does not have the handler, unless a worker reported the failure: the worker has the handler, and gets
     the result.
     """
-    payload = task.payload if execution.payload is None else execution.payload
-    about = task.model_copy(update={"payload": payload})
+    about = describe_failed(task, execution)
     run_handler_hook(registry, about, execution)
     for hook in registry.registrations.failure_hooks:
         _call_hook(hook, about, execution)
+
+
+def describe_failed(task: Task, execution: Execution) -> Task:
+    """Return the task with what a failed execution ran: today's may be another handler or payload."""
+    ran = task if execution.began_with is None else task.as_defined(execution.began_with)
+    return ran if execution.payload is None else ran.model_copy(update={"payload": execution.payload})
 
 
 def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> None:

@@ -160,10 +160,7 @@ class FollowUps:
 def _edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     if task.owner != draft.owner:
         raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
-    edit = apply_edit(task, draft, now, lead)
-    if edit.task is task:
-        return edit
-    return Transition(edit.task.model_copy(update={"defined_by": None}), edit.executions)
+    return apply_edit(task, draft, now, lead, defined_by=None)
 
 
 def _derive_id(task: Task, run: Run, number: int) -> str:

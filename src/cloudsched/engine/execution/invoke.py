@@ -10,7 +10,7 @@ import logging
 import traceback
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
@@ -25,7 +25,7 @@ from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.execution.log_context import LogContext
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.engine.handlers.dependencies import Dependencies
-from cloudsched.errors import WorkflowError
+from cloudsched.errors import UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,19 +58,20 @@ MAX_TRACEBACK = 4_000
 """How many bytes of an error's traceback are stored."""
 
 
-def call_handler(registry: Registry, context: Context) -> Procedure[AttemptReport]:
+def call_handler(registry: Registry, context: Context, handler_of_today: str | None = None) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
-    Log lines of the call carry the ids of the attempt.
+    Log lines of the call carry the ids of the attempt. An error for a handler that is gone names `handler_of_today`,
+    too: which one the task runs since it was edited.
     """
     with LogContext(context.task, context.execution_id, context.attempt):
-        return (yield from _call_handler(registry, context))
+        return (yield from _call_handler(registry, context, handler_of_today))
 
 
-def _call_handler(registry: Registry, context: Context) -> Procedure[AttemptReport]:
+def _call_handler(registry: Registry, context: Context, handler_of_today: str | None) -> Procedure[AttemptReport]:
     task = context.task
     try:
-        handler = registry.get(task.handler)
+        handler = registry.find(task.handler) or _refuse_missing(registry, task.handler, handler_of_today)
         payload = handler.parse_payload(task.payload)
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
@@ -93,6 +94,15 @@ def _call_handler(registry: Registry, context: Context) -> Procedure[AttemptRepo
         reason = _error_text(error)
         return _report_failure(context, Retry(reason) if handler.is_retryable(error) else Fail(reason), error)
     return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
+
+
+def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:
+    """Raise why a handler cannot be called: this process does not have it."""
+    if handler_of_today in {None, began_with}:
+        registry.get(began_with)
+    problem = f"there is no handler named {began_with!r} here, with which this execution began"
+    hint = f"Its task runs {handler_of_today!r} since it was edited: trigger it to run that."
+    raise UnknownHandler("handler", problem, hint)
 
 
 def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> Procedure[object]:

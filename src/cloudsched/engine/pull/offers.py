@@ -95,6 +95,11 @@ class WorkerClaim:
     lease_token: str = field(repr=False)
     """Proves that the worker holds the claim; only its hash is stored."""
 
+    @property
+    def task(self) -> Task:
+        """The task with what the run began with, if it was edited since."""
+        return self.stored.task.as_begun(self.run)
+
 
 @dataclass(slots=True)
 class _ClaimAttempt:

@@ -114,7 +114,8 @@ class ManualRuns:
         """Change a task so that it runs.
 
         Raises:
-            Forbidden: A user may not start it; see `require_user_start`.
+            Forbidden: A user may not start it, or what one of its executions began with before an edit, which would run
+                by a retry or at the end of a pause; see `require_user_start`.
             QuotaExceeded: It would revive a task that has ended, for a user who has no room for one more.
         """
 
@@ -122,6 +123,9 @@ class ManualRuns:
             started = decide(task, now)
             if started.task is not task:
                 self._require_start(task, authority)
+                for run in started.task.runs if started.task.earlier_definitions else ():
+                    if not task.is_active or task.find_run(run.execution_id) is None:
+                        self._require_start(started.task.as_begun(run), authority)
             return started
 
         return self._act(task_id, action, decide_allowed, reason, authority=authority)

@@ -38,15 +38,15 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     return engine.archive.load_execution(execution)
 
 
-def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> str | None:
-    """Return what an execution has logged, encrypted; None if nothing. Raises NotFound."""
+def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:
+    """Return which handler an execution ran, and what it has logged, encrypted; None if nothing. Raises NotFound."""
     run = task.find_run(execution_id)
     if run is not None:
-        return run.log
+        return task.as_begun(run).handler, run.log
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
-    return execution.log
+    return execution.handler, execution.log
 
 
 def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
+from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
@@ -186,7 +187,7 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Transition:
             resolved = self._resolve(draft, task)
-            return _with_author(task, apply_edit(task, resolved, now, self._engine.lead), defined_by)
+            return apply_edit(task, resolved, now, self._engine.lead, defined_by=defined_by)
 
         authority = defined_by or Authority.SERVERS
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, authority=authority))
@@ -215,7 +216,7 @@ class Scheduler:
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
-            return _with_author(task, apply_edit(task, validated, now, self._engine.lead), author)
+            return apply_edit(task, validated, now, self._engine.lead, defined_by=author)
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, authority=authority))
 
@@ -312,6 +313,8 @@ class Scheduler:
             decided = decide(task, now)
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
+            if action is Action.EDITED:
+                about["reason"] = say_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, self._caller, now, **about))
 
         return self.change(task_id, decide_and_note, authority=authority)
@@ -370,10 +373,3 @@ class Scheduler:
     def _resolve(self, draft: TaskDraft, task: Task | None = None) -> TaskDraft:
         known = None if task is None else task.schedule
         return resolve_draft(self._engine.store.records, draft, self._engine.clock, known)
-
-
-def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:
-    """Return an edit with the author recorded in the task; one that changes nothing is returned unchanged."""
-    if edit.task is before:
-        return edit
-    return replace(edit, task=edit.task.model_copy(update={"defined_by": defined_by}))

@@ -258,11 +258,12 @@ def get_execution_logs(call: ApiCall) -> Response:
     read them if the handler says so (`logs="owner"`), those who see the tasks of all owners always.
     """
     task, execution_id, engine = call.app.get(call.task_id), call.path["executionId"], call.app.container.engine
+    handler, sealed = load_sealed_log(engine, task, execution_id)
     if call.caller.visible_owner is not None:
-        is_known = task.handler in engine.registry
-        if not (is_known and engine.registry.get(task.handler).owners_see_logs):
+        logged_by = engine.registry.find(handler)
+        if logged_by is None or not logged_by.owners_see_logs:
             raise Forbidden("What this handler logs is for those who see the tasks of all owners.")
-    found = engine.logs.read(task.id, execution_id, load_sealed_log(engine, task, execution_id))
+    found = engine.logs.read(task.id, execution_id, sealed)
     shown = found or RunLog()
     logs = responses.ExecutionLogs(lines=shown.lines, left_out=shown.left_out, is_unreadable=found is None)
     return json_response(logs.to_wire())

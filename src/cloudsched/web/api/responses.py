@@ -12,6 +12,7 @@ from cloudsched.domain.documents import overview_responses, responses, shown_doc
 from cloudsched.domain.documents.open_runs import get_open_status
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs
 from cloudsched.domain.transitions.records import drop_latest_run, keep_recent
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
@@ -69,6 +70,8 @@ def _message(task: Task) -> str:
     message = task.message
     if (refusal := next(filter(None, map(_quota_refusal, task.runs)), None)) is not None:
         message = f"{message} Calls wait for room: {refusal}".strip()
+    if (bound := say_bound_runs(task)) != "":
+        message = f"{message} {bound}".strip()
     if task.deferred:
         message = f"{message} Saved; its dispatch is deferred until the queue can be reached.".strip()
     return message

@@ -15,7 +15,7 @@ from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogL
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.engine.execution.failure_hooks import failure_hook
+from cloudsched.engine.execution.failure_hooks import describe_failed, failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.pull.claims import ClaimCaller
@@ -175,11 +175,12 @@ def _finish(call: ApiCall, body: bodies.AttemptUsage, **more: Any) -> Task:
 def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Execution | None:
     """Return the record if this claim's run has failed for good and no `on_failure` was called for it here."""
     execution_id = call.path["executionId"]
-    if task.find_run(execution_id) is not None or failure_hook(call.app.container.registry, task) is not None:
+    if task.find_run(execution_id) is not None:
         return None
     record = call.app.container.store.load_execution(task.id, execution_id)
     if (
         record is None
+        or failure_hook(call.app.container.registry, describe_failed(task, record)) is not None
         or record.status not in FAILURE_STATUSES
         or record.attempts[-1].claim != lease_fingerprint(lease_token)
     ):
@@ -225,11 +226,11 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
 
 
 def _make_claim(call: ApiCall, claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
-    run = claim.run
+    run, task = claim.run, claim.task
     assert run.lease is not None  # noqa: S101 - a claim is a lease
     payload = {} if run.payload is None else {"payload": run.payload}
     return responses.Claim[Json].model_construct(
-        task={**task_to_json(claim.stored.task), "allowedVerbs": allowed.of_task(claim.stored.task), **payload},
+        task={**task_to_json(task), "allowedVerbs": allowed.of_task(claim.stored.task), **payload},
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,

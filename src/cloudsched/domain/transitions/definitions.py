@@ -1,0 +1,94 @@
+"""An execution is bound to what it began with: its handler, payload, children or script, and who defined them.
+
+What a run began with is stored only once an edit changes it: in its task, once for all runs that began with it. A
+record that may be retried by hand has a copy of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.children import CHILDREN_HANDLER
+from cloudsched.domain.documents.definition import DEFINED, Definition
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.documents.task import Task
+
+
+def bind_open_runs(task: Task, changed: Task) -> Task:
+    """Return an edited task whose runs that have begun go on with what the task ran before."""
+    if not task.runs:
+        return changed
+    bound = [run for run in task.runs if run.has_begun and run.definition is None and _differ(task, changed, run)]
+    if not bound:
+        return changed
+    has_own = all(run.payload is not None for run in bound)
+    earlier = _define(task, number=_next_number(task))
+    if has_own:
+        earlier = earlier.model_copy(update={"payload": {}})
+    ids = {run.execution_id for run in bound}
+    runs = tuple(
+        run.model_copy(update={"definition": earlier.number}) if run.execution_id in ids else run
+        for run in changed.runs
+    )
+    return changed.model_copy(update={"runs": runs, "earlier_definitions": (*task.earlier_definitions, earlier)})
+
+
+def say_bound_runs(task: Task) -> str:
+    """Return the sentence about open runs that go on with what they began with before an edit; empty without any."""
+    count = sum(run.definition is not None for run in task.runs)
+    if not count:
+        return ""
+    runs = "1 open run goes on with what it" if count == 1 else f"{count} open runs go on with what they"
+    return f"{runs} began with before an edit."
+
+
+def drop_unused(task: Task) -> tuple[Definition, ...]:
+    """Return the earlier definitions that an open run still needs."""
+    used = {run.definition for run in task.runs}
+    return tuple(each for each in task.earlier_definitions if each.number in used)
+
+
+def describe_record(task: Task, run: Run) -> Definition:
+    """Return what the record of a run keeps of what it ran, for a retry by hand; its own payload is in the record."""
+    ran = task.as_begun(run)
+    is_in_record = run.payload is not None or ran.payload != task.payload
+    return _define(ran).model_copy(update={"payload": {}} if is_in_record else {})
+
+
+def restore_definition(task: Task, execution: Execution) -> tuple[Task, int | None]:
+    """Return the task with what an ended execution began with, and the number of that; None if it is today's.
+
+    Children and scripts are their author's own: what was wrong with them may be mended, so a retry runs those of today,
+    replayed against what was recorded.
+    """
+    began = execution.began_with
+    if began is None or (began.handler == task.handler and task.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER}):
+        return task, None
+    ignored: dict[str, Any] = {"payload": {}} if execution.payload is not None else {}
+    today = _define(task).model_copy(update=ignored)
+    if began.is_same(today):
+        return task, None
+    for each in task.earlier_definitions:
+        if began.is_same(each.model_copy(update=ignored)):
+            return task, each.number
+    restored = began.model_copy(update={"number": _next_number(task)})
+    return task.model_copy(update={"earlier_definitions": (*task.earlier_definitions, restored)}), restored.number
+
+
+def _define(task: Task, number: int = 0) -> Definition:
+    return Definition.build(number=number, **{name: getattr(task, name) for name in DEFINED})
+
+
+def _differ(task: Task, changed: Task, run: Run) -> bool:
+    ignored: dict[str, Any] = {"payload": {}} if run.payload is not None else {}
+    before, after = (_define(each).model_copy(update=ignored) for each in (task, changed))
+    return not before.is_same(after)
+
+
+def _next_number(task: Task) -> int:
+    return 1 + max((each.number for each in task.earlier_definitions), default=0)

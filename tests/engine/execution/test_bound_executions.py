@@ -1,0 +1,338 @@
+"""An execution runs what it began with, to its end: an edit concerns later runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, EventSender, Schedule, Settings
+from cloudsched.domain.documents.authority import Authority, SenderRole
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.errors import Forbidden, InvalidInput
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import Task
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")
+
+
+class Shop:
+    """What the handlers did, and whether the next one fails."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+        self.failed: list[tuple[str, dict[str, Any]]] = []
+        self.is_broken = False
+
+    def note(self, what: str) -> None:
+        self.did.append(what)
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def app(shop: Shop) -> App:
+    """A shop whose handlers charge first and deliver later, in several ways."""
+    app = App(Settings())
+
+    def hook(task: Task, _: Execution) -> None:
+        shop.failed.append((task.handler, task.payload))
+
+    @app.handler("trial", access="users", on_failure=hook)
+    def trial(ctx: Context) -> str:
+        ctx.step("pay", shop.note, "charged nothing")
+        ctx.sleep(HOUR)
+        ctx.step("deliver", shop.note, "trial delivered")
+        return "trial"
+
+    @app.handler("premium", access="users")
+    def premium(ctx: Context) -> str:
+        ctx.step("pay", shop.note, "charged 1000")
+        ctx.sleep(HOUR)
+        ctx.step("deliver", shop.note, "premium delivered")
+        return "premium"
+
+    @app.handler("order", access="users", retry=2, on_failure=hook)
+    def order(ctx: Context, payload: dict[str, Any]) -> str:
+        amount = payload.get("amount", 0)
+        ctx.step("pay", shop.note, f"charged {amount}")
+        ctx.sleep(HOUR)
+        if shop.is_broken:
+            raise RuntimeError("no parcel")
+        ctx.step("ship", shop.note, f"shipped {amount}")
+        return f"{amount}"
+
+    @app.handler("plain", access="users", retry=1, on_failure=hook)
+    def plain(ctx: Context, payload: dict[str, Any]) -> str:
+        shop.note(f"{ctx.task.handler} {payload.get('amount', 0)}")
+        if shop.is_broken:
+            raise RuntimeError("broken")
+        return "plain"
+
+    @app.handler("lax", access="users")
+    def lax(ctx: Context) -> str:
+        ctx.wait_for("approved")
+        ctx.sleep(HOUR)
+        shop.note("asked")
+        return "lax"
+
+    @app.handler("payout")
+    def payout(ctx: Context, payload: dict[str, Any]) -> str:
+        ctx.wait_for("approved", by=("admin",))
+        ctx.sleep(HOUR)
+        shop.note(f"paid {payload.get('amount', 0)}")
+        return "paid"
+
+    return app
+
+
+@pytest.fixture
+def create(sim: Simulation) -> Callable[..., Task]:
+    def make(handler: str, **fields: Any) -> Task:
+        usual: dict[str, Any] = {"owner": "ada", "title": "T", "schedule": Schedule.once(START)}
+        return sim.app.create(handler=handler, **(usual | fields))
+
+    return make
+
+
+def end(sim: Simulation, task: Task) -> Execution:
+    """Let a task run to its end, and return its only execution."""
+    sim.advance(DAY)
+    (execution,) = sim.executions(task.id)
+    return execution
+
+
+def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
+    """What a trial did does not count as what the premium handler asks for."""
+    task = create("trial")
+    sim.advance(timedelta(minutes=1))
+    sim.app.patch(task.id, {"handler": "premium"}, authority=Authority.USERS)
+    execution = end(sim, task)
+    assert shop.did == ["charged nothing", "trial delivered"]
+    assert (execution.status, execution.handler, execution.content) == ("SUCCEEDED", "trial", "trial")
+
+
+def test_another_payload_does_not_reach_a_run_that_has_begun(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """What is shipped is what was charged; the record says with which payload it ran."""
+    task = create("order", payload={"amount": 1})
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, payload={"amount": 1000})
+    execution = end(sim, task)
+    assert shop.did == ["charged 1", "shipped 1"]
+    assert (execution.content, execution.payload) == ("1", {"amount": 1})
+    assert sim.app.get(task.id).payload == {"amount": 1000}
+
+
+def test_an_approval_counts_for_what_was_approved(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
+    """An admin approved 10; an edit after that does not make it 10000."""
+    task = create("payout", payload={"amount": 10})
+    sim.advance(timedelta(minutes=1))
+    sim.app.send_event(task.id, "approved")
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, payload={"amount": 10_000})
+    end(sim, task)
+    assert shop.did == ["paid 10"]
+
+
+def test_a_users_event_does_not_count_as_an_admins_after_an_edit(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """An event that a lax handler took stays with the lax handler."""
+    task = create("lax", payload={})
+    sim.advance(timedelta(minutes=1))
+    sim.app.send_event(task.id, "approved", sender=OWNER)
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, handler="payout")
+    assert end(sim, task).content == "lax"
+    assert shop.did == ["asked"]
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_all_attempts_have_the_payload_of_the_first(
+    sim: Simulation, shop: Shop, create: Callable[..., Task], *, is_durable: bool
+) -> None:
+    """Also if an edit comes between two attempts; what is called on failure is told of what ran."""
+    handler = "order" if is_durable else "plain"
+    shop.is_broken = True
+    task = create(handler, payload={"amount": 1}, retry={"maxRetries": 1, "firstDelay": "PT2H"})
+    sim.advance(HOUR + timedelta(minutes=1))
+    sim.app.update(task.id, handler="trial", payload={})
+    execution = end(sim, task)
+    assert execution.status == "FAILED"
+    assert [each.number for each in execution.attempts] == [1, 2]
+    assert set(shop.did) == {"charged 1" if is_durable else "plain 1"}
+    assert shop.failed == [(handler, {"amount": 1})]
+    assert execution.handler == handler
+
+
+def test_a_retry_by_hand_runs_what_the_execution_began_with(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """What was charged before the failure is what is shipped after it, however the task was edited since."""
+    shop.is_broken = True
+    task = create("order", payload={"amount": 1}, retry={"maxRetries": 0})
+    assert end(sim, task).status == "FAILED"
+    sim.app.update(task.id, payload={"amount": 1000})
+    shop.is_broken = False
+    sim.app.retry(task.id)
+    sim.advance(timedelta(seconds=1))
+    sim.app.update(task.id, payload={"amount": 2000})
+    execution = end(sim, task)
+    assert shop.did == ["charged 1", "shipped 1"]
+    assert (execution.status, execution.content) == ("SUCCEEDED", "1")
+
+
+def test_a_retry_from_the_first_step_keeps_what_it_began_with(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """It has the same id, by which other services recognise it."""
+    shop.is_broken = True
+    task = create("order", payload={"amount": 1}, retry={"maxRetries": 0})
+    failed = end(sim, task)
+    sim.app.update(task.id, handler="trial", payload={})
+    shop.is_broken = False
+    sim.app.retry(task.id, failed.id, from_step=1)
+    end(sim, task)
+    assert shop.did == ["charged 1", "charged 1", "shipped 1"]
+
+
+def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
+    """The next occurrence, and a run that waits for its lock, run what the task says then."""
+    task = create("plain", payload={"amount": 1}, schedule=Schedule.every(DAY, start=START))
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, payload={"amount": 2})
+    sim.advance(DAY)
+    assert shop.did == ["plain 1", "plain 2"]
+    assert sim.app.get(task.id).earlier_definitions == ()
+
+
+def test_a_run_begins_with_its_first_attempt(sim: Simulation, create: Callable[..., Task]) -> None:
+    """An offered run that no worker has claimed runs what the task says when one does."""
+    task = create("plain", payload={"amount": 1}, pull="q")
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, payload={"amount": 2})
+    stored = sim.app.get(task.id)
+    assert stored.earlier_definitions == ()
+    assert stored.runs[0].definition is None
+
+
+def test_a_payload_of_a_triggers_own_stays_with_its_handler(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """It was checked for that handler: an edit before the run starts gives it to no other."""
+    task = create("plain", pull="q")
+    sim.advance(timedelta(minutes=1))
+    sim.app.trigger(task.id, {"amount": 7})
+    sim.app.update(task.id, handler="payout", pull=None)
+    sim.advance(timedelta(minutes=1))
+    assert "plain 7" in shop.did
+
+
+def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Callable[..., Task]) -> None:
+    """What no open run began with is not kept, and what the last of them began with goes with it."""
+    task = create("order", payload={"amount": 1})
+    sim.advance(timedelta(minutes=1))
+    for amount in range(2, 6):
+        sim.app.update(task.id, payload={"amount": amount})
+    assert [each.payload for each in sim.app.get(task.id).earlier_definitions] == [{"amount": 1}]
+    sim.app.update(task.id, title="Other")
+    end(sim, task)
+    assert sim.app.get(task.id).earlier_definitions == ()
+
+
+def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, create: Callable[..., Task]) -> None:
+    """An edit that leaves it no room is refused, and says so; the run goes on."""
+    large = {"text": "x" * 120_000}
+    task = create("order", payload={"amount": 0, **large})
+    sim.advance(timedelta(minutes=1))
+    for amount in range(1, MAX_SPEC_BYTES // stored_size(large)):
+        sim.app.update(task.id, payload={"amount": amount, **large})
+        sim.app.trigger(task.id)
+        sim.advance(timedelta(minutes=1))
+    with pytest.raises(InvalidInput, match="no room"):
+        sim.app.update(task.id, payload={"amount": -1, **large})
+    assert document_size(("tasks", task.id), sim.app.get(task.id).to_stored()) < MAX_DOCUMENT_BYTES
+    sim.advance(DAY)
+    assert [each.content for each in sim.executions(task.id)] == ["0", "1", "2", "3"]
+    sim.app.update(task.id, payload={"amount": 5, **large})
+
+
+def test_a_handler_that_is_gone_is_named_with_the_one_of_today(sim: Simulation, create: Callable[..., Task]) -> None:
+    """A run whose handler this process does not have any more fails, and says what its task runs now."""
+    task = create("trial")
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, handler="premium")
+    del sim.app.container.registry.registrations.handlers["trial"]
+    execution = end(sim, task)
+    assert execution.status == "FAILED"
+    assert execution.error
+    assert "'trial'" in execution.error.message
+    assert "'premium'" in execution.error.message
+
+
+def test_an_edit_says_that_open_runs_go_on(sim: Simulation, create: Callable[..., Task]) -> None:
+    """In the task's history and in the explanation of the run."""
+    task = create("trial")
+    sim.advance(timedelta(minutes=1))
+    sim.app.update(task.id, handler="premium")
+    (edited,) = [each for each in sim.app.get(task.id).history if each.action == "EDITED"]
+    assert edited.reason == "1 open run goes on with what it began with before an edit."
+    container, stored = sim.app.container, sim.app.get(task.id)
+    found = explain_task(container.store, container.clock, stored, shows_holders=True)
+    sentences = " ".join(each.sentence for each in found.findings)
+    assert "It began before the latest edit, and goes on with what it began with: handler 'trial'" in sentences
+
+
+def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create: Callable[..., Task]) -> None:
+    """Code that takes an admin's events only does not go on with one of the owner's; the error names both."""
+    task = create("lax", payload={})
+    sim.advance(timedelta(minutes=1))
+    sim.app.send_event(task.id, "approved", sender=OWNER)
+    sim.advance(timedelta(minutes=1))
+    handlers = sim.app.container.registry.registrations.handlers
+    handlers["lax"] = replace(handlers["payout"], name="lax")
+    execution = end(sim, task)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "JournalMismatch")
+    assert execution.error
+    assert "owner" in execution.error.message
+    assert "admin" in execution.error.message
+
+
+def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
+    sim: Simulation, shop: Shop, create: Callable[..., Task]
+) -> None:
+    """Neither by a retry, from any step, nor by ending a pause: what would run counts, not what the task says."""
+    task = create("payout", payload={"amount": 10}, retry={"maxRetries": 0})
+    sim.advance(timedelta(minutes=1))
+    (run,) = sim.app.get(task.id).runs
+    sim.app.pause(task.id)
+    sim.app.update(task.id, handler="plain")
+    with pytest.raises(Forbidden):
+        sim.app.resume(task.id, authority=Authority.USERS)
+    sim.app.resume(task.id)
+    sim.app.cancel(task.id)
+    sim.app.update(task.id, schedule=Schedule.once(sim.now + 9 * DAY))
+    for from_step in (None, 1):
+        with pytest.raises(Forbidden):
+            sim.app.retry(task.id, run.execution_id, from_step=from_step, authority=Authority.USERS)
+    sim.app.trigger(task.id, authority=Authority.USERS)
+    sim.advance(timedelta(minutes=1))
+    assert shop.did == ["plain 10"]

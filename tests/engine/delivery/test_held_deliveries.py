@@ -10,7 +10,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.people.held_batches import HeldBatches
+from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.testing import Simulation
 

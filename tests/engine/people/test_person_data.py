@@ -20,8 +20,8 @@ from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
-from cloudsched.engine.people.held_batches import HeldBatches
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
 from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.task_query import TaskQuery

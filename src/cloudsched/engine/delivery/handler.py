@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.engine.people.held_batches import Busy, Sent
+from cloudsched.engine.delivery.batches import Busy, Sent
 from cloudsched.engine.ports.sender import Hold, Message, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 

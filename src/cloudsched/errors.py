@@ -5,7 +5,8 @@
     CloudschedError
     ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what, and how to fix it
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
-    │   │   └── AmbiguousSchedule    plain words with several meanings; `readings` has them
+    │   │   ├── AmbiguousSchedule    plain words with several meanings; `readings` has them
+    │   │   └── SearchLimitReached   its occurrences are too rare, or too many, to be searched in one request
     │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   ├── KeyReused                an idempotency key that was used for a different request
@@ -78,6 +79,10 @@ class InvalidInput(CloudschedError):
 class InvalidSchedule(InvalidInput):
     """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire."""
 
+    def at(self, field: str) -> InvalidSchedule:
+        """Return the same error as that of another field, such as the one that has the schedule."""
+        return InvalidSchedule(field, self.problem, self.hint)
+
 
 class AmbiguousSchedule(InvalidSchedule):
     """A schedule in plain words has several meanings, and the caller has to choose.
@@ -90,6 +95,23 @@ class AmbiguousSchedule(InvalidSchedule):
     def __init__(self, field: str, problem: str, hint: str, readings: tuple[dict[str, object], ...]) -> None:
         super().__init__(field, problem, hint)
         self.readings = readings
+
+
+class SearchLimitReached(InvalidSchedule):
+    """The searches of one request, or of one dispatch, took more steps than they may take together.
+
+    Attributes:
+        steps: How many they may take.
+    """
+
+    def __init__(self, steps: int, field: str = "schedule") -> None:
+        self.steps = steps
+        problem = f"takes more than {steps} steps to search, all that one request may take"
+        super().__init__(field, problem, "Give fewer rules or conditions, a later start, or fewer at a time.")
+
+    def at(self, field: str) -> SearchLimitReached:
+        """Return the same error as that of another field."""
+        return SearchLimitReached(self.steps, field if field.count("schedule") == 1 else "schedule")
 
 
 class InvalidPayload(InvalidInput):

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, make_local_time
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.nodes import Clock, End, Length, Relative, Unit
@@ -84,6 +84,8 @@ class Builder:
                 timezone=self.context.timezone,
                 exdates=exdates,
             )
+        except SearchLimitReached:
+            raise
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
         if schedule.after(self.context.now) is None:
@@ -219,6 +221,8 @@ class Builder:
         day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
         try:
             free = Schedule(rrule=texts, dtstart=day.isoformat(), timezone="UTC")
+        except SearchLimitReached:
+            raise
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
         clock = self.plan.start.clock if self.plan.start is not None else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.describe import describe
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
@@ -127,6 +127,8 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
                 open_ones.append((deeper, chosen, name))
             except Refused as error:
                 refused = error
+            except SearchLimitReached:
+                raise
             except InvalidSchedule as error:
                 refused = Refused("never", hint=str(error))
             else:
@@ -277,6 +279,8 @@ class _Reader:
             return ask(unclear, build, title, self._text)
         except Refused as refused:
             return _refuse(refused, self._text)
+        except SearchLimitReached:
+            raise
         except InvalidSchedule as error:
             return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))

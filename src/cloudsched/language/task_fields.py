@@ -65,7 +65,7 @@ def read_schedule_field(
         beside = error.field == "timezone" and not isinstance(schedule, dict)
         own = {"text": "schedule", "schedule": "schedule"}.get(error.field, f"schedule.{error.field}")
         field = "timezone" if beside else own
-        raise InvalidSchedule(field, error.problem, error.hint) from error
+        raise error.at(field) from error
 
 
 def with_schedule(

@@ -11,13 +11,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.calendars.days import parse_days
-from cloudsched.domain.calendars.free_days import DayCalendar, FreeDays, Taken
+from cloudsched.domain.calendars.free_days import MAX_MOVE, DayCalendar, FreeDays, Taken
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.errors import InvalidSchedule
 
@@ -58,26 +60,44 @@ class CalendarRecurrence:
 
         If `MAX_SEARCHED_DAYS` days in a row to which occurrences might move have none, there are no more.
         """
+        if self.free_days.has_none:
+            return None
         budget = StepBudget(_MAX_STEPS)
         first_base = self.base.first
         if first_base is None:
             return None
-        day = max(self._day_of(instant) - _MARGIN, self._day_of(first_base) - 400)
+        if self.free_days.is_only_skipping:
+            return self._first_stayed(instant)
+        day = self._day_of(instant)
+        day = max(day - self._margin_at(day), self._day_of(first_base) - 400)
         best: int | None = None
         last_day = _LAST_DAY
         for target in islice(self._iter_targets(day), MAX_SEARCHED_DAYS):
+            spend_steps()
             if target > last_day:
                 break
             found = self._first_on(target, instant, budget)
             if found is not None and (best is None or found < best):
                 best = found
-                last_day = min(last_day, target + _MARGIN)
+                last_day = min(last_day, target + self._margin_at(target))
         return None if best is None or best > LAST_SECOND else best
+
+    def _first_stayed(self, instant: int) -> int | None:
+        """Return the first instant, not before ``instant``, on a free day, where none is moved."""
+        found = self.base.first_from(instant)
+        for _ in range(MAX_SEARCHED_DAYS):
+            if found is None or self.free_days.find(day := self._day_of(found)) is None:
+                return None if found is None or found > LAST_SECOND else found
+            following = self.free_days.next_after(day)
+            start = self._start_of_day(day + MAX_MOVE + 1 if following is None else following)
+            found = self.base.first_from(max(found + 1, start))
+        return None
 
     def first_skipped(self, start: int, end: int) -> int | None:
         """Return the first instant from ``start`` on, and not after ``end``, that the calendars leave out."""
         found = self.base.first_from(start)
         for _ in range(MAX_SEARCHED_DAYS):
+            spend_steps()
             if found is None or found > end:
                 return None
             day = self._day_of(found)
@@ -109,6 +129,7 @@ class CalendarRecurrence:
     def _iter_targets(self, day: int) -> Iterator[int]:
         """Yield the days from a day on to which occurrences may move, in order."""
         for _ in range(MAX_SEARCHED_DAYS):
+            spend_steps(2)
             if self.free_days.find(day) is not None and self.free_days.business_day is None:
                 following = self.free_days.next_after(day)
                 day = day + 366 if following is None else following
@@ -139,6 +160,7 @@ class CalendarRecurrence:
         day, last = self.free_days.sources_of(target)
         while True:
             budget.consume()
+            spend_steps(2)
             found = self._first_on_or_after_day(day)
             if found is None or (source := self._day_of(found)) > last:
                 return
@@ -154,6 +176,7 @@ class CalendarRecurrence:
 
     def _first_moved(self, source: int, target: int, instant: int, budget: StepBudget) -> int | None:
         """Return the first instant, not before ``instant``, to which an occurrence of another day moves."""
+        spend_steps(4)
         change = self._change_around(target)
         time = max(0, instant + self._offset_at(instant) - target * DAY - change)
         if time >= DAY:
@@ -193,6 +216,12 @@ class CalendarRecurrence:
         """Return an instant that is not after any of the day's, and hardly before the first."""
         guess = day * DAY - self.base.clock.zone.largest
         return min(day * DAY - self._offset_at(guess), day * DAY - self._offset_at(day * DAY - self._offset_at(guess)))
+
+    def _margin_at(self, day: int) -> int:
+        """Return how far from a day instants may be in another order than their days; 0 if no clock changes there."""
+        table = self.base.clock.zone.table_for((day + 2 * _MARGIN) * DAY)
+        begin = bisect_left(table.changes, (day - 2 * _MARGIN) * DAY)
+        return _MARGIN if bisect_left(table.changes, (day + 2 * _MARGIN) * DAY) > begin else 0
 
     def _change_around(self, day: int) -> int:
         """Return by how much clocks change near a day, in seconds."""

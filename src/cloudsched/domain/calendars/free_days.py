@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.calendars.days import CalendarDays, to_date, to_day
+from cloudsched.domain.recurrence.allowance import spend_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MAX_MOVE: Final = 366
 """How many days an occurrence may move; if none of them is free, it is left out."""
+
+
+_WEEK: Final = 7
+_MOST_KNOWN: Final = 2000
 
 
 class Taken(NamedTuple):
@@ -42,6 +47,17 @@ class FreeDays:
 
     calendars: Sequence[DayCalendar]
     business_day: int | None = None
+    _known: dict[range, int | None] = field(default_factory=dict, compare=False, repr=False)  # by days looked through
+
+    @property
+    def has_none(self) -> bool:
+        """Whether it is plain that no day is free: the calendars have all days of the week."""
+        return len(frozenset[int]().union(*(each.days.weekdays for each in self.calendars))) == _WEEK
+
+    @property
+    def is_only_skipping(self) -> bool:
+        """Whether no occurrence is moved: those on a calendar's days are left out."""
+        return self.business_day is None and all(each.on == "skip" for each in self.calendars)
 
     def find(self, day: int) -> Taken | None:
         """Return what takes a day; None if it is free."""
@@ -53,11 +69,11 @@ class FreeDays:
 
     def last_before(self, day: int) -> int | None:
         """Return the last free day before a day; None if none is near."""
-        return next((each for each in range(day - 1, day - MAX_MOVE - 1, -1) if self.find(each) is None), None)
+        return self._first_free(range(day - 1, day - MAX_MOVE - 1, -1))
 
     def next_after(self, day: int) -> int | None:
         """Return the next free day after a day; None if none is near."""
-        return next((each for each in range(day + 1, day + MAX_MOVE + 1) if self.find(each) is None), None)
+        return self._first_free(range(day + 1, day + MAX_MOVE + 1))
 
     def target_of(self, day: int) -> int | None:
         """Return the day to which occurrences on a day move, itself if they stay; None if they are left out."""
@@ -112,14 +128,35 @@ class FreeDays:
             target + MAX_MOVE if after is None else after - 1,
         )
 
+    def _first_free(self, days: range) -> int | None:
+        if self.has_none:
+            return None
+        if days in self._known:
+            return self._known[days]
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        found = None
+        for each in days:
+            spend_steps(len(self.calendars))
+            if self.find(each) is None:
+                found = each
+                break
+        self._known[days] = found
+        return found
+
     def _nth_free_day(self, day: int) -> int | None:
         number = self.business_day or 1
         first, last = _month_of(day)
         days = range(first, last + 1) if number > 0 else range(last, first - 1, -1)
+        if days in self._known:
+            return self._known[days]
+        spend_steps(len(days))
         free = (each for each in days if self.find(each) is None)
         for _ in range(abs(number) - 1):
             next(free, None)
-        return next(free, None)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        return self._known.setdefault(days, next(free, None))
 
 
 def _month_of(day: int) -> tuple[int, int]:

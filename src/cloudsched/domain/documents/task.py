@@ -275,6 +275,9 @@ class Task(PublicTask):
     """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
+    first_at: Instant | None = None
+    """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. Lists say by
+    it whether there is a past to backfill, and search no schedule."""
     backfill: Backfill | None = None
     backlog: tuple[DueRange, ...] = ()
     """What came due before a pause and is still to run, the earliest first. Of an ACTIVE task only what lies from

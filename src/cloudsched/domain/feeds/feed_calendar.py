@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
+from cloudsched.domain.recurrence.allowance import TASK_STEPS, limit_search
 from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
 from cloudsched.domain.transitions.planning import execution_id, occurrence_after
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,11 +141,17 @@ def _task_events(task: Task, executions: Sequence[Execution], now: datetime) -> 
     """Return a task's events in the window, by time, and whether there are more than a feed shows."""
     past = {each.id: each for each in executions if now - BEFORE <= each.scheduled_for <= now + AFTER}
     shown = sorted(past.values(), key=lambda each: each.scheduled_for)[-MAX_PAST:]
-    upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING + 1)
+    is_too_long = False
+    try:
+        with limit_search(TASK_STEPS):
+            upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING + 1)
+    except InvalidSchedule:  # so sparse that the search gave up, or more than a feed may spend on one task
+        is_too_long = True
+        upcoming = [] if task.next_execution_time is None else [task.next_execution_time]
     events = [execution_event(task, each) for each in shown]
     known = {event.uid for event in events}
     events += [event for at in upcoming[:MAX_UPCOMING] if (event := occurrence_event(task, at)).uid not in known]
-    return events, len(past) > MAX_PAST or len(upcoming) > MAX_UPCOMING
+    return events, is_too_long or len(past) > MAX_PAST or len(upcoming) > MAX_UPCOMING
 
 
 def list_upcoming(task: Task, until: datetime, count: int) -> list[datetime]:

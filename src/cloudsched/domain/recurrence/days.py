@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class DayFilter:
             return day
         first_year = date_from_day_number(day).year
         for year in range(first_year, min(first_year + CYCLE_YEARS, LAST_YEAR) + 1):
+            spend_steps()
             new_year = day_number(year, 1, 1)
             days = self._days_of_year(year, new_year)
             at = bisect_left(days, day - new_year) if year == first_year else 0
@@ -131,7 +133,8 @@ class DayFilter:
         kind = year_kind(year, new_year)
         days = self._by_kind.get(kind)
         if days is None:
-            days = tuple(offset for offset in range(365 + isleap(year)) if self.matches(new_year + offset))
+            spend_steps(length := 365 + isleap(year))
+            days = tuple(offset for offset in range(length) if self.matches(new_year + offset))
             self._by_kind[kind] = days
         return days
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from typing_extensions import override
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.days import (
     LAST_DAY,
     DailyDays,
@@ -101,6 +102,7 @@ class DatedTimes(WallTimes):
         days, interval, anchor = self._days, self._interval, self._anchor
         period = anchor + max(0, -((anchor + days.lookback - days.period_index(wall // DAY)) // interval)) * interval
         for _ in range(min(days.cycle + 2, MAX_SEARCH_STEPS)):
+            spend_steps()
             if period > self._last_period:
                 return None
             result = self._in_period(period, wall)
@@ -119,6 +121,7 @@ class DatedTimes(WallTimes):
         base, kind = self._days.base(period)
         members = self._members.get(kind)
         if members is None:
+            spend_steps(1 + self._days.max_days // 2 + len(self._positions))
             members = self._days.offsets(period)
             if self._positions:
                 members = self._select_positions(members)
@@ -180,6 +183,7 @@ class StepBudget:
         Raises:
             InvalidSchedule: No step is left.
         """
+        spend_steps()
         self.remaining -= 1
         if self.remaining < 0:
             refuse_sparse()
@@ -323,6 +327,7 @@ class Grid:
             return frozenset()
         if DAY // every * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
             return None  # with so many times of day, the search itself soon finds an allowed one, if any
+        spend_steps(DAY // every * len(self._members))
         starts = (self._phase + number * self._periods.step for number in range(DAY // every))
         times = (start + member for start in starts for member in self._members)
         return frozenset(time // DAY % self._modulus for time in times if self._periods.allows_time(time % DAY))

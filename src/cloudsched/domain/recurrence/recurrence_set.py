@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 
 from typing_extensions import override
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import parse_rule
@@ -51,6 +52,7 @@ class Recurrence:
             return first
         work = StepBudget()
         while True:
+            spend_steps(len(self.streams))
             result = self._earliest_from(instant)
             if result is None or result > LAST_SECOND:  # west of Greenwich the last day extends into the next year
                 return None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from typing_extensions import override
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.days import LAST_DAY, DayFilter
 from cloudsched.domain.recurrence.expand import (
     CALENDAR_DAYS,
@@ -30,7 +31,7 @@ from cloudsched.domain.recurrence.expand import (
     refuse_sparse,
 )
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone
@@ -53,6 +54,8 @@ class RuleStream(Stream):
 
     def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> None:
         self._count = rule.count
+        self._counted = (-LAST_SECOND, 0)
+        """The latest instant that was counted, and how many that makes; one value, since threads share it."""
         self._last = LAST_SECOND
         if rule.until is not None:
             if rule.until.is_utc:
@@ -70,26 +73,32 @@ class RuleStream(Stream):
         if self._count is not None and result is not None:
             if result == self._first():
                 return result
-            self._resolve_count(self._count)
+            self._count_up_to(result, self._count)
         return result if result is not None and result <= self._last else None
 
     def _first(self) -> int | None:
         return self._unbounded.first_from(-LAST_SECOND)
 
-    def _resolve_count(self, count: int) -> None:
-        """Convert COUNT to an end, once, and only when an instant after the first is requested."""
+    def _count_up_to(self, wanted: int, count: int) -> None:
+        """Count the instants up to one that is wanted; those that were counted before are known.
+
+        Where COUNT ends on the way, it is an end from then on.
+        """
         if isinstance(self._unbounded, FixedInterval):
-            self._last = self._unbounded.at(count - 1)
-        else:
-            instant: int | None = -LAST_SECOND
-            last = -LAST_SECOND
-            for _ in range(count):
-                instant = self._unbounded.first_from(last + 1)
-                if instant is None:
+            self._last, self._count = self._unbounded.at(count - 1), None
+            return
+        last, counted = self._counted
+        try:
+            while last < wanted and counted < count:
+                spend_steps()
+                following = self._unbounded.first_from(last + 1)
+                if following is None:
                     break
-                last = instant
-            self._last = last
-        self._count = None
+                last, counted = following, counted + 1
+        finally:
+            self._counted = (last, counted)
+        if counted == count:
+            self._last, self._count = last, None
 
 
 class FixedInterval(Stream):
@@ -143,6 +152,8 @@ class ElapsedPeriods(Stream):
             if reached > self._until:
                 return None
             refuse_sparse()
+        except SearchLimitReached:
+            raise
         except InvalidSchedule:
             if self._can_fire_after(reached):
                 raise
@@ -159,6 +170,7 @@ class ElapsedPeriods(Stream):
         last_day = min((max(instant, zone.repeats_from) + _CYCLE) // DAY + 1, LAST_DAY)
         day = self._days.first_from((instant + zone.smallest) // DAY)
         while day is not None and day <= last_day:
+            spend_steps(2)
             begin, end = max(instant, day * DAY - zone.largest), (day + 1) * DAY - zone.smallest
             table = zone.table_for(end)
             offsets = table.offsets[bisect_right(table.changes, begin) : bisect_right(table.changes, end) + 1]
@@ -241,6 +253,7 @@ class SetPositionFilter(Stream):
         members = []
         member = self._members.first_from(period)
         while member is not None and member < period + self._periods.unit:
+            spend_steps()
             members.append(member)
             member = self._members.first_from(member + 1)
         places = {place - 1 if place > 0 else len(members) + place for place in self._positions}

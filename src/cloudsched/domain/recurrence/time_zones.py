@@ -20,6 +20,7 @@ from io import BytesIO
 from pkgutil import get_data
 from zoneinfo import ZoneInfo
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.errors import InvalidSchedule, Misconfigured
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -120,6 +121,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC
 LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # how many years one extension of a table covers
 _FIRST_TABLE_ENDS = 2100
+_STEPS_A_YEAR = 10
+"""What the changes of one year cost, in steps of a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,7 @@ class Zone:
         table, footer = self._table, self._footer
         if footer is None:
             return
+        spend_steps(_STEPS_A_YEAR * (to_year - table.next_year) + len(table.changes) // 100)
         changes, offsets = list(table.changes), list(table.offsets)
         for year in range(table.next_year, to_year):
             for at, offset in footer.changes(year):

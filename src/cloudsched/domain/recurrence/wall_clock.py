@@ -21,6 +21,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY
 from cloudsched.domain.recurrence.time_zones import Offsets, Zone, load_zone
 
@@ -56,6 +57,7 @@ class WallClock:
     def first_from(self, times: WallTimes, instant: int) -> int | None:
         """Return the first instant, not before ``instant``, on which one of the wall-clock times falls."""
         while True:
+            spend_steps()
             intervals = self._intervals_for(instant)
             at = bisect_right(intervals.boundaries, instant)
             end = intervals.boundaries[at] if at < len(intervals.boundaries) else intervals.table.end
@@ -113,6 +115,7 @@ class WallClock:
 
     def _build_intervals(self, table: Offsets) -> _OffsetIntervals:
         """Cut the time line where the zone's offset, or the policies' reading of it, changes."""
+        spend_steps(len(table.changes))
         shifted: list[tuple[int, int, int]] = []  # from, until, offset before the gap
         silent: list[tuple[int, int]] = []
         for at, change in enumerate(table.changes):

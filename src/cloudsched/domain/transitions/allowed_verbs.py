@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.requirements import (
     require_triggerable,
 )
 from cloudsched.domain.transitions.suspend import require_event_room
-from cloudsched.errors import InvalidInput, InvalidSchedule, NotAllowed
+from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,12 +107,15 @@ def _can_resume(task: Task, now: Callable[[], datetime]) -> bool:
 
 
 def _has_past(task: Task, now: Callable[[], datetime]) -> bool:
-    """Return whether any occurrence is past, so that there is a range to backfill."""
-    try:
-        first = task.schedule.first()
-    except InvalidSchedule:  # so sparse that the search gave up
-        return False
-    return first is not None and first <= now()
+    """Return whether any occurrence is past, so that there is a range to backfill.
+
+    It is known without a search: lists ask it of each task that they show.
+    """
+    following = task.next_execution_time
+    if task.first_at is not None or following is None:
+        return True
+    has_processed = task.planned_to is not None and task.planned_to != task.earlier_planned_to
+    return has_processed or following <= now()
 
 
 def _takes_events(

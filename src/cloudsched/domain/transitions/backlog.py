@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
-from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import execution_id, find_past_start, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
-from cloudsched.errors import NotAllowed
+from cloudsched.errors import NotAllowed, SearchLimitReached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -137,7 +138,8 @@ def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
     left_out_from = now if task.schedule.calendars else None
-    resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from})
+    first_at = task.first_at or find_past_start(task.schedule, now)
+    resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from
     return resumed.model_copy(update={"next_execution_time": occurrence_after(resumed, first - _TICK)})
 
@@ -208,7 +210,8 @@ def keep_schedule(task: Task, schedule: Schedule) -> Task:
 def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple[Execution, ...]]:
     """Return a batch of the records that are still to be written, and the task without them.
 
-    With as many records `taken` by others in the same commit, the batch is that much smaller.
+    With as many records `taken` by others in the same commit, the batch is that much smaller. It ends early where the
+    searches of its occurrences use up what they may.
     """
     if not task.pending_records:
         return task, ()
@@ -218,10 +221,17 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
         occurrence: datetime | None = pending.next_at
         while occurrence is not None and occurrence <= pending.until and taken + len(records) < MAX_RECORDS_PER_COMMIT:
             run = Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence)
-            message = schedule.calendar_note(occurrence) if pending.is_left_out else pending.message
-            records.append(execution_record(task, run, pending.status, now, message=message))
             left_out = pending.is_left_out
-            occurrence = schedule.skipped_after(occurrence, pending.until) if left_out else schedule.after(occurrence)
+            try:
+                message = schedule.calendar_note(occurrence) if left_out else pending.message
+                search = partial(schedule.skipped_after, until=pending.until) if left_out else schedule.after
+                following = search(occurrence)
+            except SearchLimitReached:
+                if not records:
+                    raise
+                break  # the next batch begins with this occurrence
+            records.append(execution_record(task, run, pending.status, now, message=message))
+            occurrence = following
         if occurrence is not None and occurrence <= pending.until:
             rest.append(pending.model_copy(update={"next_at": occurrence}))
     recent = keep_recent(task.recent_outcomes, *(each.status for each in records))

@@ -17,6 +17,7 @@ Policies that are decided here, each visible in the executions:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT, take_left_out
 from cloudsched.domain.transitions.finish import on_lease_expired
 from cloudsched.domain.transitions.lifecycle import (
@@ -38,6 +39,7 @@ from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
 from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, last_run_fields
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -180,13 +182,16 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     task, left_out = take_left_out(task, now)
-    due = list(islice(due_occurrences(task, now), MAX_RECORDS_PER_COMMIT + 1))
+    due = _list_due(task, now, MAX_RECORDS_PER_COMMIT + 1)
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
     records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
     if chosen is None:
-        following = occurrence_after(task, passed[-1])
+        following, why_lost = _find_following(task, passed[-1])
         last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
         planned = task.model_copy(update={"next_execution_time": following, "planned_to": passed[-1], **last})
+        if why_lost:
+            lost = with_changes(planned, now, status=TaskStatus.PAUSED, message=why_lost)
+            return Claim(Transition(lost, (*left_out, *records)), None, f"{len(records)} passed over, and paused")
         ended = complete_if_idle(start_next_backfill(planned, now), now)
         return Claim(Transition(ended, (*left_out, *records)), None, f"{len(records)} passed over")
     records = (*left_out, *records)
@@ -199,13 +204,36 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
         is_counted=True,
         note=task.schedule.calendar_note(chosen),
     )
-    following = occurrence_after(counted, chosen)
+    following, why_lost = _find_following(counted, chosen)
+    if why_lost:
+        counted = with_changes(counted, now, status=TaskStatus.PAUSED, message=why_lost)
     if task.pull is not None:
         offered = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, waiting))
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
     run = _with_lease(task, waiting, now, token_hash)
     claimed = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, run))
     return Claim(Transition(claimed, records), run, "attempt 1")
+
+
+def _list_due(task: Task, now: datetime, most: int) -> list[datetime]:
+    """Return the due occurrences, the oldest first, as far as a search finds them."""
+    due: list[datetime] = []
+    with suppress(InvalidSchedule):  # the plan of what follows says why
+        for occurrence in islice(due_occurrences(task, now), most):
+            due.append(occurrence)  # noqa: PERF402 - what was found before an error stays
+    return due
+
+
+def _find_following(task: Task, occurrence: datetime) -> tuple[datetime | None, str]:
+    """Return the occurrence after another, or why none was found although there may be one.
+
+    A rule that was accepted may become too sparse to search. Its task is paused then: a dispatch that failed would be
+    delivered again and again, and search each time.
+    """
+    try:
+        return occurrence_after(task, occurrence), ""
+    except InvalidSchedule as error:
+        return None, f"Paused, since its next occurrence was not found: {error.problem}. Give it another schedule."
 
 
 def _choose(task: Task, due: list[datetime], now: datetime, *, more: bool) -> tuple[datetime | None, list[datetime]]:

@@ -113,7 +113,7 @@ class TaskDraft(TaskSpec):
             return cls.model_validate(data, by_alias=True, by_name=False)
         except InvalidSchedule as error:
             field = error.field if error.field.split(".")[0] == "schedule" else f"schedule.{error.field}"
-            raise InvalidSchedule(field, error.problem, error.hint) from error
+            raise error.at(field) from error
         except ValidationError as error:
             raise to_invalid_input(error) from error
 
@@ -198,7 +198,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
                 return Schedule.parse(value, timezone=zone)
     except InvalidSchedule as error:
         field = "schedule" if error.field == "text" else f"schedule.{error.field}"
-        raise InvalidSchedule(field, error.problem, error.hint) from error
+        raise error.at(field) from error
     if isinstance(value, str):
         hint = "Plain words need the time: give them to app.create or app.update."
         raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)

@@ -34,7 +34,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_from
+from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_from
 from cloudsched.domain.transitions.records import execution_record
 from cloudsched.domain.transitions.usage import add_usage
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -114,6 +114,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         created_at=now,
         updated_at=now,
         status_changed_at=now,
+        first_at=find_past_start(schedule, now),
         left_out_from=now if schedule.calendars else None,
         **spec,
     )
@@ -158,6 +159,7 @@ def apply_edit(
     if schedule != task.schedule or not task.is_active:
         changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
     if schedule != task.schedule:
+        changed = changed.model_copy(update={"first_at": find_past_start(schedule, now)})
         if changed.budget_pause is not None:
             held = changed.budget_pause.model_copy(update={"at": max(now, changed.budget_pause.at)})
             changed = changed.model_copy(update={"budget_pause": held if find_budget_pause(task) else None})
@@ -196,7 +198,7 @@ def _anchor_schedule(schedule: Schedule | None, now: datetime, lead: LeadTimes) 
     try:
         return schedule if schedule.is_anchored else schedule.anchored(start)
     except InvalidSchedule as error:
-        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+        raise error.at(f"schedule.{error.field}") from error
 
 
 def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.budget_pause import BudgetPause
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
 
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
@@ -89,6 +90,12 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
+
+
+def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:
+    """Return the first occurrence of a recurring schedule if that is not to come; see `Task.first_at`."""
+    first = None if schedule.is_one_time else schedule.first()
+    return first if first is not None and first <= now else None
 
 
 def occurrence_from(task: Task, instant: datetime) -> datetime | None:

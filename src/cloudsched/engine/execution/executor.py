@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import WaitingFor, lease_fingerprint
+from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
@@ -98,7 +99,8 @@ class Executor:
             "attempt": dispatch.attempt,
         }
         with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-            claimed = self._claim(dispatch)
+            with limit_search(DISPATCH_STEPS):
+                claimed = self._claim(dispatch)
             result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
             level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has its line
             log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
 from cloudsched.engine.ports.pages import make_token, read_token
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +25,7 @@ MAX_TASKS = 1000
 """How many tasks one request reads at most."""
 MAX_STEPS = 10_000
 """How many occurrences of one task with `max_runs` are walked over at most: they have to be counted."""
+_TICK = timedelta(microseconds=1)
 _PART = 100
 """How many tasks are read at once."""
 
@@ -58,7 +62,8 @@ class OccurrencePage:
     items: Sequence[tuple[datetime, Task]]
     next_page_token: str | None = None
     complete_until: datetime | None = None
-    """From this instant on, tasks are missing: more than `MAX_TASKS` are due before `until`. None if none is."""
+    """From this instant on, some occurrences are missing: more than `MAX_TASKS` tasks are due before `until`, or
+    those of a task take too long to search. None if none is."""
 
 
 def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_token: str | None = None) -> OccurrencePage:
@@ -73,27 +78,52 @@ def list_occurrences(store: Store, query: OccurrenceQuery, limit: int, page_toke
     position = read_token(query, page_token) if page_token else None
     start = max((at for at in (query.since, position and position[0]) if at is not None), default=None)
     reader = _TaskReader(store, query)
-    heads: list[tuple[datetime, str, Task, Iterator[datetime]]] = []
+    heads: list[tuple[datetime, str, _TaskOccurrences]] = []
+    complete_until: datetime | None = None
 
-    def push(task: Task, times: Iterator[datetime]) -> None:
-        at = next(times, None)
+    def push(times: _TaskOccurrences, after: datetime) -> None:
+        nonlocal complete_until
+        try:
+            at = times.find_next()
+        except InvalidSchedule:  # so sparse that the search gave up, or more than a list may spend on one task
+            complete_until = after if complete_until is None else min(complete_until, after)
+            return
         if at is not None and at < query.until:
-            heapq.heappush(heads, (at, task.id, task, times))
+            heapq.heappush(heads, (at, times.task.id, times))
 
     found: list[tuple[datetime, Task]] = []
     while len(found) <= limit:
         while (task := reader.peek()) is not None and (not heads or _due(task) <= heads[0][0]):
             reader.skip()
-            push(task, _iter_occurrences(task, start))
+            push(_TaskOccurrences(task, start), _due(task) if start is None else max(start, _due(task)))
         if not heads:
             break
-        at, key, task, times = heapq.heappop(heads)
+        at, key, times = heapq.heappop(heads)
         if position is None or (at, key) > position:
-            found.append((at, task))
-        push(task, times)
+            found.append((at, times.task))
+        push(times, at + _TICK)
     page = found[:limit]
     token = make_token(query, page[-1][0], page[-1][1].id) if len(found) > limit else None
-    return OccurrencePage(page, token, reader.complete_until)
+    ends = [at for at in (complete_until, reader.complete_until) if at is not None]
+    return OccurrencePage(page, token, min(ends, default=None))
+
+
+class _TaskOccurrences:
+    """The occurrences of one task in a list of many, which spends a part of the request's search on each of them."""
+
+    def __init__(self, task: Task, start: datetime | None) -> None:
+        self.task = task
+        self._times = _iter_occurrences(task, start)
+        self._part = take_part(TASK_STEPS)
+
+    def find_next(self) -> datetime | None:
+        """Return the next one; None if there are no more. Raises InvalidSchedule if it was not found."""
+        with spend_from(self._part):
+            return next(self._times, None)
+
+    def __lt__(self, other: _TaskOccurrences) -> bool:
+        """Tasks have ids of their own, so nothing is compared but those."""
+        return self.task.id < other.task.id
 
 
 class _TaskReader:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
+from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.backlog import take_records
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
@@ -26,7 +27,7 @@ from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.threads import map_in_threads
-from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -162,7 +163,8 @@ class Sweeper:
         """Repair a task; return what was done, and the error if the store did not answer."""
         result, store_error = Sweep(examined=1), None
         try:
-            self._repair(task, now, result)
+            with limit_search():
+                self._repair(task, now, result)
         except QueueUnavailable as error:
             result.unsent += 1
             log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
@@ -246,7 +248,12 @@ class Sweeper:
         written = 0
         for _ in range(MAX_RECORD_BATCHES):
             load = partial(self._engine.store.load, task_id)
-            committed = self._engine.committer.apply(f"task {task_id}", load, self._decide_records)
+            try:
+                committed = self._engine.committer.apply(f"task {task_id}", load, self._decide_records)
+            except SearchLimitReached:
+                if not written:
+                    raise
+                break
             if committed is None:
                 break
             written += len(committed.commit.executions)

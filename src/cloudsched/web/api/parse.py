@@ -125,6 +125,6 @@ def validate(model: type[V], content: dict[str, Any]) -> V:
     try:
         return model.model_validate(content)
     except InvalidSchedule as error:
-        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+        raise error.at(f"schedule.{error.field}") from error
     except ValidationError as error:
         raise to_invalid_input(error) from error

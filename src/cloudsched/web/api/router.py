@@ -1,9 +1,9 @@
 """The HTTP API: plain REST under ``/v1``, JSON in camelCase, errors as RFC 9457 problems.
 
 `operations.py` collects the operations; each is a function with ``@operation``. A request passes these steps: check its
-origin (CORS), match it to an operation, authenticate the caller and check its right, and parse the parameters and the
-body. Then the function runs on the app as that caller sees it: other owners' tasks are hidden, and a task in another
-state than ``If-Match`` names is refused.
+origin (CORS), match it to an operation, authenticate the caller and check its right, give it its allowance of search
+(`domain.recurrence.allowance`), and parse the parameters and the body. Then the function runs on the app as that caller
+sees it: other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 
+from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.web.api import cors
 from cloudsched.web.api.call import ApiCall
@@ -84,11 +85,15 @@ class Api:
         if self._only_links and not operation.is_link:
             raise HttpNotFound
         caller = self._authenticate(operation, request)
+        with limit_search():
+            return self._respond(operation, request, dict(path), caller)
+
+    def _respond(self, operation: Operation, request: Request, path: dict[str, str], caller: Caller) -> Response:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
         app = self._authorized_app(visibility, operation, caller)
-        call = ApiCall(app, caller, visibility, request, dict(path), _build_document)
+        call = ApiCall(app, caller, visibility, request, path, _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
             try:

@@ -81,10 +81,12 @@ def create_or_edit(
         return create_confirmed(app, content, requester, caller.authority)
     content = {**content, **({} if owner is None else {"owner": owner})}
     requested_id = content.get("id")
+    if refusal is not None and key is None and requested_id is None and not _derives_id(app, content):
+        raise refusal  # it is certainly new, so it is not even read
     if key is not None and requested_id is not None:
         hint = "A request with an id is already safe to repeat; omit one of the two."
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
-    if key is not None and not app.container.registry.derives_id(content.get("handler")):  # such an id is a better key
+    if key is not None and not _derives_id(app, content):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
         return app.put(draft, mark=_hash(content), authority=caller.authority, refusal=refusal)
@@ -92,6 +94,10 @@ def create_or_edit(
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
     return app.put(app.read_draft(content), authority=caller.authority, refusal=refusal)
+
+
+def _derives_id(app: App, content: dict[str, Any]) -> bool:
+    return app.container.registry.derives_id(content.get("handler"))
 
 
 def _hash(content: object) -> str:

@@ -1,0 +1,96 @@
+"""How much may be searched: one allowance for each request and for each dispatch, spent by every search below it.
+
+The door (the API, the executor, the sweep) makes it once. A search has limits of its own, but a request may make many:
+20 rules in each of 500 tasks, a preview of 1,000 occurrences, a list of what 1,000 tasks do next. What they spend comes
+from one allowance, and once that is used up, each further search ends at its first step.
+
+It is held by a context variable, and is no parameter. Schedules are searched while pydantic validates them, within
+compiled recurrences that requests share, and by some thirty pure functions that plan tasks. Each of them would have to
+hand it on, and one that forgot would be a hole. So a search needs nothing to be limited, and code that is written later
+is limited, too. Outside of any door, in your own scripts, there is no allowance: only each search's own limit holds.
+
+A step is what a search looks at: a period, a day, an occurrence. It takes one to two microseconds.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.errors import SearchLimitReached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REQUEST_STEPS: Final = 60_000
+"""How many steps all searches of one request may take together: about a tenth of a second."""
+DISPATCH_STEPS: Final = 500_000
+"""How many all searches for one dispatch may take. Many more, since a task that was accepted has to be planned by a
+process that knows nothing of it yet: the 100,000 occurrences that COUNT may have are counted in 350,000 steps."""
+TASK_STEPS: Final = 10_000
+"""How many of a request's steps a list of many tasks spends on one of them, so that it leaves some to the others."""
+
+
+class Allowance:
+    """Steps that may still be spent. Threads that share one may together spend a few more."""
+
+    __slots__ = ("_within", "remaining", "steps")
+
+    def __init__(self, steps: int, within: Allowance | None = None) -> None:
+        """Take the number of steps, and the allowance that they are a part of."""
+        self.steps = self.remaining = steps
+        self._within = within
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing more may be searched."""
+        return self.remaining < 0 or (self._within is not None and self._within.is_used_up)
+
+    def spend(self, steps: int) -> None:
+        """Take steps from this allowance, and from what it is a part of.
+
+        Raises:
+            SearchLimitReached: There are not so many left.
+        """
+        self.remaining -= steps
+        if self._within is not None:
+            self._within.spend(steps)
+        if self.remaining < 0:
+            raise SearchLimitReached(self.steps)
+
+
+_current: ContextVar[Allowance | None] = ContextVar("search_allowance", default=None)
+
+
+@contextmanager
+def limit_search(steps: int = REQUEST_STEPS) -> Iterator[Allowance]:
+    """Allow so many steps to all searches of the ``with`` block together; within another block, at most its rest."""
+    with spend_from(take_part(steps)) as allowance:
+        yield allowance
+
+
+def take_part(steps: int) -> Allowance:
+    """Return an allowance that is at most the rest of the current one."""
+    return Allowance(steps, _current.get())
+
+
+@contextmanager
+def spend_from(allowance: Allowance) -> Iterator[Allowance]:
+    """Let the searches of the ``with`` block spend from an allowance."""
+    token = _current.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _current.reset(token)
+
+
+def spend_steps(steps: int = 1) -> None:
+    """Take steps from the current allowance, if there is one.
+
+    Raises:
+        SearchLimitReached: There are not so many left.
+    """
+    allowance = _current.get()
+    if allowance is not None:
+        allowance.spend(steps)

@@ -1,0 +1,400 @@
+"""Requests that are made to cost the processor as much as they can: for each operation of the OpenAPI document.
+
+The document says where a caller may put something: each field of each body at every depth, each parameter and header.
+There go values that are dear to somebody: to parsers, to regular expressions, to checks of every element, to searches
+of schedules. So an operation or a field that is added is attacked without a line here.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from cloudsched.web.api.openapi import build_document
+from cloudsched.web.api.parse import MAX_BODY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from werkzeug.test import TestResponse
+
+    from cloudsched.testing import Simulation
+
+Json = dict[str, Any]
+
+ROOM: Final = MAX_BODY - 8_000
+"""How large a hostile value is: as much as fits into a body beside what must stand around it."""
+LINE: Final = 8_000
+"""How much of a request's line or of a header the servers accept."""
+MAX_DEPTH: Final = 4
+"""How deep in a body fields are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileRequest:
+    """One request, and what is hostile about it."""
+
+    operation: str
+    what: str
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        size = "" if self.body is None else f", {len(self.body)} bytes"
+        return f"{self.operation}: {self.what}{size}"
+
+
+ALL_SECONDS = ",".join(map(str, range(60)))
+START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
+WORDS = "every monday and tuesday except every friday until the last day of may at 9 and 10 or "
+
+RULES: Final = {
+    "a sparse rule": "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0",
+    "a rule that is never true": "FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;BYMINUTE=3;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO",
+    "a rule of all seconds": f"FREQ=YEARLY;BYHOUR=0,12;BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS};BYSETPOS=-1,1",
+    "positions in hours": f"FREQ=HOURLY;BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS};BYSETPOS=-1,300",
+    "positions in sparse minutes": "FREQ=MINUTELY;INTERVAL=97;BYSECOND=1,2;BYSETPOS=2;BYMONTH=2;BYMONTHDAY=29",
+    "a large COUNT": "FREQ=DAILY;BYHOUR=9,10;COUNT=100000",
+    "a sparse COUNT": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;COUNT=100000",
+    "leap days on Mondays": "FREQ=YEARLY;INTERVAL=7;BYWEEKNO=53;BYDAY=MO",
+    "a far interval": "FREQ=HOURLY;INTERVAL=57;BYHOUR=1,3,12;BYMONTHDAY=-5,9,13,25;BYMONTH=9;BYDAY=FR,SA,WE",
+    "numbers of days": "FREQ=DAILY;INTERVAL=997;BYYEARDAY=" + ",".join(map(str, range(1, 300, 7))),
+}
+ALL_WEEK = "MO,TU,WE,TH,FR,SA,SU"
+
+
+def hostile_schedules() -> Iterator[tuple[str, Json | str]]:
+    """Yield schedules whose search is long, and texts that are long to read."""
+    for name, rule in RULES.items():
+        yield name, {"rrule": rule, **START}
+        yield f"{name}, on the wall clock", {"rrule": rule, "subDaily": "wall", "fold": "both", **START}
+        yield f"{name}, from long ago", {"rrule": rule, **START, "dtstart": "1850-01-01T09:00:00"}
+        yield f"{name}, with a full calendar", {"rrule": rule, **START, "calendars": [{"id": "full", "on": "after"}]}
+        yield f"{name}, with weekends", {"rrule": rule, **START, "calendars": [{"id": "weekends", "on": "before"}]}
+        for business_day in (23, -23):
+            calendars = {"calendars": ["weekends"], "businessDay": business_day}
+            yield f"{name}, on a business day", {"rrule": rule, **START, **calendars}
+    sparse = [f"FREQ=SECONDLY;INTERVAL={86_413 + 2 * each};BYHOUR=0;BYMINUTE=0;BYSECOND=0" for each in range(20)]
+    yield "20 sparse rules", {"rrule": sparse, **START}
+    yield (
+        "20 sparse rules with a full calendar",
+        {"rrule": sparse, **START, "calendars": [{"id": "full", "on": "after"}]},
+    )
+    counts = [f"FREQ=DAILY;BYHOUR={each};COUNT=99999" for each in range(20)]
+    yield "20 large COUNTs", {"rrule": counts, **START}
+    yield "20 large COUNTs from long ago", {"rrule": counts, **START, "dtstart": "1850-01-01T09:00:00"}
+    exdates = [f"2027-{1 + each // 28 % 12:02}-{1 + each % 28:02}" for each in range(1000)]
+    yield "excluded days", {"rrule": "FREQ=SECONDLY", **START, "exdates": exdates}
+    for calendar in ("full", "almost-full", "dense", "weekends"):
+        for on in ("skip", "before", "after"):
+            own = {"calendars": [{"id": calendar, "on": on}]}
+            yield f"every second, {calendar}, {on}", {"rrule": "FREQ=SECONDLY", **START, **own}
+            yield f"a day a year, {calendar}, {on}", {"rrule": "FREQ=YEARLY", **START, **own}
+    for business_day in (1, -1, 23):
+        also = {"calendars": ["weekends"], "businessDay": business_day}
+        yield f"every second on business day {business_day}", {"rrule": "FREQ=SECONDLY", **START, **also}
+    yield "words", WORDS * 40
+    yield "many words", WORDS * 4000
+    yield "numbers in words", "at 9 " * 20_000
+    yield "cron", "*/1 " * 5
+    yield "a long cron", ",".join(map(str, range(60))) + " * * * *" + "," * 50_000
+    yield "iCalendar", "BEGIN:VCALENDAR\r\n" + "RRULE:FREQ=SECONDLY\r\n " * 40_000
+    yield "blank", " " * ROOM
+
+
+def hostile_values() -> Iterator[tuple[str, Any]]:
+    """Yield values that are large, deep, or dear to a parser or a regular expression."""
+    yield "a long text", "a" * ROOM
+    yield "blanks and a letter", " " * (ROOM - 1) + "a"
+    yield "line ends", "\r\n " * (ROOM // 9)
+    yield "characters of four bytes", "\U0001f600" * (ROOM // 12)
+    yield "a lone surrogate at the end", "a" * (ROOM - 10) + "\ud800"
+    yield "backslashes", "\\" * (ROOM // 2)
+    yield "digits", "9" * ROOM
+    yield "an address", "a@" * (ROOM // 2)
+    yield "dots", "a." * (ROOM // 2)
+    yield "a duration", "P" + "9" * ROOM + "D"
+    yield "numbers", [0] * (ROOM // 2)
+    yield "empty texts", [""] * (ROOM // 3)
+    yield "texts", [f"{number:06}" for number in range(ROOM // 9)]
+    yield "empty lists", [[]] * (ROOM // 3)
+    yield "empty objects", [{}] * (ROOM // 3)
+    yield "names", {f"{number:x}": 0 for number in range(ROOM // 9)}
+    yield "names within names", {f"{number:x}": {"a": {}} for number in range(ROOM // 18)}
+    long_names: Any = [0] * ((ROOM - 22_400) // 2)
+    short: Any = [0] * 50_000
+    for number in range(14):
+        long_names, short = {f"{'k' * 1490}{number}": long_names}, {f"{'k' * 1490}{number}": short}
+    yield "numbers below long names", long_names
+    yield "fewer numbers below long names", short
+    deep: Any = 0
+    for _ in range(900):
+        deep = [deep]
+    yield "lists in lists", deep
+    yield "the largest number", 10**4000
+    yield "a small number", 1e-300
+
+
+def _hostile_texts() -> Iterator[tuple[str, bytes]]:
+    """Yield bodies that no JSON library writes."""
+    yield "a name twice", b"{" + b",".join(b'"%d":0' % number for number in range(90_000)) + b',"89999":0}'
+    yield "many names twice", b"{" + b",".join(b'"%d":0' % (number % 40_000) for number in range(80_000)) + b"}"
+    yield "one name", b"{" + b",".join([b'"a":0'] * (ROOM // 6)) + b"}"
+    yield "open lists", b"[" * ROOM
+    yield "open objects", b'{"a":' * (ROOM // 5)
+    yield "blanks", b" " * ROOM
+    yield "escapes", b'{"a":"' + b"\\u0041" * (ROOM // 6) + b'"}'
+    yield "no UTF-8", b"\xff" * ROOM
+    yield "digits", b'{"a":' + b"1" * ROOM + b"}"
+    yield "a fraction", b'{"a":0.' + b"1" * ROOM + b"e-5}"
+
+
+@lru_cache(maxsize=1)
+def _document() -> Json:
+    return build_document(None)
+
+
+def _resolve(schema: Json) -> Json:
+    while "$ref" in schema:
+        schema = _document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    for kind in ("anyOf", "oneOf", "allOf"):
+        for each in schema.get(kind, ()):
+            found = _resolve(each)
+            if found.get("properties") or found.get("items"):
+                return found
+    return schema
+
+
+def _iter_places(schema: Json, depth: int = 0) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths of the fields of a body."""
+    schema = _resolve(schema)
+    for name, each in schema.get("properties", {}).items():
+        yield (name,)
+        if depth < MAX_DEPTH:
+            for rest in _iter_places(each, depth + 1):
+                yield (name, *rest)
+    if "items" in schema and depth < MAX_DEPTH:
+        yield (0,)
+        for rest in _iter_places(schema["items"], depth + 1):
+            yield (0, *rest)
+
+
+def _replace(body: object, place: tuple[str | int, ...], value: object) -> object:
+    """Return a body with a value at a place, made on the way if it is not there."""
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(first, int):
+        items = list(body) if isinstance(body, list) and body else [{}]
+        return [_replace(items[0], tuple(rest), value), *items[1:]]
+    fields = dict(body) if isinstance(body, dict) else {}
+    fields[first] = _replace(fields.get(first), tuple(rest), value)
+    return fields
+
+
+@lru_cache(maxsize=100)
+def _encode_value(name: str) -> bytes:
+    return _encode(dict(hostile_values())[name])
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+_MARK: Final = "@hostile@"
+
+
+def _put(base: object, place: tuple[str | int, ...], encoded: bytes) -> bytes:
+    return _encode(_replace(copy.deepcopy(base), place, _MARK)).replace(_encode(_MARK), encoded)
+
+
+def iter_hostile_requests(known: dict[str, str], *, is_quick: bool = False) -> Iterator[HostileRequest]:
+    """Yield the requests.
+
+    Args:
+        known: What stands for the parameters of paths, by name.
+        is_quick: Whether to try fewer of the general values in each field: those that have ever been dear.
+    """
+    general = dict(hostile_values())
+    if is_quick:
+        general = {name: general[name] for name in ("blanks and a letter", "names", "fewer numbers below long names")}
+    schedules = [(name, _encode(each)) for name, each in hostile_schedules()]
+    for path, methods in _document()["paths"].items():
+        for method, operation in methods.items():
+            name = operation["operationId"]
+            filled = path
+            for parameter, value in known.items():
+                filled = filled.replace(f"{{{parameter}}}", quote(value))
+            send = _Maker(name, method.upper(), filled)
+            yield send("as it is", body=b"{}" if "requestBody" in operation else None)
+            yield from _iter_parameters(send, operation, path, known)
+            if "requestBody" in operation:
+                yield from _iter_bodies(send, operation, general, schedules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    operation: str
+    method: str
+    path: str
+
+    def __call__(
+        self, what: str, *, path: str | None = None, body: bytes | None = None, **headers: str
+    ) -> HostileRequest:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return HostileRequest(self.operation, what, self.method, path or self.path, body, named)
+
+
+def _iter_parameters(send: _Maker, operation: Json, path: str, known: dict[str, str]) -> Iterator[HostileRequest]:
+    body = b"{}" if "requestBody" in operation else None
+    texts = {"a long one": "a" * LINE, "digits": "9" * LINE, "commas": "a," * (LINE // 2), "tags": '"a",' * (LINE // 4)}
+    for each in operation["parameters"]:
+        for what, text in texts.items():
+            said = f"{each['name']} is {what}"
+            if each["in"] == "header":
+                yield send(said, body=body, **{each["name"].replace("-", "_"): text})
+            elif each["in"] == "query":
+                yield send(said, body=body, path=f"{send.path}?{each['name']}={quote(text)[:LINE]}")
+            else:
+                filled = path.replace(f"{{{each['name']}}}", quote(text)[:LINE])
+                for parameter, value in known.items():
+                    filled = filled.replace(f"{{{parameter}}}", quote(value))
+                yield send(said, body=body, path=filled)
+    queries = {each["name"]: each for each in operation["parameters"] if each["in"] == "query"}
+    widest = {"pageSize": "500", "count": "1000", "until": "2099-01-01T00:00:00Z", "from": "1970-01-01T00:00:00Z"}
+    wide = "&".join(f"{name}={value}" for name, value in widest.items() if name in queries)
+    if wide:
+        yield send("as much as there is", path=f"{send.path}?{wide}", body=body)
+    yield send("parameters", body=body, path=f"{send.path}?{'&'.join(f'a{each}=' for each in range(LINE // 7))}")
+
+
+def _iter_bodies(
+    send: _Maker, operation: Json, general: dict[str, Any], schedules: list[tuple[str, bytes]]
+) -> Iterator[HostileRequest]:
+    content = next(iter(operation["requestBody"]["content"].values()))
+    bases = [each["value"] for each in content.get("examples", {}).values()] or [{}]
+    for what, text in _hostile_texts():
+        yield send(what, body=text)
+    places = list(dict.fromkeys(_iter_places(content["schema"])))
+    for place in places:
+        where = ".".join(map(str, place))
+        for what in general:
+            yield send(f"{where}: {what}", body=_put(bases[0], place, _encode_value(what)))
+        yield from _iter_times(send, bases[0], place, schedules)
+
+
+def _iter_times(
+    send: _Maker, base: object, place: tuple[str | int, ...], schedules: list[tuple[str, bytes]]
+) -> Iterator[HostileRequest]:
+    """Yield requests with schedules, and with texts that say when, where such a thing may stand."""
+    where = ".".join(map(str, place))
+    if place[-1] in {"schedule", "digestSchedule", "digest"}:
+        for what, text in schedules:
+            body = _put(_without_words(base, place), place, text)
+            yield send(f"{where}: {what}", body=body)
+            if place[:2] == ("tasks", 0):
+                task = json.loads(body)["tasks"][0]
+                some = {"tasks": [{**task, "title": str(number)} for number in range(40)]}
+                yield send(f"{where}: 40 times {what}", body=_encode(some)[: MAX_BODY + 1])
+    elif place[-1] in {"rrule", "ics", "text", "start", "from"}:
+        for what, text in schedules:
+            if text.startswith(b'"'):
+                yield send(f"{where}: {what}", body=_put(base, place, text))
+    if place[-1] == "ics":
+        for what, ics in hostile_calendars():
+            yield send(f"{where}: {what}", body=_put({}, place, _encode(ics)))
+
+
+def _without_words(base: object, place: tuple[str | int, ...]) -> object:
+    """Return a body in which a schedule may stand alone: no zone beside it."""
+    base = copy.deepcopy(base)
+    inner: Any = base
+    for each in place[:-1]:
+        inner = inner[int(each)] if isinstance(inner, list) else inner.setdefault(each, {})
+    if isinstance(inner, dict):
+        inner.pop("timezone", None)
+    return base
+
+
+def hostile_calendars() -> Iterator[tuple[str, str]]:
+    """Yield iCalendar files that are long to read."""
+
+    def calendar(*events: str) -> str:
+        return "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n" + "".join(events) + "END:VCALENDAR\r\n"
+
+    def event(*lines: str) -> str:
+        return "".join(f"{line}\r\n" for line in ("BEGIN:VEVENT", *lines, "END:VEVENT"))
+
+    many = ROOM // 140
+    yield (
+        "events of every day",
+        calendar(*[event("DTSTART;VALUE=DATE:20270101", "RRULE:FREQ=DAILY", f"UID:{each}") for each in range(many)]),
+    )
+    yield (
+        "events that never are",
+        calendar(
+            *[
+                event(
+                    "DTSTART;VALUE=DATE:20270101",
+                    "RRULE:FREQ=DAILY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYDAY=TU",
+                    "UID:a",
+                )
+                for _ in range(many)
+            ]
+        ),
+    )
+    yield (
+        "events of one day",
+        calendar(*[event("DTSTART;VALUE=DATE:20270101", f"SUMMARY:{each}") for each in range(many)]),
+    )
+    yield "long ago", calendar(*[event("DTSTART;VALUE=DATE:18500101", "RRULE:FREQ=DAILY;COUNT=99999")] * many)
+    yield "open events", "BEGIN:VEVENT\r\n" * (ROOM // 16)
+    yield "folded lines", calendar(event("DTSTART;VALUE=DATE:20270101", "SUMMARY:" + "\r\n a" * (ROOM // 7)))
+    yield "parameters", calendar(event("DTSTART;" + "A=B;" * (ROOM // 5) + ":20270101"))
+
+
+def prepare(sim: Simulation, send: Callable[..., TestResponse]) -> dict[str, str]:
+    """Create what a user may have: calendars that leave no day free, 25 tasks of the dearest schedules, some that ran.
+
+    Return what stands for the parameters of paths.
+    """
+    every_day = [{"date": f"{year}-01-01", "until": f"{year}-12-31"} for year in range(1970, 2100)]
+    dense = [{"date": f"{2027 + each // 300}-{1 + each // 25 % 12:02}-{1 + each % 25:02}"} for each in range(900)]
+    calendars: dict[str, Json] = {
+        "full": {"weekdays": ALL_WEEK.split(",")},
+        "almost-full": {"days": every_day},
+        "dense": {"weekdays": ["SA", "SU"], "days": dense},
+    }
+    for name, calendar in calendars.items():
+        send("PUT", f"/v1/calendars/{name}", {"title": name, **calendar})
+    base = {"owner": "ada", "title": "t", "handler": "anything", "payload": {}}
+    send("POST", "/v1/tasks", {**base, "id": "plain"})
+    send("POST", "/v1/tasks", {**base, "id": "daily", "schedule": {"rrule": "FREQ=DAILY", **START}})
+    stored = 0
+    for _, schedule in hostile_schedules():
+        if stored < 40 and isinstance(schedule, dict):
+            stored += send("POST", "/v1/tasks", {**base, "schedule": schedule}).status_code == 201
+    assert stored
+    sim.advance(timedelta(days=2))
+    feed = send("POST", "/v1/feeds", {"owner": "ada"}).get_json()
+    executions = send("GET", "/v1/tasks/daily/executions").get_json()["executions"]
+    return {
+        "taskId": "daily",
+        "executionId": executions[0]["id"],
+        "event": "approved",
+        "owner": "ada",
+        "messageId": "a.b",
+        "queue": "gpu",
+        "calendarId": "mine",
+        "scriptName": "mine",
+        "feedId": feed["id"],
+        "feedSecret": feed["url"].rpartition("/")[2].removesuffix(".ics"),
+        "linkToken": "a.b",
+    }

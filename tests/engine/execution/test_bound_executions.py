@@ -221,7 +221,7 @@ def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create
     sim.app.update(task.id, payload={"amount": 2})
     sim.advance(DAY)
     assert shop.did == ["plain 1", "plain 2"]
-    assert sim.app.get(task.id).earlier_definitions == ()
+    assert sim.app.get(task.id).earlier_definitions is None
 
 
 def test_a_run_begins_with_its_first_attempt(sim: Simulation, create: Callable[..., Task]) -> None:
@@ -230,7 +230,7 @@ def test_a_run_begins_with_its_first_attempt(sim: Simulation, create: Callable[.
     sim.advance(timedelta(minutes=1))
     sim.app.update(task.id, payload={"amount": 2})
     stored = sim.app.get(task.id)
-    assert stored.earlier_definitions == ()
+    assert stored.earlier_definitions is None
     assert stored.runs[0].definition is None
 
 
@@ -252,10 +252,10 @@ def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Ca
     sim.advance(timedelta(minutes=1))
     for amount in range(2, 6):
         sim.app.update(task.id, payload={"amount": amount})
-    assert [each.payload for each in sim.app.get(task.id).earlier_definitions] == [{"amount": 1}]
+    assert [each.payload for each in sim.app.get(task.id).earlier_definitions or ()] == [{"amount": 1}]
     sim.app.update(task.id, title="Other")
     end(sim, task)
-    assert sim.app.get(task.id).earlier_definitions == ()
+    assert sim.app.get(task.id).earlier_definitions is None
 
 
 def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, create: Callable[..., Task]) -> None:

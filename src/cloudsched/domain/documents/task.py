@@ -263,7 +263,7 @@ class Task(PublicTask):
 
     runs: tuple[Run, ...] = ()
     """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
-    earlier_definitions: tuple[Definition, ...] = ()
+    earlier_definitions: tuple[Definition, ...] | None = None
     """What open runs began with before the task was edited: each of them once, as long as a run needs it."""
     recent_outcomes: Outcomes = ()
     """How its latest executions ended, the earliest first; `transitions.records` bounds it."""
@@ -364,7 +364,8 @@ class Task(PublicTask):
         """Return the task as one of its open runs has begun it: with what this runs to its end, whatever was edited."""
         if run.definition is None:
             return self
-        return self.as_defined(next(each for each in self.earlier_definitions if each.number == run.definition))
+        earlier = self.earlier_definitions or ()
+        return self.as_defined(next(each for each in earlier if each.number == run.definition))
 
     def as_defined(self, definition: Definition) -> Task:
         """Return the task with what it ran at another time."""

@@ -35,7 +35,7 @@ def bind_open_runs(task: Task, changed: Task) -> Task:
         run.model_copy(update={"definition": earlier.number}) if run.execution_id in ids else run
         for run in changed.runs
     )
-    return changed.model_copy(update={"runs": runs, "earlier_definitions": (*task.earlier_definitions, earlier)})
+    return _with_earlier(changed, earlier).model_copy(update={"runs": runs})
 
 
 def say_bound_runs(task: Task) -> str:
@@ -47,10 +47,10 @@ def say_bound_runs(task: Task) -> str:
     return f"{runs} began with before an edit."
 
 
-def drop_unused(task: Task) -> tuple[Definition, ...]:
-    """Return the earlier definitions that an open run still needs."""
+def drop_unused(task: Task) -> tuple[Definition, ...] | None:
+    """Return the earlier definitions that an open run still needs; None if none does."""
     used = {run.definition for run in task.runs}
-    return tuple(each for each in task.earlier_definitions if each.number in used)
+    return tuple(each for each in task.earlier_definitions or () if each.number in used) or None
 
 
 def describe_record(task: Task, run: Run) -> Definition:
@@ -73,11 +73,15 @@ def restore_definition(task: Task, execution: Execution) -> tuple[Task, int | No
     today = _define(task).model_copy(update=ignored)
     if began.is_same(today):
         return task, None
-    for each in task.earlier_definitions:
+    for each in task.earlier_definitions or ():
         if began.is_same(each.model_copy(update=ignored)):
             return task, each.number
     restored = began.model_copy(update={"number": _next_number(task)})
-    return task.model_copy(update={"earlier_definitions": (*task.earlier_definitions, restored)}), restored.number
+    return _with_earlier(task, restored), restored.number
+
+
+def _with_earlier(task: Task, earlier: Definition) -> Task:
+    return task.model_copy(update={"earlier_definitions": (*(task.earlier_definitions or ()), earlier)})
 
 
 def _define(task: Task, number: int = 0) -> Definition:
@@ -91,4 +95,4 @@ def _differ(task: Task, changed: Task, run: Run) -> bool:
 
 
 def _next_number(task: Task) -> int:
-    return 1 + max((each.number for each in task.earlier_definitions), default=0)
+    return 1 + max((each.number for each in task.earlier_definitions or ()), default=0)

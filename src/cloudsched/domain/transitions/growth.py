@@ -70,7 +70,7 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
         InvalidInput: They do not; `field` names what was to be stored.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
-    payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions)
+    payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions or ())
     if not payloads:
         return
     spec = task.model_dump(**_AS_STORED, include={*TaskSpec.model_fields})

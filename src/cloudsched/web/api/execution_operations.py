@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.execution_search import FoundExecution
     from cloudsched.web.api.call import ApiCall
 
@@ -258,15 +259,22 @@ def get_execution_logs(call: ApiCall) -> Response:
     read them if the handler says so (`logs="owner"`), those who see the tasks of all owners always.
     """
     task, execution_id, engine = call.app.get(call.task_id), call.path["executionId"], call.app.container.engine
+    is_restricted = call.caller.visible_owner is not None
+    if is_restricted:
+        _require_shows_logs(engine, task.handler)
     handler, sealed = load_sealed_log(engine, task, execution_id)
-    if call.caller.visible_owner is not None:
-        logged_by = engine.registry.find(handler)
-        if logged_by is None or not logged_by.owners_see_logs:
-            raise Forbidden("What this handler logs is for those who see the tasks of all owners.")
+    if is_restricted:
+        _require_shows_logs(engine, handler)  # the task may have been edited since it logged
     found = engine.logs.read(task.id, execution_id, sealed)
     shown = found or RunLog()
     logs = responses.ExecutionLogs(lines=shown.lines, left_out=shown.left_out, is_unreadable=found is None)
     return json_response(logs.to_wire())
+
+
+def _require_shows_logs(engine: EngineContext, handler: str | None) -> None:
+    logged_by = engine.registry.find(handler)
+    if logged_by is None or not logged_by.owners_see_logs:
+        raise Forbidden("What this handler logs is for those who see the tasks of all owners.")
 
 
 @operation(

@@ -21,6 +21,7 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -257,19 +258,25 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     assert require_claim(sim).run.attempt == 2
 
 
-def test_only_calls_of_code_are_kept_from_users(sim: Simulation, app: App) -> None:
-    """Whoever may not run what a handler's code calls gets all the other work of the queue."""
+def test_calls_of_code_and_work_of_servers_are_kept_from_users(sim: Simulation, app: App) -> None:
+    """They get what a user asked for."""
 
     @app.handler("calls")
     def calls(ctx: Context) -> object:
         return ctx.call("work").result()
 
+    @app.handler("mine", access="users", pull="gpu")
+    def mine() -> None:
+        raise AssertionError
+
     offer(sim, "caller", handler="calls")
+    offer(sim, "servers", handler="mine")
     sim.advance(2 * SECOND)
-    assert claim(sim, includes_code_calls=False) is None
-    offer(sim, "own")
+    assert claim(sim, is_user=True) is None
+    draft = app.to_draft({"id": "own", "owner": "ada", "title": "T", "handler": "mine", "schedule": {"at": sim.now}})
+    app.put(draft, authority=Authority.USERS)
     sim.advance(2 * SECOND)
-    own = claim(sim, includes_code_calls=False)
+    own = claim(sim, is_user=True)
     assert own is not None
     assert own.stored.task.id == "own"
     assert require_claim(sim).stored.task.is_made_by_code

@@ -119,9 +119,7 @@ def test_a_user_s_names_make_few_documents(sim: Simulation) -> None:
     """A user could send any number of names: they are sorted into a few notes."""
     notes = PresenceNotes(sim.app.container.store, sim.app.container.clock)
     for number in range(200):
-        notes.note(
-            WorkerFilter("gpu", owner="eve", worker=f"w{number}", claimed_by="user:eve", includes_code_calls=False)
-        )
+        notes.note(WorkerFilter("gpu", owner="eve", worker=f"w{number}", claimed_by="user:eve", is_user=True))
     assert len(sim.app.container.store.records.list(WorkerPresence, "eve", limit=500)) <= MAX_NAMES_OF_USER
 
 

@@ -13,8 +13,10 @@ from tests.web.api.test_worker_operations import run_path
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
 from werkzeug.wrappers import Request
 
+from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.errors import Misconfigured
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.authentication import Authenticator
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")
-TASKS = {f"{owner}-{queue}": (owner, queue) for owner in ("ada", "bob") for queue in ("gpu", "render", "mail")}
+QUEUES = ("gpu", "render", "mail")
+OWN = {f"own-{queue}": ("ada", queue) for queue in QUEUES}
+"""The tasks that ada has asked for; all others are a server's."""
+TASKS = {f"{owner}-{queue}": (owner, queue) for owner in ("ada", "bob") for queue in QUEUES} | OWN
 WORKERS: dict[str, tuple[Role, str | None, tuple[str, ...]]] = {
     "admin": (Role.ADMIN, None, ()),
     "ada": (Role.USER, "ada", ()),
@@ -49,6 +54,10 @@ class WorkerRoleHarness:
         self._keys = keys
         self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         for task_id, (owner, queue) in TASKS.items():
+            if task_id in OWN:
+                draft = {"id": task_id, "owner": owner, "title": "T", "handler": "mine", "pull": queue}
+                sim.app.put(sim.app.to_draft(draft), authority=Authority.USERS)
+                continue
             body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
             assert self.ask("admin", "/v1/tasks", body).status_code == 201
         sim.advance(timedelta(minutes=5))
@@ -67,17 +76,30 @@ class WorkerRoleHarness:
 
 
 @pytest.fixture
+def app() -> App:
+    """A handler that users may name; all others are only known to workers."""
+    app = App(Settings())
+    app.handler("mine", access="users", user_queues=QUEUES)(lambda: None)
+    return app
+
+
+@pytest.fixture
 def worker_roles(simulate: Callable[..., Simulation]) -> WorkerRoleHarness:
     made = {name: create_key(name, *rest) for name, rest in WORKERS.items()}
     sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
     return WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
-def is_allowed(who: str, task_id: str) -> bool:
-    """Return whether a worker may work on a task."""
+def is_visible(who: str, task_id: str) -> bool:
+    """Return whether a task exists for a worker."""
     owner, queue = TASKS[task_id]
     _, own, queues = WORKERS[who]
     return own in {None, owner} and (not queues or queue in queues)
+
+
+def is_allowed(who: str, task_id: str) -> bool:
+    """Return whether a worker may work on a task: users do on what they asked for."""
+    return is_visible(who, task_id) and (WORKERS[who][0] is not Role.USER or task_id in OWN)
 
 
 @pytest.mark.parametrize("who", WORKERS)
@@ -112,8 +134,8 @@ def test_another_owner_s_work_does_not_exist_for_a_worker(worker_roles: WorkerRo
         task_id = claim["task"]["id"]
         said = {"leaseToken": claim["leaseToken"], **(ERROR if verb == "fail" else {})}
         answer = worker_roles.ask(who, f"{run_path(claim)}/{verb}", said)
-        assert answer.status_code == (409 if is_allowed(who, task_id) else 404), answer.text
-        if not is_allowed(who, task_id):
+        assert answer.status_code == (409 if is_visible(who, task_id) else 404), answer.text
+        if not is_visible(who, task_id):
             missing = worker_roles.ask(who, f"{run_path(claim).replace(task_id, 'none')}/{verb}", said)
             assert answer.text.replace(task_id, "ID") == missing.text.replace("none", "ID")
         beat = worker_roles.ask("admin", f"{run_path(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
@@ -122,7 +144,7 @@ def test_another_owner_s_work_does_not_exist_for_a_worker(worker_roles: WorkerRo
 
 def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> None:
     """A repeated report returns the task's state, but not what its owner has changed since."""
-    (claim,) = worker_roles.claims("adas-gpu", "gpu")
+    claim, _ = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
     told = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
     assert told["status"] == "COMPLETED"
@@ -135,7 +157,7 @@ def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> No
 
 def test_a_lease_is_no_right_to_another_s_run(worker_roles: WorkerRoleHarness) -> None:
     """One task's token ends no other task's run."""
-    first, second = worker_roles.claims("gpu", "gpu")
+    first, second, _ = worker_roles.claims("gpu", "gpu")
     answer = worker_roles.ask("gpu", f"{run_path(first)}/complete", {"leaseToken": second["leaseToken"]})
     assert read_problem(answer, 409)["type"].endswith("/lease-lost")
     assert (

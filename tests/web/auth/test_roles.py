@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -223,8 +224,12 @@ def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> Non
     "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
 )
 def test_every_claimant_may_finish_its_claim(roles: RoleHarness, operation: Operation, who: str) -> None:
-    """An owner, an admin or a worker may keep, end and release what they have claimed."""
-    task_id = roles.task("ada", pull="q")
+    """An owner, an admin or a worker may keep, end and release what they have claimed, which its owner asked for."""
+    handlers = roles.sim.app.container.registry.registrations.handlers
+    handlers["greet"] = replace(handlers["greet"], user_queues=frozenset({"q"}))
+    made = roles.ask("ada", "POST", "/v1/tasks", {**TASK, "pull": "q"})
+    assert made.status_code == 201, made.text
+    task_id = made.get_json()["id"]
     roles.sim.advance(timedelta(minutes=5))
     (claim,) = roles.ask(who, "POST", "/v1/queues/q/claim").get_json()["claims"]
     assert claim["task"]["id"] == task_id

@@ -67,6 +67,8 @@ class OfferEntry(Document):
     order: str
     is_code_call: bool = False
     """Whether a handler's code made the task; see `Task.is_made_by_code`."""
+    is_for_servers: bool | None = None
+    """Whether no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

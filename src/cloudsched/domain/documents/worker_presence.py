@@ -22,5 +22,7 @@ class WorkerPresence(Record):
     """The only owner whose tasks it runs; None if it runs those of all."""
     claimed_by: str | None = None
     """The API caller that claims for it; None for a worker at the store."""
+    is_user: bool | None = None
+    """Whether that is a user, who gets only what a user asked for."""
     seen_at: Instant
     """When it last asked for work, to the minute."""

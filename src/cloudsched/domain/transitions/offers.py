@@ -32,13 +32,15 @@ def offer_entry(task: Task) -> OfferEntry | None:
     if task.offer is None:
         return None
     run = next(iter(offered_runs(task)), None)
+    begun = task if run is None or run.definition is None else task.as_begun(run)
     return OfferEntry(
         task_id=task.id,
         owner=task.owner,
-        handler=task.handler if run is None or run.definition is None else task.as_begun(run).handler,
+        handler=begun.handler,
         queue_key=task.offer.queue_key,
         order=task.offer.order,
         is_code_call=task.is_made_by_code,
+        is_for_servers=None if begun.is_for_user else True,
     )
 
 

@@ -79,8 +79,34 @@ def require_user_start(task: Task, registry: Registry) -> None:
         NotAllowed: It is paused because its owner's budget is used up.
     """
     require_budget(task)
-    if task.is_paused_by_user:
-        return
+    if not task.is_paused_by_user:
+        _require_user_could_create(task, registry)
+
+
+def may_user_claim(task: Task, registry: Registry) -> bool:
+    """Return whether its owner may claim a task's runs as a worker: what a user asked for, and could have started.
+
+    Nothing that servers or code asked for, as they rely on its results, its failure hook and its lock.
+
+    Args:
+        task: The task, as its run began it.
+        registry: All handlers.
+    """
+    if not may_user_report(task, registry):
+        return False
+    try:
+        _require_user_could_create(task, registry)
+    except Forbidden:
+        return False
+    return True
+
+
+def may_user_report(task: Task, registry: Registry) -> bool:
+    """Return whether its owner may renew and end a claim that they hold, wherever the task was moved since."""
+    return task.is_for_user and not task.is_made_by_code and task.handler in registry.for_users()
+
+
+def _require_user_could_create(task: Task, registry: Registry) -> None:
     users = registry.for_users()
     try:
         require_user_access(task, users)

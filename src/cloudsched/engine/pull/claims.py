@@ -50,6 +50,8 @@ class ClaimCaller:
     authorize: Callable[[Task, str | None], None] = lambda *_: None
     """Called with each task before its claim is changed, and with the queue that it was claimed from; if there is no
     such claim, with the task's own queue. What it raises is raised."""
+    may_report: Callable[[Task], bool] = lambda _: True
+    """Whether it may report on a run that it holds, by its task as the run began it."""
     can_end_others: bool = False
     """Whether it may end claims that other API callers made, if it has their tokens."""
 
@@ -194,7 +196,8 @@ class WorkerClaims:
         if stored is None:
             raise NotFound("task", task_id)
         run = stored.task.find_run(execution_id)
-        if run and run.lease and self._holds(run.lease, lease_token, is_end=is_end):
+        is_held = run and run.lease and self._holds(run.lease, lease_token, is_end=is_end)
+        if run and run.lease and is_held and self._caller.may_report(stored.task.as_begun(run)):
             queue = run.lease.queue
         else:
             run, queue = None, stored.task.pull.queue if stored.task.pull else None

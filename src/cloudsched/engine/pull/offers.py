@@ -24,6 +24,7 @@ from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
+from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.errors import CloudschedError, Contended, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.store import VersionedTask
 
 log = logging.getLogger(__name__)
@@ -41,9 +43,9 @@ log = logging.getLogger(__name__)
 MAX_CLAIMS = 100
 """How many runs one call may claim."""
 MAX_SCANNED = 300
-"""How many offers one call examines before it gives up, besides those that `MAX_CODE_CALLS` counts."""
-MAX_CODE_CALLS = 3_000
-"""How many calls made by a handler's code one call passes over for a worker that may not run them."""
+"""How many offers one call examines before it gives up, besides those that `MAX_OF_OTHERS` counts."""
+MAX_OF_OTHERS = 3_000
+"""How many offers of what servers and code asked for one call passes over for a user, who may not claim them."""
 MAX_CLAIM_SECONDS = 4.0
 """After how many seconds of real time a call starts no further claim. API clients wait for ten seconds; a run that is
 claimed for a client that has given up does not run, and loses an attempt."""
@@ -67,22 +69,26 @@ class WorkerFilter:
     """Its name, for the records."""
     claimed_by: str | None = None
     """The API caller that claims; None for a worker at the store."""
-    includes_code_calls: bool = True
-    """Whether it may run calls made by a handler's code. Their owner may not, since it could forge their results."""
+    is_user: bool = False
+    """Whether a user claims with it, who gets only what a user asked for: they could forge the results of the rest."""
 
-    def matches(self, task: Task) -> bool:
-        """Return whether the worker may run a task in its present state."""
+    def matches(self, task: Task, registry: Registry) -> bool:
+        """Return whether the worker may run a task, as its run began it, in its present state."""
         if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
             return False
-        return self._includes(task.handler, task.owner, is_code_call=task.is_made_by_code)
+        return self._includes(task.handler, task.owner) and (not self.is_user or may_user_claim(task, registry))
 
-    def matches_offer(self, offer: OfferEntry) -> bool:
-        """Return whether the worker may run the task of an offer under one of its queue keys."""
-        return self._includes(offer.handler, offer.owner, is_code_call=offer.is_code_call)
+    def matches_offer(self, offer: OfferEntry, registry: Registry) -> bool:
+        """Return whether the worker may run the task of an offer under one of its queue keys, as far as that says."""
+        return self._includes(offer.handler, offer.owner) and not self.is_kept_from(offer, registry)
 
-    def _includes(self, handler: str, owner: str, *, is_code_call: bool) -> bool:
-        if is_code_call and not self.includes_code_calls:
+    def is_kept_from(self, offer: OfferEntry, registry: Registry) -> bool:
+        """Return whether an offer is of what servers or code asked for, and a user claims."""
+        if not self.is_user:
             return False
+        return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in registry.for_users()
+
+    def _includes(self, handler: str, owner: str) -> bool:
         return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
 
 
@@ -173,7 +179,8 @@ class WorkQueue:
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
         batch_size = claim_attempt.limit
         for offers in self._iter_pages(claim_attempt.worker_filter, claim_attempt.limit):
-            fitting = [each for each in offers if claim_attempt.worker_filter.matches_offer(each)]
+            worker_filter, registry = claim_attempt.worker_filter, self._engine.registry
+            fitting = [each for each in offers if worker_filter.matches_offer(each, registry)]
             claim_attempt.skipped += len(offers) - len(fitting)
             if self._monotonic() >= claim_attempt.deadline:
                 return
@@ -236,8 +243,8 @@ class WorkQueue:
         """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined, code_calls = limit + self.contention.competitors, 0, 0
-        while examined < MAX_SCANNED and code_calls < MAX_CODE_CALLS:
+        page_size, examined, of_others = limit + self.contention.competitors, 0, 0
+        while examined < MAX_SCANNED and of_others < MAX_OF_OTHERS:
             offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
@@ -246,8 +253,8 @@ class WorkQueue:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
-            passed = 0 if worker_filter.includes_code_calls else sum(each.is_code_call for each in offers)
-            code_calls += passed
+            passed = sum(worker_filter.is_kept_from(each, self._engine.registry) for each in offers)
+            of_others += passed
             examined += len(offers) - passed
             if len(offers) < page_size:
                 return
@@ -270,8 +277,6 @@ class WorkQueue:
             )
             if claimed_run is not None:  # the commit took effect, although its answer was lost
                 return WorkerClaim(current, claimed_run, lease_token)
-            if not claim_attempt.worker_filter.matches(current.task):  # its owner may have edited it meanwhile
-                return None
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
@@ -300,6 +305,8 @@ class WorkQueue:
         if claimed is None:
             return None
         transition, run = claimed
+        if not worker.matches(stored.task.as_begun(run), self._engine.registry):  # it may have been edited meanwhile
+            return None
         if run.lock_key is None:
             return Commit.build(stored, transition, reads=2, run=run)
         if run.lock_key in claim_attempt.blocked_locks:

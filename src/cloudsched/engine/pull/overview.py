@@ -148,7 +148,11 @@ def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
     if task.pull is None or not any(run.waiting_for is WaitingFor.WORKER for run in task.runs):
         return None
     pull, present = task.pull, store.records.list_all(WorkerPresence, limit=MAX_WORKERS)
-    return sum(is_listening(one, now) and may_serve(one, pull.queue, pull.skill or "", task.owner) for one in present)
+    offered = next(run for run in task.runs if run.waiting_for is WaitingFor.WORKER)
+    begun = task.as_begun(offered)
+    is_users = begun.is_for_user and not begun.is_made_by_code
+    listening = [one for one in present if is_listening(one, now) and (is_users or not one.is_user)]
+    return sum(may_serve(one, pull.queue, pull.skill or "", task.owner) for one in listening)
 
 
 def get_offered_since(offer: OfferEntry) -> datetime:

@@ -71,6 +71,7 @@ class PresenceNotes:
             skills=tuple(sorted(set(worker_filter.skills))),
             serves=worker_filter.owner,
             claimed_by=worker_filter.claimed_by,
+            is_user=worker_filter.is_user or None,
             seen_at=now,
         )
         self._store.records.write(presence, None if stored is None else stored.version)
@@ -79,7 +80,7 @@ class PresenceNotes:
 def _make_key(worker_filter: WorkerFilter) -> str:
     """Return the id of a worker's note. The names that users give are sorted into few ids."""
     name = worker_filter.worker
-    if not worker_filter.includes_code_calls:
+    if worker_filter.is_user:
         name = str(int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER)
     parts = (worker_filter.claimed_by or "", worker_filter.owner or "", worker_filter.queue, name)
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

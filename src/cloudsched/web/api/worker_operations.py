@@ -18,6 +18,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Sno
 from cloudsched.engine.execution.failure_hooks import describe_failed, failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
+from cloudsched.engine.handlers.user_access import may_user_report
 from cloudsched.engine.pull.claims import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
@@ -58,6 +59,8 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
 def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then what came due first.
 
+    A user gets what a user asked for, and could have started. What servers or code asked for is for workers and admins.
+
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
     repeat a claim whose response was lost; what it may have claimed is offered again when its lease ends.
     """
@@ -72,7 +75,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
         owner,
         body.worker,
         claimed_by=call.caller.subject,
-        includes_code_calls=call.caller.role is not Role.USER,
+        is_user=call.caller.role is Role.USER,
     )
     call.app.container.presence.note(worker_filter)
     claims = call.app.container.work_queue.claim(worker_filter, body.limit)
@@ -156,8 +159,13 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
-    is_admin = call.caller.role is Role.ADMIN
-    caller = ClaimCaller(call.caller.subject, call.visibility.check_claim, can_end_others=is_admin)
+    role, registry = call.caller.role, call.app.container.registry
+    caller = ClaimCaller(
+        call.caller.subject,
+        call.visibility.check_claim,
+        may_report=lambda task: role is not Role.USER or may_user_report(task, registry),
+        can_end_others=role is Role.ADMIN,
+    )
     return call.app.container.worker_claims.for_caller(caller)
 
 

@@ -3,7 +3,7 @@
 ============ ================= =========== ========================
 role         sees              changes     works on
 ============ ================= =========== ========================
-``user``     their own tasks   their own   their own
+``user``     their own tasks   their own   what a user asked for
 ``reader``   their own tasks   nothing     nothing
 ``viewer``   all tasks         nothing     nothing
 ``admin``    all tasks         all tasks   all tasks

@@ -1,0 +1,198 @@
+"""A user's key works only on what that user could have asked for; what servers rely on is for workers and admins."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
+from tests.web.api.test_worker_operations import run_path
+
+from cloudsched import App, Context, Execution, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.authority import Authority
+from cloudsched.engine.pull.overview import count_listeners
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
+VERBS = ("heartbeat", "complete", "fail", "release")
+
+
+@pytest.fixture
+def told() -> list[str]:
+    """The executions of which the server's hook was told."""
+    return []
+
+
+@pytest.fixture
+def app(told: list[str]) -> App:
+    """Handlers for workers: one for servers, with a hook, and one that users may name; and one that calls neither."""
+    app = App(Settings())
+
+    def hook(_: Task, execution: Execution) -> None:
+        told.append(execution.id)
+
+    @app.handler("check_credit", on_failure=hook)
+    def check_credit() -> str:
+        return "poor"
+
+    @app.handler("paint", access="users", pull="gpu", user_queues=["press"])
+    def paint(payload: dict[str, Any]) -> str:
+        return f"{payload}"
+
+    @app.handler("decide", access="users")
+    def decide(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        return ctx.call("paint", {})
+
+    return app
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    made = {name: create_key(name, *rest) for name, rest in {**KEYS, "adas-worker": (Role.WORKER, "ada")}.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(world: ApiWorld, who: str, **fields: Any) -> str:
+    """Create a task for ada, let it come due, and return its id."""
+    owner = {} if who == "ada" else {"owner": "ada"}
+    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
+    answer = world.ask(who, "/v1/tasks", {"title": "T", "handler": "paint", **owner, **due, **fields})
+    assert answer.status_code == 201, answer.text
+    world.sim.advance(2 * SECOND)
+    return str(answer.get_json()["id"])
+
+
+def claim_all(world: ApiWorld, who: str, queue: str = "gpu") -> list[dict[str, Any]]:
+    """Claim everything that a queue offers a caller."""
+    found: list[dict[str, Any]] = world.ask(who, f"/v1/queues/{queue}/claim", {"limit": 9}).get_json()["claims"]
+    return found
+
+
+SERVERS: dict[str, dict[str, Any]] = {
+    "a handler for servers": {"handler": "check_credit", "pull": "gpu"},
+    "a handler that users may name": {},
+    "one that only workers know": {"handler": "anything", "pull": "gpu"},
+    "a child of a server's task": {"handler": None, "children": [{"handler": "paint", "pull": "gpu"}]},
+    "a lock of an operator": {"lockKey": "press", "handler": "paint"},
+    "a queue that users may not name": {"pull": "bank"},
+}
+
+
+@pytest.mark.parametrize("fields", SERVERS.values(), ids=SERVERS)
+def test_a_user_is_not_offered_what_a_server_asked_for(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """Although they own the task; a worker gets it."""
+    create(world, "root", **fields)
+    queue = fields.get("pull", "gpu")
+    assert claim_all(world, "ada", queue) == []
+    assert len(claim_all(world, "gpu-1", queue)) == 1
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "a task": {},
+    "in a queue that users may name": {"pull": "press"},
+    "a child": {"handler": None, "children": [{"handler": "paint", "pull": "gpu"}]},
+    "with a lock of their own": {"lockKey": "press"},
+}
+
+
+@pytest.mark.parametrize("fields", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_user_works_on_what_they_asked_for(world: ApiWorld, fields: dict[str, Any], verb: str) -> None:
+    """They claim it and may report on it in each way."""
+    create(world, "ada", **fields)
+    (claim,) = claim_all(world, "ada", fields.get("pull", "gpu"))
+    assert world.report("ada", verb, run_path(claim), claim["leaseToken"]).status_code == 200
+
+
+def test_a_server_s_edit_takes_a_user_s_task_out_of_their_reach(world: ApiWorld) -> None:
+    """What runs from then on is the server's: a user's key is not offered it."""
+    task = create(world, "ada")
+    edit = {"handler": "check_credit", "pull": "gpu"}
+    assert world.ask("root", f"/v1/tasks/{task}", edit, "PATCH").status_code == 200
+    assert claim_all(world, "ada") == []
+    assert len(claim_all(world, "gpu-1")) == 1
+
+
+def test_a_claim_from_before_a_server_s_edit_goes_on_with_what_it_began_with(world: ApiWorld, told: list[str]) -> None:
+    """Its report is the user's own work's: no hook of the server's handler is told, and the record names theirs."""
+    task = create(world, "ada", retry={"maxRetries": 0})
+    (claim,) = claim_all(world, "ada")
+    edit = {"handler": "check_credit", "pull": "bank"}
+    assert world.ask("root", f"/v1/tasks/{task}", edit, "PATCH").status_code == 200
+    said = {"leaseToken": claim["leaseToken"]}
+    assert world.ask("ada", f"{run_path(claim)}/heartbeat", said).status_code == 200
+    assert world.ask("ada", f"{run_path(claim)}/fail", {**said, **FINAL}).status_code == 200
+    (execution,) = world.sim.executions(task)
+    assert (execution.status, execution.handler, told) == ("FAILED", "paint", [])
+
+
+def test_a_run_that_a_server_began_stays_the_servers_after_a_user_s_edit(world: ApiWorld) -> None:
+    """A user may edit the task; what a worker has begun of it they do not get."""
+    task = create(world, "root")
+    (claim,) = claim_all(world, "gpu-1")
+    progress = {"leaseToken": claim["leaseToken"], "progress": [{"text": "half"}]}
+    assert world.ask("gpu-1", f"{run_path(claim)}/release", progress).status_code == 200
+    assert world.ask("ada", f"/v1/tasks/{task}", {"payload": {"n": 1}}, "PATCH").status_code == 200
+    assert claim_all(world, "ada") == []
+    (again,) = claim_all(world, "gpu-1")
+    assert again["task"]["payload"] == {}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_user_s_claim_of_a_server_s_run_counts_no_more(world: ApiWorld, verb: str, told: list[str]) -> None:
+    """One from before a deployment that closed the handler to users: nothing renews, ends or releases it."""
+    create(world, "ada", retry={"maxRetries": 0})
+    (claim,) = claim_all(world, "ada")
+    handlers = world.sim.app.container.registry.registrations.handlers
+    handlers["paint"] = handlers["check_credit"]
+    assert world.report("ada", verb, run_path(claim), claim["leaseToken"]).status_code == 409
+    assert told == []
+
+
+@pytest.mark.parametrize("handler", ["check_credit", "paint"])
+def test_servers_work_does_not_keep_a_user_from_their_own(
+    world: ApiWorld, handler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much of it waits ahead, it is not among the offers that a user's claim examines, and costs no read."""
+    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 2)
+    for _ in range(4):
+        create(world, "root", handler=handler, pull="gpu")
+    mine = create(world, "ada")
+    before = world.sim.counts.reads
+    (claim,) = claim_all(world, "ada")
+    assert claim["task"]["id"] == mine
+    assert world.sim.counts.reads - before <= 10, "five offers, a task, a lock's place, and the worker's note"
+
+
+def test_a_worker_limited_to_an_owner_is_the_operator_s(world: ApiWorld) -> None:
+    """It runs what servers asked for on behalf of that owner: its key is no user's."""
+    create(world, "root", handler="check_credit", pull="gpu")
+    assert len(claim_all(world, "adas-worker")) == 1
+
+
+def test_an_explanation_counts_no_user_for_a_server_s_work(world: ApiWorld) -> None:
+    """Whoever looks why it waits learns that nobody listens who may claim it."""
+    theirs, mine = create(world, "root"), create(world, "ada", pull="press")
+    for queue in ("gpu", "press"):
+        world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 1, "handlers": ["other"]})
+    container = world.sim.app.container
+    found = [count_listeners(container.store, world.sim.app.get(each), world.sim.now) for each in (theirs, mine)]
+    assert found == [0, 1]
+
+
+def test_the_app_s_own_code_may_define_for_a_user(world: ApiWorld) -> None:
+    """Code that says so creates a task as its owner could: then they may claim it."""
+    draft = {"owner": "ada", "title": "T", "handler": "paint", "schedule": Schedule.once(world.sim.now + SECOND)}
+    world.sim.app.put(world.sim.app.to_draft(draft), authority=Authority.USERS)
+    world.sim.advance(timedelta(seconds=2))
+    assert len(claim_all(world, "ada")) == 1

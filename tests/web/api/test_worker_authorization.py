@@ -17,7 +17,7 @@ from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import Forbidden, Misconfigured
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Caller, Right, Role
@@ -212,10 +212,10 @@ def test_a_service_account_may_be_a_worker() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_only_some_roles_may_work(role: Role) -> None:
-    """Users, admins and workers do; readers and viewers do not."""
+    """Users, admins and workers do; readers, viewers and delegates by themselves do not."""
     caller = Caller("x", role, "ada")
-    if role in {Role.READER, Role.VIEWER}:
-        with pytest.raises(Exception, match="works on nothing"):
+    if role in {Role.READER, Role.VIEWER, Role.DELEGATE}:
+        with pytest.raises(Forbidden, match="works on nothing|does nothing by itself"):
             caller.require(Right.WORK)
     else:
         caller.require(Right.WORK)

@@ -215,7 +215,7 @@ def test_only_some_roles_may_work(role: Role) -> None:
     """Users, admins and workers do; readers, viewers and delegates by themselves do not."""
     caller = Caller("x", role, "ada")
     if role in {Role.READER, Role.VIEWER, Role.DELEGATE}:
-        with pytest.raises(Forbidden, match="works on nothing|does nothing by itself"):
+        with pytest.raises(Forbidden, match=r"works on nothing|does nothing by itself"):
             caller.require(Right.WORK)
     else:
         caller.require(Right.WORK)

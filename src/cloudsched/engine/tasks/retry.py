@@ -61,6 +61,9 @@ def decide_retry(
     if from_step is not None and transition.executions:
         require_step(loaded, from_step)
         request.require_start(task)
+        for run in transition.task.runs:
+            if run.execution_id == chosen_id:
+                request.require_start(transition.task.as_begun(run))
         _cancel_forgotten_calls(child_tasks, loaded, from_step)
     return engine.archive.restore_for_retry(transition, chosen_id)
 

@@ -1,0 +1,101 @@
+"""What the API says and shows of runs that began before an edit."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
+from tests.web.api.test_worker_operations import run_path
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.web.auth.api_keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+log = logging.getLogger("tests.bank")
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers that log for admins or for owners, and one for workers."""
+    app = App(Settings())
+
+    @app.handler("inner", access="users")
+    def inner(ctx: Context) -> str:
+        log.warning("the password is hunter2")
+        ctx.sleep(timedelta(hours=1))
+        return "inner"
+
+    @app.handler("outer", access="users", logs="owner")
+    def outer() -> str:
+        log.warning("we thank you")
+        return "outer"
+
+    @app.handler("paint", access="users", pull="gpu")
+    def paint(payload: dict[str, Any]) -> str:
+        return f"{payload}"
+
+    return app
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(world: ApiWorld, **fields: Any) -> str:
+    """Create a task as ada, let it come due, and return its path."""
+    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
+    answer = world.ask("ada", "/v1/tasks", {"title": "T", **due, **fields})
+    assert answer.status_code == 201, answer.text
+    world.sim.advance(2 * SECOND)
+    return f"/v1/tasks/{answer.get_json()['id']}"
+
+
+def test_the_answer_says_how_many_runs_go_on(world: ApiWorld) -> None:
+    """So does each look at the task, as long as they do; an edit of nothing that they run says nothing."""
+    task = create(world, handler="inner")
+    titled = world.ask("ada", task, {"title": "Other"}, "PATCH").get_json()
+    edited = world.ask("ada", task, {"handler": "outer"}, "PATCH").get_json()
+    looked = world.ask("ada", task, method="GET").get_json()
+    world.sim.advance(timedelta(days=1))
+    ended = world.ask("ada", task, method="GET").get_json()
+    told = "1 open run goes on with what it began with before an edit."
+    assert [told in each["message"] for each in (titled, edited, looked, ended)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
+    """What a handler has logged for admins is not shown because its task now runs one that logs for owners."""
+    task = create(world, handler="inner")
+    world.sim.advance(timedelta(0) if is_open else timedelta(days=1))
+    (execution,) = world.ask("ada", f"{task}/executions", method="GET").get_json()["executions"]
+    assert world.ask("ada", task, {"handler": "outer"}, "PATCH").status_code == 200
+    logs = f"{task}/executions/{execution['id']}/logs"
+    assert world.ask("ada", logs, method="GET").status_code == 403
+    assert "hunter2" in world.ask("root", logs, method="GET").text
+    shown = world.ask("ada", logs.removesuffix("/logs"), method="GET").get_json()
+    assert shown["handler"] == "inner"
+    assert not {"beganWith", "log"} & set(shown)
+
+
+def test_a_worker_gets_what_the_run_began_with(world: ApiWorld) -> None:
+    """In each attempt, also at another queue, and whichever handlers it says that it has."""
+    task = create(world, handler="paint", payload={"n": 1})
+    (first,) = world.ask("gpu-1", "/v1/queues/gpu/claim", {}).get_json()["claims"]
+    assert world.report("gpu-1", "fail", run_path(first), first["leaseToken"]).status_code == 200
+    edit = {"handler": "outer", "payload": {}, "pull": "press"}
+    assert world.ask("root", task, edit, "PATCH").status_code == 200
+    world.sim.advance(timedelta(hours=1))
+    assert world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["outer"]}).get_json()["claims"] == []
+    (again,) = world.ask("gpu-2", "/v1/queues/press/claim", {"handlers": ["paint"]}).get_json()["claims"]
+    assert (again["attempt"], again["task"]["handler"], again["task"]["payload"]) == (2, "paint", {"n": 1})

@@ -38,6 +38,7 @@ from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.ports.pages import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.tasks.caller import TRUSTED_CALLER, Caller
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
@@ -96,7 +97,7 @@ class App:
 
     def __init__(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
         self.container = Container(Registry(), settings, **parts)
-        self._guard: tuple[Callable[[Task], None], EventSender] | None = None
+        self._caller = TRUSTED_CALLER
 
     @contextmanager
     def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
@@ -252,13 +253,12 @@ class App:
     def guarded(self, authorize: Callable[[Task], None], caller: EventSender = TRUSTED_CODE) -> App:
         """Return an app that calls `authorize` with each task first, not for lists and new ones; see `Scheduler`."""
         guarded = copy(self)
-        guarded._guard = (authorize, caller)  # noqa: SLF001 - its own
+        guarded._caller = Caller(authorize, caller)  # noqa: SLF001 - its own
         return guarded
 
     @property
     def _scheduler(self) -> Scheduler:
-        scheduler = self.container.scheduler
-        return scheduler if self._guard is None else scheduler.authorized_by(*self._guard)
+        return self.container.scheduler
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
@@ -291,7 +291,7 @@ class App:
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = with_preferred_channels(self.to_draft(given), self.container.engine)
-        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)))
+        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)), by=self._caller)
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
@@ -314,11 +314,11 @@ class App:
     ) -> tuple[Task, bool]:
         """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, mark, authority=authority, refusal=refusal)
+        return self._scheduler.create(draft, mark, authority=authority, refusal=refusal, by=self._caller)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
-        return self._scheduler.get(task_id)
+        return self._scheduler.get(task_id, self._caller)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
@@ -336,7 +336,7 @@ class App:
         """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`."""
         if has_schedule_text(patch):
             patch = self._with_schedule(patch, self.get(task_id).schedule)
-        return self._scheduler.update(task_id, patch, authority=authority)
+        return self._scheduler.update(task_id, patch, authority=authority, by=self._caller)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         if not has_schedule_text(content):
@@ -347,19 +347,19 @@ class App:
 
     def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Pause a task until it is resumed."""
-        return self._scheduler.pause(task_id, authority=authority)
+        return self._scheduler.pause(task_id, authority=authority, by=self._caller)
 
     def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
         """Resume a paused task from now."""
-        return self._scheduler.resume(task_id, authority=authority)
+        return self._scheduler.resume(task_id, authority=authority, by=self._caller)
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task; it and its executions stay."""
-        return self._scheduler.cancel(task_id)
+        return self._scheduler.cancel(task_id, self._caller)
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""
-        self._scheduler.delete(task_id)
+        self._scheduler.delete(task_id, self._caller)
 
     def trigger(
         self,
@@ -382,7 +382,7 @@ class App:
             InvalidInput: The payload does not fit the handler, or is too large.
             NotAllowed: The task is not active, or has too many open runs.
         """
-        return self._scheduler.manual_runs.trigger(task_id, payload, mark, authority=authority)
+        return self._scheduler.manual_runs.trigger(task_id, payload, mark, authority=authority, by=self._caller)
 
     def retry(
         self,
@@ -393,13 +393,14 @@ class App:
         authority: Authority = Authority.SERVERS,
     ) -> Task:
         """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
-        return self._scheduler.manual_runs.retry(task_id, execution_id, from_step=from_step, authority=authority)
+        runs = self._scheduler.manual_runs
+        return runs.retry(task_id, execution_id, from_step=from_step, authority=authority, by=self._caller)
 
     def backfill(
         self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
     ) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self._scheduler.manual_runs.backfill(task_id, start, end, authority=authority)
+        return self._scheduler.manual_runs.backfill(task_id, start, end, authority=authority, by=self._caller)
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
@@ -452,14 +453,14 @@ class App:
             InvalidInput: The payload is too large, or not JSON.
             NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
-        return self._scheduler.send_event(task_id, name, payload, execution_id, sender=sender)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, sender=sender, by=self._caller)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
-        return load_tree(self._scheduler.get(task_id), self.container.child_tasks, execution_id)
+        return load_tree(self._scheduler.get(task_id, self._caller), self.container.child_tasks, execution_id)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -504,7 +505,7 @@ class App:
             "now": None if now is None else now.isoformat(),
         }
         request = DraftRequest.from_wire(content)
-        access = Access(Requester(OWN_CODE, owner), authority, lambda _: None)
+        access = Access(Requester(OWN_CODE, owner), authority, TRUSTED_CALLER)
         return self.container.drafts.make(request, access)
 
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:

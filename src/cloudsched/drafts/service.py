@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.drafts.tokens import DraftTokens, Requester
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.engine.tasks.caller import Caller
 
     Steps = Generator[DraftStep, None, DraftResult]
 
@@ -111,12 +111,12 @@ class Access:
     Attributes:
         requester: Whose draft it is, and for whom.
         authority: Whether handlers for users alone may be proposed.
-        authorize: Raises for a task that they may not change.
+        caller: Says which tasks they may change.
     """
 
     requester: Requester
     authority: Authority
-    authorize: Callable[[Task], None]
+    caller: Caller
 
 
 class Drafts:
@@ -137,6 +137,7 @@ class Drafts:
         understand: Callable[[Situation], Proposal] = read_text,
     ) -> None:
         self._engine = engine
+        self._scheduler = make_dry_scheduler(engine)
         self._options = options
         self._tokens = tokens
         self._understand = understand
@@ -160,36 +161,35 @@ class Drafts:
             return steps[-1]
 
         yield note("Understanding your task")
-        scheduler = make_dry_scheduler(self._engine, access.authorize)
-        proposal = self._understand(self._situation(request, access, scheduler))
+        proposal = self._understand(self._situation(request, access))
         yield note("Building the schedule")
         checked = self._check_times(proposal, request, access)
         yield note("Checking it")
-        result = self._finish(checked, request, access, scheduler)
+        result = self._finish(checked, request, access)
         return result.model_copy(update={"steps": tuple(steps)})
 
     def _now(self, request: DraftRequest) -> datetime:
         return self._engine.now() if request.now is None else request.now
 
-    def _situation(self, request: DraftRequest, access: Access, scheduler: Scheduler) -> Situation:
+    def _situation(self, request: DraftRequest, access: Access) -> Situation:
         try:
             load_tzinfo(request.timezone)
         except InvalidSchedule as error:
             raise InvalidInput("timezone", error.problem, error.hint) from error
         handlers = open_handlers(self._engine.registry, access.authority)
-        find_tasks = cache(lambda: self._find_tasks(request, access, scheduler))
+        find_tasks = cache(lambda: self._find_tasks(request, access))
         at, calendar = self._options.default_time, self._options.default_calendar
         if request.context.get("taskId") is not None:
             find_tasks()  # a wrong id is an error, whatever the words say
         tools = list_open_tools(self._engine.registry) if any(each.is_built_in for each in handlers) else ()
         return Situation(request, self._now(request), handlers, find_tasks, at, calendar, tools)
 
-    def _find_tasks(self, request: DraftRequest, access: Access, scheduler: Scheduler) -> list[Task]:
+    def _find_tasks(self, request: DraftRequest, access: Access) -> list[Task]:
         owner, named = access.requester.owner, request.context.get("taskId")
         if named is None:
             return load_past_tasks(self._engine.store, owner)
         try:
-            task = scheduler.get(named) if isinstance(named, str) else None
+            task = self._scheduler.get(named, access.caller) if isinstance(named, str) else None
         except NotFound:
             task = None
         if task is None or task.owner != owner:
@@ -214,7 +214,7 @@ class Drafts:
         anchored = schedule if schedule.is_anchored else schedule.anchored(now + self._engine.lead.default)
         return resolve_schedule(self._engine.store.records, anchored, owner)
 
-    def _finish(self, proposal: Proposal, request: DraftRequest, access: Access, scheduler: Scheduler) -> DraftResult:
+    def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
         content = _to_changes(proposal) if proposal.task is not None else _to_task(proposal, request)
         missing, stored = list(proposal.missing), None
         is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
@@ -224,7 +224,7 @@ class Drafts:
             try:
                 if proposal.task is None and not proposal.channels:
                     content["deliveryChannels"] = self._find_channels(content, access)
-                stored = self._try(proposal, content, access, scheduler)
+                stored = self._try(proposal, content, access)
             except InvalidInput as error:
                 missing.append(to_missing(error))
             except (QuotaExceeded, Forbidden, NotAllowed) as error:
@@ -248,14 +248,13 @@ class Drafts:
         preferred = with_preferred_channels(draft, self._engine).delivery_channels
         return [channel.value for channel in preferred or (DeliveryChannel.WEB,)]
 
-    @staticmethod
-    def _try(proposal: Proposal, content: dict[str, Any], access: Access, scheduler: Scheduler) -> Task:
+    def _try(self, proposal: Proposal, content: dict[str, Any], access: Access) -> Task:
         """Return the task as it would be stored."""
         try:
             if proposal.task is not None:
-                return scheduler.update(proposal.task.id, content, authority=access.authority)
+                return self._scheduler.update(proposal.task.id, content, authority=access.authority, by=access.caller)
             draft = TaskDraft.from_wire({**content, "owner": access.requester.owner})
-            return scheduler.create(draft, authority=access.authority)[0]
+            return self._scheduler.create(draft, authority=access.authority, by=access.caller)[0]
         except WouldCommit as stopped:
             return stopped.task
 

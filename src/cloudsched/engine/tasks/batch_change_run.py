@@ -12,12 +12,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.batch_change import BatchAction, BatchChange
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -122,20 +123,20 @@ class _Page:
         return [each.task for each in found if each.task.deleted_at is None], str(end) if end < len(ids) else None
 
     def _change_task(self, task: Task) -> None:
-        caller = next((each.by for each in self.own_task.history), None)
-        scheduler = self.scheduler.authorized_by(self._check, caller)
+        sender = next((each.by for each in self.own_task.history), None)
+        scheduler, by = self.scheduler, Caller(self._check, sender or TRUSTED_CODE)
         authority = Authority.SERVERS if self.own_task.owner == SYSTEM_OWNER else Authority.USERS
         match self.batch.action:
             case BatchAction.PAUSE:
-                scheduler.pause(task.id, authority=authority)
+                scheduler.pause(task.id, authority=authority, by=by)
             case BatchAction.RESUME:
-                scheduler.resume(task.id, authority=authority)
+                scheduler.resume(task.id, authority=authority, by=by)
             case BatchAction.CANCEL:
-                scheduler.cancel(task.id)
+                scheduler.cancel(task.id, by)
             case BatchAction.DELETE:
-                scheduler.delete(task.id)
+                scheduler.delete(task.id, by)
             case BatchAction.RETRY_FAILED:
-                scheduler.manual_runs.retry(task.id, self._find_failed(task), authority=authority)
+                scheduler.manual_runs.retry(task.id, self._find_failed(task), authority=authority, by=by)
 
     def _check(self, task: Task) -> None:
         """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""

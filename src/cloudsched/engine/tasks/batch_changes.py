@@ -18,6 +18,7 @@ from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.batch_change_run import to_queries
+from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ class BatchChanges:
             retry=RetryPolicy(max_retries=20),
             retention=_RETENTION,
         )
-        scheduler = self._scheduler().authorized_by(lambda _: None, caller)
-        return scheduler.create(draft, _hash(change.to_wire()), lead=LeadTimes(timedelta(0)))[0]
+        by, lead = Caller(sender=caller), LeadTimes(timedelta(0))
+        return self._scheduler().create(draft, _hash(change.to_wire()), lead=lead, by=by)[0]
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
         """Count the tasks that a change concerns by reading some of those that its filters find."""

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -128,27 +129,27 @@ class DeclaredTasks:
             self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
-        guarded = self._scheduler.authorized_by(self._require_marked)
+        scheduler, by = self._scheduler, Caller(self._require_marked)
         if change.action is Action.CREATE:
             draft = self._read_draft(change.fields, self._engine.now())
             try:
-                self._scheduler.create(draft, self._mark)
+                scheduler.create(draft, self._mark)
             except KeyReused:
-                self._require_marked(self._scheduler.get(change.task_id))  # somebody has created it since
+                self._require_marked(scheduler.get(change.task_id))  # somebody has created it since
                 raise
         elif change.action is Action.UPDATE:
-            guarded.update(change.task_id, change.fields)
+            scheduler.update(change.task_id, change.fields, by=by)
         elif change.action is Action.RESUME:
             with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
-                self._scheduler.authorized_by(self._require_paused_as_gone).resume(change.task_id)
+                scheduler.resume(change.task_id, by=Caller(self._require_paused_as_gone))
         elif change.action is Action.DELETE:
             with suppress(NotFound):  # another apply was first
-                guarded.delete(change.task_id)
+                scheduler.delete(change.task_id, by)
         elif not change.is_gone:
-            guarded.pause(change.task_id)
+            scheduler.pause(change.task_id, by=by)
         else:
             with suppress(NotFound, NotAllowed):  # it was deleted, or has ended: it runs nothing
-                guarded.pause(change.task_id, is_gone=True)
+                scheduler.pause(change.task_id, is_gone=True, by=by)
 
     def _compare_one(self, declaration: Declaration) -> Iterator[Change]:
         content = to_wire_fields(declaration.fields)

@@ -25,7 +25,7 @@ class WouldCommit(Exception):
         self.task = task
 
 
-def make_dry_scheduler(engine: EngineContext, authorize: Callable[[Task], None]) -> Scheduler:
+def make_dry_scheduler(engine: EngineContext) -> Scheduler:
     """Return a scheduler that reads and checks like another one, but raises `WouldCommit` instead of storing.
 
     It sends no dispatch, tells no parent, and writes no record.
@@ -37,7 +37,7 @@ def make_dry_scheduler(engine: EngineContext, authorize: Callable[[Task], None])
         sender=cast("Any", _Silent()),
         locks=cast("Any", _Silent()),
     )
-    return Scheduler(dry, cast("Any", _Silent()), authorize)
+    return Scheduler(dry, cast("Any", _Silent()))
 
 
 class _DryStore:

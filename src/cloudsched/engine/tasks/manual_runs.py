@@ -10,6 +10,7 @@ from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.history import Action
 from cloudsched.domain.transitions import manual_runs
 from cloudsched.engine.handlers.user_access import require_user_start
+from cloudsched.engine.tasks.caller import TRUSTED_CALLER
 from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
 from cloudsched.engine.tasks.trigger import OWN_PAYLOAD, TriggerRequest, to_payload
 
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.tasks.caller import Caller
 
     class Act(Protocol):
-        """Changes a task as a decision says, and notes in its history what was done, with a reason if there is one."""
+        """Changes a task as a decision says, and notes in its history who did what, with a reason if there is one."""
 
         def __call__(  # noqa: D102 - the class says it
             self,
             task_id: str,
             action: Action,
             decide: Callable[[Task, datetime], Transition],
+            by: Caller,
             reason: str | None = None,
             *,
             authority: Authority,
@@ -45,7 +48,7 @@ class ManualRuns:
         engine: What the engine's parts work with.
         child_tasks: The tasks that handlers call.
         validate: Checks a draft as the caller of an edit of some fields could store it.
-        act: Changes a task for its caller.
+        act: Changes a task for a caller.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class ManualRuns:
         mark: TriggerMark | None = None,
         *,
         authority: Authority = Authority.SERVERS,
+        by: Caller = TRUSTED_CALLER,
     ) -> Task:
         """Run a task now, in addition to its schedule; with a payload, this run gets that in place of the task's.
 
@@ -77,7 +81,7 @@ class ManualRuns:
         given = None if payload is None else to_payload(payload)
         request = TriggerRequest(given, mark, lambda draft: self._validate(draft, authority, ("payload",)))
         reason = None if given is None else OWN_PAYLOAD
-        return self.start(task_id, Action.TRIGGERED, authority, request.decide, reason)
+        return self.start(task_id, Action.TRIGGERED, authority, request.decide, by, reason)
 
     def retry(
         self,
@@ -86,14 +90,21 @@ class ManualRuns:
         *,
         from_step: int | None = None,
         authority: Authority = Authority.SERVERS,
+        by: Caller = TRUSTED_CALLER,
     ) -> Task:
         """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
         request = RetryRequest(execution_id, from_step, partial(self._require_start, authority=authority))
         decide = partial(decide_retry, self._engine, self._child_tasks, request)
-        return self.start(task_id, Action.RETRIED, authority, decide)
+        return self.start(task_id, Action.RETRIED, authority, decide, by)
 
     def backfill(
-        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
+        self,
+        task_id: str,
+        start: datetime,
+        end: datetime,
+        *,
+        authority: Authority = Authority.SERVERS,
+        by: Caller = TRUSTED_CALLER,
     ) -> Task:
         """Run the task's occurrences of a past range, one after another."""
         request = secrets.token_hex(8)
@@ -101,7 +112,7 @@ class ManualRuns:
         def decide(task: Task, now: datetime) -> Transition:
             return manual_runs.backfill(task, start, end, now, request)
 
-        return self.start(task_id, Action.BACKFILLED, authority, decide)
+        return self.start(task_id, Action.BACKFILLED, authority, decide, by)
 
     def start(
         self,
@@ -109,6 +120,7 @@ class ManualRuns:
         action: Action,
         authority: Authority,
         decide: Callable[[Task, datetime], Transition],
+        by: Caller,
         reason: str | None = None,
     ) -> Task:
         """Change a task so that it runs.
@@ -128,7 +140,7 @@ class ManualRuns:
                         self._require_start(started.task.as_begun(run), authority)
             return started
 
-        return self._act(task_id, action, decide_allowed, reason, authority=authority)
+        return self._act(task_id, action, decide_allowed, by, reason, authority=authority)
 
     def _require_start(self, task: Task, authority: Authority) -> None:
         if authority is Authority.USERS:

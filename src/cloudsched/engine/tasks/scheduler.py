@@ -32,6 +32,7 @@ from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
+from cloudsched.engine.tasks.caller import TRUSTED_CALLER
 from cloudsched.engine.tasks.manual_runs import ManualRuns
 from cloudsched.errors import (
     InvalidInput,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.state.quotas import QuotaCheck
+    from cloudsched.engine.tasks.caller import Caller
 
 log = logging.getLogger(__name__)
 
@@ -64,26 +66,15 @@ class Scheduler:
     Args:
         engine: What the engine's parts work with.
         child_tasks: The tasks that handlers call.
-        authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
-            sees exactly the state that a change replaces, even if others change the task at the same time.
-        caller: Who changes them, for each task's history.
+
+    Attributes:
+        manual_runs: What starts runs of a task by hand.
     """
 
-    def __init__(
-        self,
-        engine: EngineContext,
-        child_tasks: ChildTasks,
-        authorize: Callable[[Task], None] = lambda _: None,
-        caller: EventSender = TRUSTED_CODE,
-    ) -> None:
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
-        self._authorize = authorize
-        self._caller = caller
-
-    def authorized_by(self, authorize: Callable[[Task], None], caller: EventSender | None = None) -> Scheduler:
-        """Return the scheduler with another check of its tasks, and for another caller if one is given."""
-        return Scheduler(self._engine, self._child_tasks, authorize, caller or self._caller)
+        self.manual_runs = ManualRuns(engine, child_tasks, self._validate, self._act)
 
     def create(
         self,
@@ -93,6 +84,7 @@ class Scheduler:
         authority: Authority = Authority.SERVERS,
         refusal: QuotaExceeded | None = None,
         lead: LeadTimes | None = None,
+        by: Caller = TRUSTED_CALLER,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
 
@@ -105,6 +97,7 @@ class Scheduler:
             authority: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
             lead: How soon a new task may run; as the settings say if None.
+            by: Who asks for it.
 
         Raises:
             InvalidInput: The draft is invalid; nothing was stored.
@@ -118,7 +111,7 @@ class Scheduler:
         is_limited = authority is Authority.USERS and refusal is None
 
         def repeat(task_id: str) -> Task | None:
-            return self._repeat_creation(task_id, draft, request_fingerprint, defined_by)
+            return self._repeat_creation(task_id, draft, request_fingerprint, defined_by, by)
 
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
@@ -131,7 +124,7 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated
-            task = with_entry(None, task, Action.CREATED, self._caller, task.created_at)
+            task = with_entry(None, task, Action.CREATED, by.sender, task.created_at)
             return task.model_copy(update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
@@ -153,7 +146,7 @@ class Scheduler:
         return self._follow_calendars(task, started), is_new
 
     def _repeat_creation(
-        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None
+        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None, by: Caller
     ) -> Task | None:
         """Return the existing task of a draft's id, edited if no fingerprint protects it; None if there is none."""
         existing = self._engine.store.load(task_id)
@@ -162,7 +155,7 @@ class Scheduler:
         if request_fingerprint is not None:
             return self._idempotent_replay(existing, request_fingerprint)
         try:
-            return self._replace(existing, draft, defined_by)
+            return self._replace(existing, draft, defined_by, by)
         except NotFound:
             current = self._engine.store.load(task_id)
             if current and not current.task.deleted_at and current.task.created_at == existing.task.created_at:
@@ -181,7 +174,7 @@ class Scheduler:
             raise KeyReused("Idempotency-Key", "was already used for a different request", hint)
         return self._dispatch_or_defer(existing)
 
-    def _replace(self, existing: VersionedTask, draft: TaskDraft, defined_by: Authority | None) -> Task:
+    def _replace(self, existing: VersionedTask, draft: TaskDraft, defined_by: Authority | None, by: Caller) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
@@ -190,13 +183,20 @@ class Scheduler:
             return apply_edit(task, resolved, now, self._engine.lead, defined_by=defined_by)
 
         authority = defined_by or Authority.SERVERS
-        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, authority=authority))
+        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, authority=authority))
 
-    def get(self, task_id: str) -> Task:
+    def get(self, task_id: str, by: Caller = TRUSTED_CALLER) -> Task:
         """Return a task. Raises NotFound."""
-        return self._load(task_id).task
+        return self._load(task_id, by).task
 
-    def update(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
+    def update(
+        self,
+        task_id: str,
+        patch: dict[str, Any],
+        *,
+        authority: Authority = Authority.SERVERS,
+        by: Caller = TRUSTED_CALLER,
+    ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
         Raises:
@@ -218,20 +218,27 @@ class Scheduler:
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return apply_edit(task, validated, now, self._engine.lead, defined_by=author)
 
-        return self._after_change(self._act(task_id, Action.EDITED, decide, authority=authority))
+        return self._after_change(self._act(task_id, Action.EDITED, decide, by, authority=authority))
 
-    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS, is_gone: bool = False) -> Task:
+    def pause(
+        self,
+        task_id: str,
+        *,
+        authority: Authority = Authority.SERVERS,
+        is_gone: bool = False,
+        by: Caller = TRUSTED_CALLER,
+    ) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self._act(task_id, Action.PAUSED, partial(budget_pause.pause, paused_by=paused_by, is_gone=is_gone))
+        return self._act(task_id, Action.PAUSED, partial(budget_pause.pause, paused_by=paused_by, is_gone=is_gone), by)
 
-    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
+    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS, by: Caller = TRUSTED_CALLER) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
-        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, authority, lifecycle.resume))
+        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, authority, lifecycle.resume, by))
 
-    def cancel(self, task_id: str) -> Task:
+    def cancel(self, task_id: str, by: Caller = TRUSTED_CALLER) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
-        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel))
+        return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by))
 
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
@@ -272,6 +279,7 @@ class Scheduler:
         execution_id: str | None = None,
         *,
         sender: EventSender = TRUSTED_CODE,
+        by: Caller = TRUSTED_CALLER,
     ) -> Task:
         """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
         content = to_json_value("payload", payload)
@@ -280,22 +288,17 @@ class Scheduler:
         def decide(task: Task, now: datetime) -> Transition:
             return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
 
-        return self.change(task_id, decide)
+        return self.change(task_id, decide, by)
 
-    @property
-    def manual_runs(self) -> ManualRuns:
-        """What starts runs of a task by hand."""
-        return ManualRuns(self._engine, self._child_tasks, self._validate, self._act)
-
-    def delete(self, task_id: str) -> None:
+    def delete(self, task_id: str, by: Caller = TRUSTED_CALLER) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
-        self._child_tasks.remove(self.change(task_id, lifecycle.delete))
+        self._child_tasks.remove(self.change(task_id, lifecycle.delete, by))
 
-    def _load(self, task_id: str) -> VersionedTask:
+    def _load(self, task_id: str, by: Caller) -> VersionedTask:
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
-        self._authorize(stored.task)
+        by.authorize(stored.task)
         return stored
 
     def _act(
@@ -303,6 +306,7 @@ class Scheduler:
         task_id: str,
         action: Action,
         decide: Callable[[Task, datetime], Transition],
+        by: Caller,
         reason: str | None = None,
         *,
         authority: Authority = Authority.SERVERS,
@@ -315,14 +319,15 @@ class Scheduler:
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             if action is Action.EDITED:
                 about["reason"] = say_bound_runs(decided.task) or None
-            return replace(decided, task=with_entry(task, decided.task, action, self._caller, now, **about))
+            return replace(decided, task=with_entry(task, decided.task, action, by.sender, now, **about))
 
-        return self.change(task_id, decide_and_note, authority=authority)
+        return self.change(task_id, decide_and_note, by, authority=authority)
 
     def change(
         self,
         task_id: str,
         decide: Callable[[Task, datetime], Transition],
+        by: Caller = TRUSTED_CALLER,
         *,
         authority: Authority = Authority.SERVERS,
     ) -> Task:
@@ -339,7 +344,7 @@ class Scheduler:
             lock = self._engine.quotas.check_revival(stored.task, transition.task, authority)
             return Commit.build(stored, transition, lock=lock)
 
-        changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id), decide_on)
+        changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
         if not isinstance(changed, Committed):
             return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
         base = changed.commit.base

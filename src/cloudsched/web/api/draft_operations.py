@@ -11,6 +11,7 @@ from cloudsched import app
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
+from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import CloudschedError
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.problems import render_problem
@@ -46,7 +47,7 @@ def draft_task(call: ApiCall) -> Response:
     from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
 
     request = DraftRequest.from_wire(call.read_content())
-    access = Access(_requester(call, request.owner), call.caller.authority, call.visibility.check_task)
+    access = Access(_requester(call, request.owner), call.caller.authority, Caller(call.visibility.check_task))
     drafts = call.app.container.drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
         return json_response(drafts.make(request, access).to_wire())

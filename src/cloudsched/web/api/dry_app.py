@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.app import App
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.tasks.caller import Caller
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.web.api.responses import json_response, make_occurrence, task_to_json
 
@@ -27,7 +28,8 @@ class _DryApp(App):
 
     def __init__(self, app: App, authorize: Callable[[Task], None]) -> None:
         self.container = app.container
-        self._dry_scheduler = make_dry_scheduler(app.container.engine, authorize)
+        self._caller = Caller(authorize)
+        self._dry_scheduler = make_dry_scheduler(app.container.engine)
 
     @property
     def _scheduler(self) -> Scheduler:

@@ -15,6 +15,7 @@ import sqlite3
 import threading
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -26,20 +27,21 @@ MAX_GROUP_SIZE = 64
 """The most writers that share one transaction, so that none waits long for the others."""
 
 
+@dataclass(slots=True, eq=False)
 class WriteUnit(Generic[T]):
     """One writer's part of a transaction, and its result. Its work may be done twice; only the last time counts."""
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
-        self._work = work
-        self._result: T | None = None
-        self._error: Exception | None = None
-        self.done = False
-        self.failure: str | None = None
-        self.turn = threading.Lock()
-        """Released when it is done, or when its writer is to commit for all that wait."""
-        self.turn.acquire()
-        self.leads = False
-        """Whether its writer commits for all that wait."""
+    work: Callable[[sqlite3.Connection], T]
+    result: T | None = None
+    error: Exception | None = None
+    """What its work raised."""
+    done: bool = False
+    failure: str | None = None
+    """Why the transaction failed as a whole, if it did."""
+    leads: bool = False
+    """Whether its writer commits for all that wait."""
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Held from the beginning, and released when it is done, or when its writer is to commit for all that wait."""
 
     def run(self, connection: sqlite3.Connection) -> bool:
         """Do the work, and return whether it succeeded; if not, only its own writes are rolled back."""
@@ -52,25 +54,19 @@ class WriteUnit(Generic[T]):
 
     def try_to_run(self, connection: sqlite3.Connection) -> bool:
         """Do the work; return whether it may be committed."""
-        self._error = None
+        self.error = None
         try:
-            self._result = self._work(connection)
+            self.result = self.work(connection)
         except Exception as error:  # noqa: BLE001 - raised again in the thread that asked for this work
-            self._error = error
+            self.error = error
             return False
         return True
 
-    def finish(self, failure: str | None) -> None:
-        """Record that the transaction is over, and why it failed as a whole if it did; wake its writer."""
-        self.failure = failure
-        self.done = True
-        self.turn.release()
-
     def get_result(self) -> T:
         """Return what the work returned, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return cast("T", self._result)
+        if self.error is not None:
+            raise self.error
+        return cast("T", self.result)
 
 
 class GroupCommit:
@@ -98,6 +94,7 @@ class GroupCommit:
     def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:
         """Run `work` inside a transaction, perhaps in another thread; return it once that is on disk, or has failed."""
         unit = WriteUnit(work)
+        unit.turn.acquire()
         try:
             with self._queue_lock:
                 self._waiting.append(unit)
@@ -134,15 +131,19 @@ class GroupCommit:
                 failure = self._run_transaction(group)
         finally:
             for unit in group:
-                unit.finish(failure)
+                unit.failure, unit.done = failure, True
+                unit.turn.release()
 
     def _run_transaction(self, group: list[WriteUnit[Any]]) -> str | None:
         """Run the parts of a group in one transaction; return why it failed as a whole, or None."""
         is_over = False
         try:
-            is_shared = len(group) > 1
-            is_committed = not (is_shared and self._expects_failures) and self._run_together(group)
-            if is_shared and not is_committed:
+            is_shared, are_committed = len(group) > 1, False
+            if not (is_shared and self._expects_failures):  # all parts, or none of them if one fails
+                self._connection.execute("BEGIN IMMEDIATE")
+                are_committed = all(unit.try_to_run(self._connection) for unit in group)
+                self._connection.execute("COMMIT" if are_committed else "ROLLBACK")
+            if is_shared and not are_committed:
                 self._run_with_savepoints(group)
             is_over = True
         except sqlite3.Error as error:
@@ -152,13 +153,6 @@ class GroupCommit:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
         return None
-
-    def _run_together(self, group: list[WriteUnit[Any]]) -> bool:
-        """Commit all parts, or none of them if one fails; return whether they are committed."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        have_succeeded = all(unit.try_to_run(self._connection) for unit in group)
-        self._connection.execute("COMMIT" if have_succeeded else "ROLLBACK")
-        return have_succeeded
 
     def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
         """Commit those parts that succeed."""

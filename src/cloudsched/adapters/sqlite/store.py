@@ -155,7 +155,7 @@ class SqliteStore:
         for each in tasks:
             body = each.body.encode()
             self._known.keep(each.write.task, body, len(body))
-        return VersionedTask(task, TaskVersion(version, offer_entry(task), task))
+        return VersionedTask(task, TaskVersion(version, tasks[0].offer, task))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from cloudsched.adapters.sqlite.queries import to_microseconds
-from cloudsched.domain.documents.document_size import require_document_fits
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, require_document_fits
 from cloudsched.domain.documents.json_limits import MAX_EXPANSION
 from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.documents.stored_form import find_changes
@@ -35,6 +35,8 @@ _ALL_FIELDS: Final = frozenset(Task.model_fields)
 _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
+_SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
+"""As JSON of so many characters, a document fits Firestore, whatever its name."""
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 
 
@@ -59,6 +61,7 @@ class TaskRow:
     columns: dict[str, object]
     """Those that change; all of a task of which it is not known what is stored."""
     body: str
+    offer: OfferEntry | None
 
 
 def to_task_row(write: TaskWrite) -> TaskRow:
@@ -69,10 +72,9 @@ def to_task_row(write: TaskWrite) -> TaskRow:
     """
     task, version = write.task, None if write.base is None else write.base.version
     stored = version.stored if isinstance(version, TaskVersion) else None
-    if stored is None:
-        return TaskRow(write, _list_columns(task, _ALL_FIELDS), to_json(task, "tasks", task.id))
-    changes = find_changes(stored, task)
-    return TaskRow(write, _list_columns(task, changes, stored), to_json(task, "tasks", task.id, changes=changes))
+    changes = None if stored is None else find_changes(stored, task)
+    columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
+    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offer_entry(task))
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
@@ -115,18 +117,14 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
         done = connection.execute(statement, (row.body, version, *values, task.id, expected.value))
     if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")
-    offer = offer_entry(task)
-    if offer != (None if expected is None else expected.offer):
-        _write_offer(connection, task.id, offer)
-    return version
-
-
-def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry | None) -> None:
+    offer = row.offer
+    if offer == (None if expected is None else expected.offer):
+        return version
     if offer is None:
-        connection.execute(DELETE_OFFER, (task_id,))
-        return
-    values = (task_id, offer.owner, offer.queue_key, offer.order, to_json(offer))
-    connection.execute(_PUT_OFFER, values)
+        connection.execute(DELETE_OFFER, (task.id,))
+    else:
+        connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
+    return version
 
 
 def to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:
@@ -141,5 +139,6 @@ def to_json(document: Document, *path: str, changes: Collection[str] | None = No
         InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
     """
     body = document.to_stored_json(changes)
-    require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
+    if len(body) > _SURELY_SMALL:
+        require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
     return body

@@ -6,46 +6,49 @@ Such a value is equal to others that JSON tells apart: 1 to true, and to 1.0.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, TypeVar, get_args, get_origin
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 _MUTABLE: Final = (dict, list, set)
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def copy_values(model: M) -> M:
     """Return a model that shares nothing with this one that anybody could change."""
-    values, changes = model.__dict__, dict[str, Any]()
-    for name in list_changeable(type(model)):
+    copies = copy_changeable(model.__dict__, list_changeable(type(model)))
+    return model.model_copy(update=copies) if copies else model
+
+
+def copy_changeable(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return copies of those of these values that anybody could change, by their names."""
+    copies = dict[str, Any]()
+    for name in names:
         value = values[name]
         if value:
             copied = _copy(value)
             if copied is not value:
-                changes[name] = copied
+                copies[name] = copied
         elif type(value) is dict or type(value) is list:
-            changes[name] = type(value)()
-    return model.model_copy(update=changes) if changes else model
+            copies[name] = type(value)()
+    return copies
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
-    match value:
-        case dict():
-            return {key: _copy(item) for key, item in value.items()}
-        case list():
-            return [_copy(item) for item in value]
-        case tuple():
-            copies = tuple([_copy(item) for item in value])
-            return value if all(map(_is_same, copies, value)) else copies
-        case BaseModel():
-            return copy_values(value)
-        case _:
-            return value
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other
+    if isinstance(value, dict):
+        return {key: item if type(item) in _SCALARS else _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [item if type(item) in _SCALARS else _copy(item) for item in value]
+    if isinstance(value, tuple):
+        copies = tuple([_copy(item) for item in value])
+        return value if all(map(is_, copies, value)) else copies
+    return copy_values(value) if isinstance(value, BaseModel) else value
 
 
 @cache

@@ -43,6 +43,12 @@ STORED_CONTEXT = {"stored": True}
 
 D = TypeVar("D", bound="Document")
 
+_set_values, _set_fields_set, _set_extra, _set_private = (
+    BaseModel.__dict__[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+"""What sets the four attributes that make an object of a model; by name, a frozen model refuses that."""
+
 
 def _reject_boolean(value: object) -> object:
     if isinstance(value, bool):
@@ -103,12 +109,12 @@ class WireModel(BaseModel):
         fields_set = self.__pydantic_fields_set__
         if not fields_set.issuperset(changes):
             fields_set = {*fields_set, *changes}  # else both share it: nothing changes the one of a frozen model
-        copied = type(self).__new__(type(self))
-        set_attribute = object.__setattr__  # the model's own refuses: it is frozen
-        set_attribute(copied, "__dict__", {**self.__dict__, **changes})
-        set_attribute(copied, "__pydantic_fields_set__", fields_set)
-        set_attribute(copied, "__pydantic_extra__", None)
-        set_attribute(copied, "__pydantic_private__", None)
+        kind = type(self)
+        copied = kind.__new__(kind)
+        _set_values(copied, {**self.__dict__, **changes})
+        _set_fields_set(copied, fields_set)
+        _set_extra(copied, None)
+        _set_private(copied, None)
         return copied
 
     @classmethod
@@ -127,11 +133,10 @@ class WireModel(BaseModel):
             wrong = sorted((values.keys() - template.keys()) | (required - values.keys()))
             raise TypeError(f"{cls.__name__}: {', '.join(wrong)} are missing or unknown")
         built = cls.__new__(cls)
-        set_attribute = object.__setattr__
-        set_attribute(built, "__dict__", content)
-        set_attribute(built, "__pydantic_fields_set__", fields_set)
-        set_attribute(built, "__pydantic_extra__", None)
-        set_attribute(built, "__pydantic_private__", None)
+        _set_values(built, content)
+        _set_fields_set(built, fields_set)
+        _set_extra(built, None)
+        _set_private(built, None)
         return built
 
     def to_wire(self) -> dict[str, Any]:
@@ -170,7 +175,8 @@ class Document(WireModel):
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        self.require_readable(changes)
+        if (unreadable := _find_unreadable(self, changes)) is not None:
+            raise _unreadable_error(*unreadable)
         body = self.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT)
         values = self.__dict__
         left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
@@ -182,11 +188,8 @@ class Document(WireModel):
         Raises:
             InvalidInput: One of them could not be read again.
         """
-        unreadable = _find_unreadable(self, names)
-        if unreadable is not None:
-            path, instant = unreadable
-            problem = f"is {instant.isoformat()}, which no document can hold"
-            raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
+        if (unreadable := _find_unreadable(self, names)) is not None:
+            raise _unreadable_error(*unreadable)
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:
@@ -301,3 +304,8 @@ def _find_unreadable(part: WireModel, names: Collection[str] | None = None) -> t
                 place = to_camel(name) if number is None else f"{to_camel(name)}.{number}"
                 return ".".join(filter(None, (place, path[0]))), path[1]
     return None
+
+
+def _unreadable_error(path: str, instant: datetime) -> InvalidInput:
+    problem = f"is {instant.isoformat()}, which no document can hold"
+    return InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")

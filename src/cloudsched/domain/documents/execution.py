@@ -41,15 +41,15 @@ class ExecutionStatus(StoredEnum):
     EXPIRED = "EXPIRED"
     SKIPPED = "SKIPPED"
 
-    @property
-    def is_final(self) -> bool:
-        """Whether the execution is over."""
-        return self not in _OPEN
+    is_final: bool
+    """Whether the execution is over."""
+
+    def __init__(self, name: str) -> None:
+        self.is_final = name not in {"RUNNING", "RETRYING", "SUSPENDED"}
 
 
 OPEN_STATUSES = (ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED)
 """The statuses of open executions, the most active first."""
-_OPEN = frozenset(OPEN_STATUSES)
 FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """The statuses of executions that ended because the handler failed: lists have them first."""
 NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})

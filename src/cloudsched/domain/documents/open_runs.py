@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 
-def get_open_status(run: Run) -> ExecutionStatus | None:
-    """Return the status of a run as an open execution; None if its handler has never been started."""
+def _find_position(run: Run) -> tuple[ExecutionStatus, datetime] | None:
+    """Return the status of a run as an open execution, and since when; None if its handler was never started."""
     if run.suspension is not None:
-        return ExecutionStatus.SUSPENDED
+        return ExecutionStatus.SUSPENDED, run.suspension.at
     if run.lease is not None:
-        return ExecutionStatus.RUNNING
-    return None if run.started_at is None else ExecutionStatus.RETRYING
+        return ExecutionStatus.RUNNING, run.lease.started_at
+    return None if run.started_at is None else (ExecutionStatus.RETRYING, run.due_at)
+
+
+def get_open_status(run: Run) -> ExecutionStatus | None:
+    """Return the status of a run as an open execution; None if its handler was never started."""
+    position = _find_position(run)
+    return None if position is None else position[0]
 
 
 def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
@@ -29,8 +35,10 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
     """
     if not task.runs or task.delivery is not None or task.deleted_at is not None:
         return None
-    positions = [(status, _get_since(run, status)) for run in task.runs if (status := get_open_status(run))]
-    return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]), default=None)
+    positions = [position for run in task.runs if (position := _find_position(run))]
+    if len(positions) > 1:
+        return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
+    return positions[0] if positions else None
 
 
 def is_listed(execution: Execution) -> bool:
@@ -41,9 +49,3 @@ def is_listed(execution: Execution) -> bool:
 def is_failure(execution: Execution) -> bool:
     """Return whether a record is among those that lists have first."""
     return execution.status in FAILURE_STATUSES
-
-
-def _get_since(run: Run, status: ExecutionStatus) -> datetime:
-    if status is ExecutionStatus.SUSPENDED and run.suspension is not None:
-        return run.suspension.at
-    return run.lease.started_at if run.lease is not None else run.due_at

@@ -32,11 +32,12 @@ def add_usage(task: Task, now: datetime, used: Mapping[str, float]) -> tuple[Tas
     if (month, handler) not in kept and len(kept) >= MAX_HANDLERS:
         handler = OTHER_HANDLERS
     known = kept.pop((month, handler), None)
-    sums = {**used} if known is None else {**known.counts.__dict__}
-    for name, more in used.items() if known is not None else ():
-        if more:
-            sums[name] += more
-    entry = TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(**sums))
+    if known is None:
+        entry = TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(**used))
+    else:
+        counts = known.counts.__dict__
+        sums = {name: counts[name] + more for name, more in used.items() if more}
+        entry = known.model_copy(update={"counts": known.counts.model_copy(update=sums)})
     return (*kept.values(), entry)
 
 

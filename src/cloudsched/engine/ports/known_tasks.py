@@ -4,21 +4,19 @@ A store says what tells one stored form from every other (its stamp): the docume
 last write. So it does not matter who wrote it, whether the task was deleted and created again, or whether the database
 was restored: another form has another stamp, and is parsed.
 
-Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. These are copied, both when
-a task is kept and when it is found.
+Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. So these are kept apart, as
+copies, and a task that is found has copies of these.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from cloudsched.domain.documents.changeable_values import copy_values
+from cloudsched.domain.documents.changeable_values import copy_changeable, list_changeable
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 """How many bytes the kept tasks may have, as they are stored. Parsed, they take ten times as many."""
@@ -41,7 +39,7 @@ class KnownTasks:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[str, tuple[object, Task, int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[object, Task, dict[str, Any], int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -58,7 +56,8 @@ class KnownTasks:
                 _thread.parsed += 1
                 return None
             self._kept.move_to_end(task_id)
-        return copy_values(known[1])
+        _, task, values, _ = known
+        return task.model_copy(update=copy_changeable(values, values)) if values else task
 
     def keep(self, task: Task, stamp: object, size: int) -> None:
         """Keep a task as it is stored, in so many bytes; the one that was not used for longest goes.
@@ -67,14 +66,14 @@ class KnownTasks:
         """
         if task.schema_version != SCHEMA_VERSION:
             return
-        kept = copy_values(task)
+        values = copy_changeable(task.__dict__, list_changeable(Task))
         with self._lock:
-            _, _, earlier = self._kept.pop(task.id, (None, None, 0))
+            *_, earlier = self._kept.pop(task.id, (0,))
             self._bytes -= earlier
             if size > self._max_bytes:
                 return
-            self._kept[task.id] = stamp, kept, size
+            self._kept[task.id] = stamp, task, values, size
             self._bytes += size
             while self._bytes > self._max_bytes:
-                _, (_, _, dropped) = self._kept.popitem(last=False)
+                _, (*_, dropped) = self._kept.popitem(last=False)
                 self._bytes -= dropped

@@ -191,7 +191,10 @@ class Commit(TaskWrite):
             if each.base is None and not new_tasks:
                 continue
             writes += 1 + len(each.executions)
-            before, after = None if each.base is None else each.base.version.offer, offer_entry(each.task)
+            before = None if each.base is None else each.base.version.offer
+            if before is None and each.task.offer is None:
+                continue
+            after = offer_entry(each.task)
             if before != after:
                 writes, deletes = writes + (after is not None), deletes + (after is None)
         if self.delivered is not None:

@@ -23,10 +23,10 @@ from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.ports.store import Store, VersionedTask
@@ -89,26 +89,16 @@ class Committer:
         if commit.base is None:
             raise ValueError("a new task is given to the store")
         before = commit.claimed or commit.base.task
-        final = {each.id for each in commit.executions if each.status.is_final}
-        ended = {run.execution_id: run for run in before.runs if run.execution_id in final} if final else {}
-        for run in commit.task.runs if ended else ():
-            ended.pop(run.execution_id, None)
-        executions, archived = self._archive_journals(commit, ended.values()) if ended else (commit.executions, ())
-        task = fit_runs(commit.task)
-        deliveries = self._deliveries
-        callbacks = () if deliveries is None else deliveries.plan_callbacks(task, executions, commit.others)
-        for each in commit.executions if final else ():
+        final = [each for each in commit.executions if each.status.is_final]
+        whole, deliveries = self._archive_journals(commit, before, final) if final else commit, self._deliveries
+        callbacks = () if deliveries is None else deliveries.plan_callbacks(whole.task, whole.executions, whole.others)
+        if callbacks:
+            whole = replace(whole, others=(*whole.others, *callbacks))
+        for each in final:
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
                 self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
-        whole = replace(
-            commit,
-            task=task,
-            executions=executions,
-            entries=[each for each in commit.entries if each.execution_id not in ended],
-            archived=archived,
-            others=(*commit.others, *callbacks),
-        )
-        committed = self._store.commit(_with_usage(whole, before))
+        whole = replace(whole, task=_count_usage(fit_runs(commit.task), whole, before))
+        committed = self._store.commit(whole)
         log_changes(whole, before)
         for other in whole.others:
             log_changes(other, None if other.base is None else other.base.task)
@@ -116,11 +106,14 @@ class Committer:
             deliveries.dispatch(callbacks)
         return committed
 
-    def _archive_journals(
-        self, commit: Commit, ended: Iterable[Run]
-    ) -> tuple[Sequence[Execution], Sequence[ArchivedJournal]]:
-        """Return the records with the journals of the runs that end, and these journals."""
-        records, archived = {each.id: each for each in commit.executions}, list[ArchivedJournal]()
+    def _archive_journals(self, commit: Commit, before: Task, final: Sequence[Execution]) -> Commit:
+        """Return the commit with the journals of the runs that end as a part of their records."""
+        records = {each.id: each for each in commit.executions}
+        ids = {each.id for each in final}.difference(run.execution_id for run in commit.task.runs)
+        ended = [run for run in before.runs if run.execution_id in ids]
+        if not commit.entries and not any(run.steps or commit.journals.get(run.execution_id) for run in ended):
+            return commit
+        archived = list[ArchivedJournal]()
         for run in ended:
             journal = commit.journals.get(run.execution_id)
             if journal is None:
@@ -129,21 +122,22 @@ class Committer:
                 records[run.execution_id] = self._archive.archive(records[run.execution_id], journal)
             if run.steps:
                 archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
-        return tuple(records.values()), archived
+        ended_ids = {run.execution_id for run in ended}
+        entries = [each for each in commit.entries if each.execution_id not in ended_ids]
+        return replace(commit, executions=tuple(records.values()), entries=entries, archived=archived)
 
 
-def _with_usage(commit: Commit, before: Task) -> Commit:
-    """Return the commit with what it costs counted in its task; new tasks count for themselves."""
+def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
+    """Return the task with what its commit costs counted; new tasks count for themselves."""
     writes, deletes = commit.count_writes(new_tasks=False)
     used = {
         "reads": commit.reads + (commit.lock is not None),
         "writes": writes,
-        "deletes": deletes + sum(each.size for each in commit.archived),
+        "deletes": deletes + sum([each.size for each in commit.archived]),
         "dispatches": commit.dispatches,
         **(count_ended(before, commit.executions) if commit.executions else {}),
     }
-    usage = add_usage(commit.task, commit.task.updated_at, used)
-    return replace(commit, task=commit.task.model_copy(update={"usage": usage}))
+    return task.model_copy(update={"usage": add_usage(task, task.updated_at, used)})
 
 
 def mark_deferred(store: Store, task_id: str, now: datetime) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,20 +43,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.suspend import Surroundings
 
 
+@dataclass(slots=True)
 class HandlerThread:
-    """Knows which threads may request journal entries: any until `bind` is called."""
+    """Knows which threads may request journal entries: any until the handler's own is known."""
 
-    def __init__(self) -> None:
-        self._own: int | None = None
-        self._event_loop: int | None = None
-
-    def bind(self) -> None:
-        """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
-        self._own = threading.get_ident()
-
-    def allow(self, event_loop: int) -> None:
-        """Let the thread of the event loop request entries, too."""
-        self._event_loop = event_loop
+    own: int | None = None
+    event_loop: int | None = None
 
     def require_own(self, what: str) -> None:
         """Check that the request comes from the thread of the handler or of its step.
@@ -64,7 +56,7 @@ class HandlerThread:
         Raises:
             WorkflowError: It does not.
         """
-        if self._own is None or threading.get_ident() in {self._own, self._event_loop} or in_step_attempt():
+        if self.own is None or threading.get_ident() in {self.own, self.event_loop} or in_step_attempt():
             return
         raise WorkflowError(
             f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
@@ -221,20 +213,19 @@ MAX_ARGUMENT_CHARS = 200
 class JournalCursor:
     """The position of one attempt in the journal of its execution."""
 
-    def __init__(self, surroundings: Surroundings, execution_id: str) -> None:
-        task = surroundings.claimed_run.task
-        run = task.find_run(execution_id)
-        if run is None or run.lease is None:
-            raise ValueError(f"execution {execution_id} is not claimed")
+    def __init__(self, surroundings: Surroundings, thread: HandlerThread) -> None:
+        task, run = surroundings.claimed_run.begun_task, surroundings.claimed_run.run
+        if run.lease is None:
+            raise ValueError(f"execution {run.execution_id} is not claimed")
         self.surroundings = surroundings
         self.claimed_run = surroundings.claimed_run
         self.clock = surroundings.clock
-        self.execution_id = execution_id
+        self.execution_id = run.execution_id
         self.run = run
         """The run as it was when the attempt started."""
-        self._is_owners = surroundings.claimed_run.begun_task.is_written_by_owner
+        self._is_owners = task.is_written_by_owner
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
-        self.results = Results(surroundings.blobs, f"{task.id}/{execution_id}", claim)
+        self.results = Results(surroundings.blobs, f"{task.id}/{run.execution_id}", claim)
         self.position = 0
         """How many entries the handler has requested."""
         self.entries: dict[int, JournalEntry] | None = None
@@ -248,7 +239,7 @@ class JournalCursor:
         """Whether the handler has requested anything that is worth a journal; a recorded instant alone is not."""
         self.calls = PendingCalls(surroundings.make_call, run.calls_made)
         self.failures = FailureTracker()
-        self.thread = HandlerThread()
+        self.thread = thread
         self.versions: dict[str, int] = {}
         """The versions that this attempt follows, by name."""
         self.step_usage: Usage | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Parent, Task
     from cloudsched.domain.transitions.outcome import Outcome
@@ -74,6 +75,10 @@ class JournaledRun(Protocol):
     @property
     def begun_task(self) -> Task:
         """The task as it was claimed, with what the run began with."""
+
+    @property
+    def run(self) -> Run:
+        """The run as it was claimed."""
 
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.durable.durable_run import DurableRun
@@ -50,16 +51,21 @@ class DurableServices:
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
     def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
-        """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed.
+        """Return the durable run of a run that has just been claimed; its journal is opened when it is first needed.
 
         A quick handler, and one that does not get the context, has no journal, unless the run has begun one before.
         """
-        task, run = claimed_run.begun_task, claimed_run.run
+        task, run, clock = claimed_run.begun_task, claimed_run.run, self._engine.clock
         handler = None if run.steps else self._engine.registry.find(task.handler)
         if handler is not None and not handler.may_be_durable:
             journal = QuickJournal if handler.is_quick else NoJournal
-            return journal(task.id, run.execution_id, self._engine.clock)
-        surroundings = Surroundings(
+            return journal(task.id, run.execution_id, clock)
+        return Replay(task.id, run, clock, partial(self._surround, claimed_run))
+
+    def _surround(self, claimed_run: ClaimedRun) -> Surroundings:
+        """Return what the journal of a run needs."""
+        task, run = claimed_run.begun_task, claimed_run.run
+        return Surroundings(
             claimed_run=claimed_run,
             clock=self._engine.clock,
             function=self._function,
@@ -73,17 +79,17 @@ class DurableServices:
             call_end=partial(call_end, self._engine.store),
             draft_call=partial(self._draft, task),
             suspend_policy=SuspendPolicy(
-                self._suspend_deadline(), self._engine.settings.replays_each_step, self._call_arguments
+                self._suspend_deadline(run), self._engine.settings.replays_each_step, self._call_arguments
             ),
         )
-        return Replay(surroundings, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         found = self._engine.registry.find(handler)
         return None if found is None else found.function
 
-    def _suspend_deadline(self) -> datetime:
-        return self._engine.now() + self._engine.settings.time_limit * TIME_BUDGET_FRACTION
+    def _suspend_deadline(self, run: Run) -> datetime:
+        began_at = self._engine.now() if run.lease is None else run.lease.started_at
+        return began_at + self._engine.settings.time_limit * TIME_BUDGET_FRACTION
 
     def _draft(
         self,

@@ -94,7 +94,7 @@ def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
         for each in task.backlog:
             yield from _occurrences(task, each)
     elif task.status is TaskStatus.ACTIVE:
-        yield from due_occurrences(task, now)
+        yield from (each.at for each in due_occurrences(task, now)[0])
 
 
 def _must_run(before: Task, after: Task, occurrence: datetime) -> bool:

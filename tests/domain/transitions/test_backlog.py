@@ -365,7 +365,7 @@ def test_the_search_for_what_is_due_finds_what_a_walk_finds(jitter: int, late: i
     """A range has the first and the last due occurrence at its ends; with jitter it may end a little later."""
     world = Deployment(schedule=UNEVEN, jitter=jitter)
     world.now += timedelta(seconds=late)
-    walked = list(due_occurrences(world.task, world.now))
+    walked = [each.at for each in due_occurrences(world.task, world.now)[0]]
     found = due_ranges(world.task, world.now)
     if not walked:
         assert found == ()

@@ -17,11 +17,9 @@ Policies that are decided here, each visible in the executions:
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
@@ -37,15 +35,15 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
-from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import due_occurrences, execution_id, start_time
 from cloudsched.domain.transitions.records import execution_record, last_run_fields
-from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.domain.transitions.planning import Dispatch, DueOccurrence
+    from cloudsched.errors import InvalidSchedule
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
 """The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""
@@ -182,83 +180,73 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     task, left_out = take_left_out(task, now)
-    due = _list_due(task, now, MAX_RECORDS_PER_COMMIT + 1)
+    due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)
+    plan = [*(each.at for each in due), following]
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
-    records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
+    records = tuple([_skipped_record(task, each, now, chosen) for each in passed])
     if chosen is None:
-        following, why_lost = _find_following(task, passed[-1])
         last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
-        planned = task.model_copy(update={"next_execution_time": following, "planned_to": passed[-1], **last})
-        if why_lost:
-            lost = with_changes(planned, now, status=TaskStatus.PAUSED, message=why_lost)
-            return Claim(Transition(lost, (*left_out, *records)), None, f"{len(records)} passed over, and paused")
+        past = {"next_execution_time": plan[len(passed)], "planned_to": passed[-1].at}
+        planned = task.model_copy(update={**past, **last})
+        if lost and len(passed) == len(due):
+            paused = with_changes(planned, now, **_pause_lost(lost))
+            return Claim(Transition(paused, (*left_out, *records)), None, f"{len(records)} passed over, and paused")
         ended = complete_if_idle(start_next_backfill(planned, now), now)
         return Claim(Transition(ended, (*left_out, *records)), None, f"{len(records)} passed over")
-    records = (*left_out, *records)
-    counted = task.model_copy(update={"run_count": task.run_count + 1, "planned_to": chosen})
-    start = start_time(task, chosen)
+    records, run_count = (*left_out, *records), task.run_count + 1
+    is_last, number = task.max_runs is not None and run_count >= task.max_runs, len(passed) + 1
+    changes = {
+        "run_count": run_count,
+        "planned_to": chosen.at,
+        "next_execution_time": None if is_last else plan[number],
+        **(_pause_lost(lost) if lost and not is_last and number == len(due) else {}),
+    }
     waiting = Run.build(
-        execution_id=execution_id(chosen),
-        scheduled_for=chosen,
-        due_at=start,
+        execution_id=execution_id(chosen.at),
+        scheduled_for=chosen.at,
+        due_at=chosen.start,
         is_counted=True,
-        note=task.schedule.calendar_note(chosen),
+        note=task.schedule.calendar_note(chosen.at) if task.schedule.calendars else None,
     )
-    following, why_lost = _find_following(counted, chosen)
-    if why_lost:
-        counted = with_changes(counted, now, status=TaskStatus.PAUSED, message=why_lost)
     if task.pull is not None:
-        offered = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, waiting))
+        offered = with_changes(task, now, runs=(*task.runs, waiting), **changes)
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
     run = _with_lease(task, waiting, now, token_hash)
-    claimed = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, run))
+    claimed = with_changes(task, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
 
 
-def _list_due(task: Task, now: datetime, most: int) -> list[datetime]:
-    """Return the due occurrences, the oldest first, as far as a search finds them."""
-    due: list[datetime] = []
-    with suppress(InvalidSchedule):  # the plan of what follows says why
-        for occurrence in islice(due_occurrences(task, now), most):
-            due.append(occurrence)  # noqa: PERF402 - what was found before an error stays
-    return due
+def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
+    """Return the changes that pause a task whose next occurrence was not found, although there may be one.
 
-
-def _find_following(task: Task, occurrence: datetime) -> tuple[datetime | None, str]:
-    """Return the occurrence after another, or why none was found although there may be one.
-
-    A rule that was accepted may become too sparse to search. Its task is paused then: a dispatch that failed would be
-    delivered again and again, and search each time.
+    A rule that was accepted may become too sparse to search. A dispatch that failed would be delivered again and again,
+    and search each time.
     """
-    try:
-        return occurrence_after(task, occurrence), ""
-    except InvalidSchedule as error:
-        return None, f"Paused, since its next occurrence was not found: {error.problem}. Give it another schedule."
+    why = f"Paused, since its next occurrence was not found: {lost.problem}. Give it another schedule."
+    return {"status": TaskStatus.PAUSED, "message": why}
 
 
-def _choose(task: Task, due: list[datetime], now: datetime, *, more: bool) -> tuple[datetime | None, list[datetime]]:
+def _choose(
+    task: Task, due: list[DueOccurrence], now: datetime, *, more: bool
+) -> tuple[DueOccurrence | None, list[DueOccurrence]]:
     """Split the due occurrences into the one to run, if any, and those before it that are not run."""
     tolerance = task.catch_up.tolerance()
-    timely = [occurrence for occurrence in due if now - start_time(task, occurrence) <= tolerance]
-    timely = [occurrence for occurrence in timely if not _is_expired(task, occurrence, now)]
+    latest = tolerance if task.expiration is None else min(tolerance, task.expiration)
+    timely = [each for each in due if now - each.start <= latest]
     if not timely or (more and task.catch_up.mode is not CatchUpMode.ALL):
         return None, due
     chosen = timely[0] if task.catch_up.mode is CatchUpMode.ALL else timely[-1]
     return chosen, due[: due.index(chosen)]
 
 
-def _is_expired(task: Task, occurrence: datetime, now: datetime) -> bool:
-    return task.expiration is not None and now - start_time(task, occurrence) > task.expiration
-
-
-def _skipped_record(task: Task, occurrence: datetime, now: datetime, chosen: datetime | None) -> Execution:
-    run = Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence)
-    late = f"It was {now - start_time(task, occurrence)} late"
-    if _is_expired(task, occurrence, now):
+def _skipped_record(task: Task, passed: DueOccurrence, now: datetime, chosen: DueOccurrence | None) -> Execution:
+    run = Run(execution_id=execution_id(passed.at), scheduled_for=passed.at, due_at=passed.at)
+    late = f"It was {now - passed.start} late"
+    if task.expiration is not None and now - passed.start > task.expiration:
         return execution_record(
             task, run, ExecutionStatus.EXPIRED, now, message=f"{late}; its task allows {task.expiration}."
         )
-    instead = f"; {execution_id(chosen)} runs in its place" if chosen else ""
+    instead = f"; {execution_id(chosen.at)} runs in its place" if chosen else ""
     return execution_record(
         task, run, ExecutionStatus.SKIPPED, now, message=f"{late}{instead} (catchUp is {task.catch_up.mode})."
     )

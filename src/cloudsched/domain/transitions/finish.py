@@ -348,7 +348,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
         ended = complete_if_idle(start_next_backfill(rest, now), now)
-    rest, passed = take_records(ended, now)
+    rest, passed = take_records(ended, now) if ended.pending_records else (ended, ())
     if rest is not ended:
         rest = with_changes(rest, now)
     return Transition(rest, (execution_record(task, run, status, now, **record), *passed))
@@ -361,7 +361,8 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
     started_at = run.started_at or now
     if task.next_execution_time is None or task.next_execution_time <= started_at:
         return task  # a backlog from before the run: catchUp decides
-    decided = decide_overlap(task, run, due_ranges(task, now)).decided
+    ranges = due_ranges(task, now)
+    decided = decide_overlap(task, run, ranges).decided if ranges else ()
     if not decided:
         return task
     past = apply_decision(task, decided)

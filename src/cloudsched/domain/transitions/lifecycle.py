@@ -91,7 +91,9 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
             raise NotAllowed(f"make {status}", task.status)
         changes["status_changed_at"] = now
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
-    derived = {**forget_backlog(changed), **refresh_offers(changed, now)}
+    derived = refresh_offers(changed, now)
+    if changed.backlog or changed.plan_from:
+        derived |= forget_backlog(changed)
     if changed.events and any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         derived["events"] = tuple(each for each in changed.events if each.execution_id in ids)

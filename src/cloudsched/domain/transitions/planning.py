@@ -24,10 +24,9 @@ from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.domain.documents.budget_pause import BudgetPause
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
@@ -40,7 +39,7 @@ HOP_MARGIN = timedelta(hours=1)
 """How long before a wake-up the last hop to it comes at the latest."""
 
 _TICK = timedelta(microseconds=1)
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_quote: Final = json.JSONEncoder().encode
 _BASIC_FORMAT: Final = str.maketrans("", "", "-:")
 
 
@@ -103,12 +102,29 @@ def occurrence_from(task: Task, instant: datetime) -> datetime | None:
     return occurrence_after(task, instant - _TICK)
 
 
-def due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
-    """Yield the unclaimed occurrences whose start time has passed, oldest first."""
-    occurrence = task.next_execution_time
-    while occurrence is not None and start_time(task, occurrence) <= now:
-        yield occurrence
-        occurrence = occurrence_after(task, occurrence)
+@dataclass(frozen=True, slots=True)
+class DueOccurrence:
+    """An unclaimed occurrence whose start time has passed."""
+
+    at: datetime
+    start: datetime
+
+
+def due_occurrences(
+    task: Task, now: datetime, limit: int | None = None
+) -> tuple[list[DueOccurrence], datetime | None, InvalidSchedule | None]:
+    """Return the unclaimed occurrences whose start time has passed, oldest first, and the occurrence after the last.
+
+    If that is not found although there may be one, the error says why.
+    """
+    due, occurrence = list[DueOccurrence](), task.next_execution_time
+    while occurrence is not None and len(due) != limit and (start := start_time(task, occurrence)) <= now:
+        due.append(DueOccurrence(occurrence, start))
+        try:
+            occurrence = occurrence_after(task, occurrence)
+        except InvalidSchedule as error:
+            return due, None, error
+    return due, occurrence, None
 
 
 def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
@@ -138,30 +154,22 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     """
     if not task.is_active:
         return ()
-    waiting = _waiting_wakeups(task) if task.runs else ()
+    wakeups = [wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run)]
     occurrence, start = task.next_execution_time, _next_start(task)
-    if occurrence is None or start is None:
-        return waiting
-    return (*waiting, WakeUp(execution_id(occurrence), occurrence, 1, start))
-
-
-def _waiting_wakeups(task: Task) -> tuple[WakeUp, ...]:
-    return tuple(wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run))
+    if occurrence is not None and start is not None:
+        wakeups.append(WakeUp(execution_id(occurrence), occurrence, 1, start))
+    return tuple(wakeups)
 
 
 def is_held_back(task: Task) -> bool:
     """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
-    return _is_blocked(task) or len(task.runs) >= MAX_OPEN_RUNS
-
-
-def _is_blocked(task: Task) -> bool:
-    return bool(task.runs) and task.overlap is not Overlap.ALLOW
+    return bool(task.runs) and (task.overlap is not Overlap.ALLOW or len(task.runs) >= MAX_OPEN_RUNS)
 
 
 def _next_start(task: Task) -> datetime | None:
     """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
     occurrence = task.next_execution_time
-    if occurrence is None or (task.runs and _is_blocked(task)):
+    if occurrence is None or (task.runs and task.overlap is not Overlap.ALLOW):
         return None
     return start_time(task, occurrence) if task.jitter else occurrence
 
@@ -205,17 +213,12 @@ def wake_instant(task: Task) -> datetime | None:
     if task.has_ended and not task.pending_records:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:
-        next_start = _next_start(task) if task.is_active else None
-        due = [wake.due_at for wake in _all_run_wakeups(task)] if task.runs else []
+        due = [wake.due_at for wake in executor_wakeups(task)]
+        due += [run.lease.until for run in task.runs if run.lease is not None]
+        due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
         due += [task.updated_at] if task.pending_records else []
-        due += [next_start] if next_start is not None else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
-
-
-def _all_run_wakeups(task: Task) -> tuple[WakeUp, ...]:
-    waiting = _waiting_wakeups(task) if task.is_active else ()
-    return (*waiting, *lease_expiries(task), *lock_turn_expiries(task))
 
 
 SWEEP_PREFIX: Final = b'{"sweep":'
@@ -250,38 +253,25 @@ class Dispatch:
     trace: str = ""
     """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
-    def to_wire(self) -> dict[str, Any]:
-        """Return the message's content as JSON types."""
-        return {**self._identity(), **self._delivery(self.trace)}
-
     def encode(self, trace: str = "") -> tuple[str, bytes]:
-        """Return the name and the body, as a part of that trace.
+        """Return the name and the body, a JSON object, as a part of that trace.
 
-        The body is the text that the name is derived from, with what is not part of the identity.
+        The body begins with what identifies the thing that this dispatch may run; the name is derived from that.
         """
-        identity = _json(self._identity())
-        name = f"{hashlib.sha256(identity).hexdigest()[:32]}-{self.task_id}"
-        return name, identity[:-1] + b"," + _json(self._delivery(trace))[1:]
-
-    def _delivery(self, trace: str) -> dict[str, Any]:
-        return {"at": _to_text(self.at), **({"trace": trace} if trace else {})}
-
-    def _identity(self) -> dict[str, Any]:
-        """Return the fields that identify what this dispatch may run."""
-        return {
-            "taskId": self.task_id,
-            "revision": self.revision,
-            "executionId": self.execution_id,
-            "scheduledFor": _to_text(self.scheduled_for),
-            "attempt": self.attempt,
-            "dueAt": _to_text(self.due_at),
-            "after": self.after,
-            "hop": self.hop,
-            "repair": self.repair,
-            **({"suspensionCount": self.suspension_count} if self.suspension_count else {}),
-            **({"lockKey": self.lock_key} if self.lock_key else {}),
-            **({"lockTurn": self.lock_turn} if self.lock_turn else {}),
-        }
+        identity = (
+            f'{{"taskId":{_quote(self.task_id)},"revision":{self.revision},"executionId":{_quote(self.execution_id)}'
+            f',"scheduledFor":"{_to_text(self.scheduled_for)}","attempt":{self.attempt}'
+            f',"dueAt":"{_to_text(self.due_at)}","after":{_quote(self.after)},"hop":{self.hop},"repair":{self.repair}'
+        )
+        if self.suspension_count:
+            identity += f',"suspensionCount":{self.suspension_count}'
+        if self.lock_key:
+            identity += f',"lockKey":{_quote(self.lock_key)}'
+        if self.lock_turn:
+            identity += f',"lockTurn":{self.lock_turn}'
+        delivery = f',"at":"{_to_text(self.at)}"' + (f',"trace":{_quote(trace)}' if trace else "")
+        digest = hashlib.sha256(f"{identity}}}".encode()).hexdigest()
+        return f"{digest[:32]}-{self.task_id}", f"{identity}{delivery}}}".encode()
 
     @property
     def is_hop(self) -> bool:
@@ -344,12 +334,9 @@ class Dispatch:
         )
 
 
+@lru_cache(maxsize=100)  # a dispatch has most of its instants three times
 def _to_text(instant: datetime) -> str:
     return instant.isoformat().replace("+00:00", "Z")
-
-
-def _json(content: dict[str, Any]) -> bytes:
-    return _ENCODER.encode(content).encode()
 
 
 def dispatch_for(

@@ -28,6 +28,7 @@ from cloudsched.engine.handlers.dependencies import Dependencies
 from cloudsched.errors import UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
@@ -81,7 +82,7 @@ def _call_handler(registry: Registry, context: Context, handler_of_today: str | 
             handler.name, handler.dependencies, context, registry.registrations.dependency_overrides
         )
         result = yield from dependencies.provide(partial(_call_function, handler, context, payload))
-        outcome, result_error = _normalize_result(result, context.durable_run.clock_now())
+        outcome, result_error = _normalize_result(result, context.durable_run.clock_now)
         if result_error is None:
             context.durable_run.check_complete()
     except Suspended as suspended:
@@ -118,7 +119,7 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
     return (yield UserCall(partial(list, result))) if isinstance(result, Iterator) else result
 
 
-def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception | None]:
+def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outcome, Exception | None]:
     """Return the outcome for a handler's result; a Fail and the error if it cannot be stored (no retry would help)."""
     try:
         return to_outcome(result, now), None
@@ -126,7 +127,7 @@ def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception
         return Fail(_error_text(error)), error
 
 
-def to_outcome(result: object, now: datetime) -> Outcome:
+def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
     """Return the outcome for what a handler returned: an outcome, or else the content of a Done, ready to be stored.
 
     Raises:
@@ -134,11 +135,12 @@ def to_outcome(result: object, now: datetime) -> Outcome:
     """
     match result:
         case Retry(reason, after):
-            return Retry(
-                truncate_text(reason), None if after is None else deadline(parse_wait("after", after), now) - now
-            )
+            if after is None:
+                return Retry(truncate_text(reason))
+            since = now()
+            return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
         case Snooze(until, reason):
-            return Snooze(deadline(parse_wait("until", until), now), truncate_text(reason))
+            return Snooze(deadline(parse_wait("until", until), now()), truncate_text(reason))
         case Fail(reason):
             return Fail(truncate_text(reason))
         case Cancel(reason):

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from contextvars import Token
 
 _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
@@ -50,43 +52,45 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.is_sampled else '00'}"
 
 
-@dataclass(frozen=True, slots=True)
-class _TraceContext:
+@dataclass(slots=True)
+class _Position:
+    """A position in a trace, which is the current one in a ``with``."""
+
     trace: Trace | None
+    """None if it continues no trace; then that of the execution is derived when it is asked for."""
+    task_id: str
     execution_id: str
     """The execution that is processed; empty for an API request."""
+    token: Token[_Position | None] | None = None
+
+    def __enter__(self) -> None:
+        self.token = _current.set(self)
+
+    def __exit__(self, *_error: object) -> None:
+        if self.token is not None:
+            _current.reset(self.token)
 
 
-_current: ContextVar[_TraceContext | None] = ContextVar("cloudsched_work", default=None)
+_current: ContextVar[_Position | None] = ContextVar("cloudsched_work", default=None)
+_UNCHANGED: Final = nullcontext()
 
 
 def current_trace() -> Trace | None:
     """Return the current position in the trace, or None."""
-    context = _current.get()
-    return None if context is None else context.trace
+    position = _current.get()
+    if position is None:
+        return None
+    if position.trace is None and position.execution_id:
+        position.trace = Trace.for_execution(position.task_id, position.execution_id)
+    return position.trace
 
 
 def trace_for(execution_id: str) -> str:
     """Return the ``traceparent`` for a dispatch of an execution: the current one, or "" if it is another's."""
-    context = _current.get()
-    if context is None or context.trace is None or context.execution_id not in {"", execution_id}:
+    position = _current.get()
+    if position is None or position.execution_id not in {"", execution_id}:
         return ""
-    return str(context.trace)
-
-
-class _Activation:
-    """Makes a position in a trace the current one, in a ``with``."""
-
-    __slots__ = ("_context", "_token")
-
-    def __init__(self, context: _TraceContext) -> None:
-        self._context = context
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._context)
-
-    def __exit__(self, *_error: object) -> None:
-        _current.reset(self._token)
+    return str(current_trace() or "")
 
 
 class Tracer:
@@ -104,11 +108,13 @@ class Tracer:
             attributes: The attributes of the span; `taskId` belongs to `execution_id`.
         """
         del name  # not used without spans
-        trace = Trace.parse(parent) if parent else current_trace()
-        if trace is None and execution_id:
-            trace = Trace.for_execution(str(attributes.get("taskId", "")), execution_id)
-        return _Activation(_TraceContext(trace, execution_id))
+        task_id, position = str(attributes.get("taskId", "")), _current.get()
+        if parent:
+            return _Position(Trace.parse(parent), task_id, execution_id)
+        if position is not None and (position.task_id, position.execution_id) == (task_id, execution_id):
+            return _UNCHANGED
+        return _Position(None if position is None else current_trace(), task_id, execution_id)
 
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
-        return _Activation(_TraceContext(trace, execution_id))
+        return _Position(trace, "", execution_id)

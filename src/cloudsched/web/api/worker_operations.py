@@ -122,7 +122,7 @@ def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
         answer = Cancel(body.message or "Cancelled by its worker.")
     else:
         _require_absent(body, ("message",), "It says why an execution is CANCELLED.")
-    outcome = to_outcome(answer, call.app.container.clock.now())
+    outcome = to_outcome(answer, call.app.container.clock.now)
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
 
@@ -136,7 +136,7 @@ def fail(call: ApiCall, body: bodies.FailRequest) -> Response:
     if body.is_final:
         _require_absent(body, ("retry_after",), "No attempt follows one that is final.")
     answer = Fail(error.message) if body.is_final else Retry(error.message, body.retry_after)
-    task = _finish(call, body, outcome=to_outcome(answer, call.app.container.clock.now()), error=error)
+    task = _finish(call, body, outcome=to_outcome(answer, call.app.container.clock.now), error=error)
     record = _unreported_failure(call, task, body.lease_token)
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
@@ -154,7 +154,7 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
     steps, logged = _parse_progress(call, body.progress), _parse_log(call, body.logs)
     if body.after is None:
         return _respond(call, claims.release_by_token(*key, reason, steps or None, logged))
-    outcome = to_outcome(Snooze(body.after, reason), call.app.container.clock.now())
+    outcome = to_outcome(Snooze(body.after, reason), call.app.container.clock.now)
     return _respond(call, claims.finish_by_token(*key, AttemptReport(outcome, progress=steps), logged))
 
 

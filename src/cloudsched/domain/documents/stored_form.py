@@ -7,18 +7,18 @@ What queries find documents by is stored whatever its value; see `Document.alway
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import PydanticUndefined, core_schema
-
-from cloudsched.domain.documents.changeable_values import list_changeable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import BaseModel, GetCoreSchemaHandler
 
+_SINGLE: Final = frozenset({datetime, timedelta, str, int, bool, float, type(None)})
 NO_DEFAULT: Final = object()
 """The default of a field that is always stored: no value equals it."""
 
@@ -83,15 +83,16 @@ def list_stored_fields(model: type[BaseModel]) -> tuple[StoredField, ...]:
 
 
 def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
-    """Return the names of the fields in which two objects of one model differ, as far as what is stored does.
+    """Return the names of the fields in which what is stored of two objects of one model may differ.
 
-    JSON values that are equal may be stored differently (1 and true), so they only count as the same if they are one.
+    Only single values are compared. Whatever has parts has changed if it is not the same object: comparing it costs
+    more than writing it, and JSON values that are equal may be stored differently (1 and true).
     """
-    earlier, changeable = before.__dict__, list_changeable(type(after))
+    earlier = before.__dict__
     return {
         name
         for name, value in after.__dict__.items()
-        if value is not (old := earlier[name]) and (value != old or name in changeable)
+        if value is not (old := earlier[name]) and (type(value) not in _SINGLE or value != old)
     }
 
 

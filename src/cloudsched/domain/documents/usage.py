@@ -7,6 +7,7 @@ only grow. Months are those of UTC.
 from __future__ import annotations
 
 from datetime import UTC
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, StringConstraints
@@ -77,14 +78,16 @@ _NAMES: Final = (
 """The order of the packed counts. It is part of the stored format: more are appended."""
 
 
+_in_order: Final = itemgetter(*_NAMES)
+
+
 def _pack(used: tuple[TaskUsage, ...]) -> tuple[str, ...]:
     """Return a text for each month and handler: the month, the counts without zeros, the handler."""
-    return tuple([f"{each.month} {_pack_counts(each.counts.__dict__)} {each.handler}" for each in used])
-
-
-def _pack_counts(counts: dict[str, float]) -> str:
-    numbers = [counts[name] for name in _NAMES]
-    return ",".join([str(int(one) if one % 1 == 0 else one) if one else "" for one in numbers]).rstrip(",")
+    packed = list[str]()
+    for each in used:
+        numbers = [str(one if one % 1 else int(one)) if one else "" for one in _in_order(each.counts.__dict__)]
+        packed.append(f"{each.month} {','.join(numbers).rstrip(',')} {each.handler}")
+    return tuple(packed)
 
 
 def _unpack(stored: object) -> object:

@@ -41,15 +41,13 @@ class ExecutionStatus(StoredEnum):
     EXPIRED = "EXPIRED"
     SKIPPED = "SKIPPED"
 
-    is_final: bool
-    """Whether the execution is over."""
-
-    def __init__(self, name: str) -> None:
-        self.is_final = name not in {"RUNNING", "RETRYING", "SUSPENDED"}
+    is_final: bool  # whether the execution is over
 
 
 OPEN_STATUSES = (ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED)
 """The statuses of open executions, the most active first."""
+for _status in ExecutionStatus:
+    _status.is_final = _status not in OPEN_STATUSES
 FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """The statuses of executions that ended because the handler failed: lists have them first."""
 NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})

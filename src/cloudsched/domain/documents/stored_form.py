@@ -7,18 +7,17 @@ What queries find documents by is stored whatever its value; see `Document.alway
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
+from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, core_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pydantic import BaseModel, GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler
 
-_SINGLE: Final = frozenset({datetime, timedelta, str, int, bool, float, type(None)})
 NO_DEFAULT: Final = object()
 """The default of a field that is always stored: no value equals it."""
 
@@ -85,15 +84,27 @@ def list_stored_fields(model: type[BaseModel]) -> tuple[StoredField, ...]:
 def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
     """Return the names of the fields in which what is stored of two objects of one model may differ.
 
-    Only single values are compared. Whatever has parts has changed if it is not the same object: comparing it costs
-    more than writing it, and JSON values that are equal may be stored differently (1 and true).
+    Models and JSON count as changed unless they are the same object: to compare a model costs more than to write it,
+    and JSON values that are equal may be stored differently (1 and true).
     """
-    earlier = before.__dict__
+    earlier, compared = before.__dict__, _list_compared(type(after))
     return {
         name
         for name, value in after.__dict__.items()
-        if value is not (old := earlier[name]) and (type(value) not in _SINGLE or value != old)
+        if value is not (old := earlier[name]) and (name not in compared or value != old)
     }
+
+
+@cache
+def _list_compared(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if not _has_parts(field.annotation))
+
+
+def _has_parts(annotation: Any) -> bool:  # noqa: ANN401 - a type, or what typing makes of one
+    kind = get_origin(annotation) or annotation
+    if kind is Any or (isinstance(kind, type) and issubclass(kind, (BaseModel, dict, list, set))):
+        return True
+    return any(map(_has_parts, get_args(annotation)))
 
 
 def get_default(field: Any) -> object:  # noqa: ANN401 - pydantic's, which it does not export as a type to rely on

@@ -82,14 +82,14 @@ def _check_not_masked(field: str, value: object, encoded: object) -> None:
 def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Return a deep copy of a JSON value."""
     if isinstance(value, dict):
-        return {key: deep_copy_json(item) for key, item in value.items()}
+        return {key: item if isinstance(item, str) else deep_copy_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [deep_copy_json(item) for item in value]
     return value
 
 
-def require_storable(field: str, value: object, max_bytes: int) -> None:
-    """Check that a value is JSON that every store can hold.
+def require_storable(field: str, value: object, max_bytes: int) -> int:
+    """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes.
 
     Raises:
         InvalidInput: It is not; `field` is the path of the problem.
@@ -98,6 +98,7 @@ def require_storable(field: str, value: object, max_bytes: int) -> None:
     size = json_size(value)
     if size > max_bytes:
         raise InvalidInput(field, f"has {size} bytes", _size_hint(max_bytes))
+    return size
 
 
 def _size_hint(max_bytes: int) -> str:
@@ -110,7 +111,8 @@ def require_content(field: str, value: object) -> None:
     Raises:
         InvalidInput: It is not; `field` is the path of the problem.
     """
-    require_storable(field, value, MAX_CONTENT)
+    if MAX_EXPANSION * require_storable(field, value, MAX_CONTENT) <= MAX_STORED:
+        return
     size = stored_size(value)
     if size > MAX_STORED:
         hint = f"At most {MAX_STORED} are allowed, and a number has 8; store large data elsewhere and pass a reference."

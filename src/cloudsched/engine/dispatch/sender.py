@@ -38,8 +38,9 @@ class DispatchSender:
             QueueUnavailable: A dispatch could not be created; those before it were.
         """
         dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
+        channel = None if task.delivery is None else task.delivery.channel
         for dispatch in dispatches:
-            self._send(dispatch, task)
+            self.send_dispatch(dispatch, task.priority, channel)
         return len(dispatches)
 
     def send_hop(self, task: Task, dispatch: Dispatch, until: datetime, now: datetime) -> None:
@@ -55,10 +56,8 @@ class DispatchSender:
         lag = max(dispatch.at - now, timedelta(0))
         wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
         clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
-        self._send(dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag), task)
-
-    def _send(self, dispatch: Dispatch, task: Task) -> None:
-        self.send_dispatch(dispatch, task.priority, None if task.delivery is None else task.delivery.channel)
+        hop = dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag)
+        self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:
         """Create a dispatch that wakes no task, but carries something else to the executor.

@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.follow_ups import plan_follow_ups
 from cloudsched.engine.execution.invoke import truncate_text
-from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.ports.store import NO_GRANTS, Commit
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class AttemptEnd:
         deliveries = self._services.deliveries
         writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
         delivered = deliveries.mark(task, report, is_repeat=is_repeat)
-        lock, grants = engine.locks.release(task.id, self._run, now)
+        holds_lock = self._run.lock_key is not None
+        lock, grants = engine.locks.release(task.id, self._run, now) if holds_lock else (None, NO_GRANTS)
         return Commit.build(
             base,
             transition,

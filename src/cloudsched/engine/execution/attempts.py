@@ -172,12 +172,12 @@ class AttemptRunner:
         Raises:
             QueueUnavailable: Something could not be dispatched.
         """
-        run, now = claimed_run.run, self._engine.now()
+        run = claimed_run.run
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
-                self._engine.locks.waits.cancel(run.lock_key, claimed_run.task.id, run.execution_id, now)
+                self._engine.locks.waits.cancel(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.now())
             self.notify_parent(claimed_run.task)
             return
         commit, task = committed.commit, committed.stored.task

@@ -103,7 +103,8 @@ class Executor:
                 claimed = self._claim(dispatch)
             result = self._attempt_runner.run(claimed) if isinstance(claimed, ClaimedRun) else claimed
             level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has its line
-            log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
+            if log.isEnabledFor(level):
+                log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
             return result
 
     def _claim(self, dispatch: Dispatch) -> ClaimedRun | DeliveryResult:
@@ -156,7 +157,7 @@ class Executor:
             return claim
         acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
         if acquired.is_acquired:
-            return replace(claim, lock=acquired.lock)
+            return claim.having(lock=acquired.lock)
         return NotClaimed(stored, WaitForLock(f"others hold {run.lock_key!r}"))
 
     def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:

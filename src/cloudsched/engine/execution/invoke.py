@@ -78,10 +78,12 @@ def _call_handler(registry: Registry, context: Context, handler_of_today: str | 
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        dependencies = Dependencies(
-            handler.name, handler.dependencies, context, registry.registrations.dependency_overrides
-        )
-        result = yield from dependencies.provide(partial(_call_function, handler, context, payload))
+        call = partial(_call_function, handler, context, payload)
+        if handler.dependencies:
+            overrides = registry.registrations.dependency_overrides
+            result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(call)
+        else:
+            result = yield from call({})
         outcome, result_error = _normalize_result(result, context.durable_run.clock_now)
         if result_error is None:
             context.durable_run.check_complete()

@@ -10,7 +10,6 @@ outlives its execution. If their task has a callback, executions that end withou
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
@@ -93,11 +92,12 @@ class Committer:
         whole, deliveries = self._archive_journals(commit, before, final) if final else commit, self._deliveries
         callbacks = () if deliveries is None else deliveries.plan_callbacks(whole.task, whole.executions, whole.others)
         if callbacks:
-            whole = replace(whole, others=(*whole.others, *callbacks))
+            whole = whole.having(others=(*whole.others, *callbacks))
         for each in final:
             if each.status in FAILURE_STATUSES:  # an attempt that timed out has said nothing: its task is as it was
                 self._on_failure(before if each.status is ExecutionStatus.TIMED_OUT else commit.task, each)
-        whole = replace(whole, task=_count_usage(fit_runs(commit.task), whole, before))
+        task = fit_runs(commit.task) if commit.task.runs else commit.task
+        whole = whole.having(task=_count_usage(task, whole, before))
         committed = self._store.commit(whole)
         log_changes(whole, before)
         for other in whole.others:
@@ -124,7 +124,7 @@ class Committer:
                 archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
         ended_ids = {run.execution_id for run in ended}
         entries = [each for each in commit.entries if each.execution_id not in ended_ids]
-        return replace(commit, executions=tuple(records.values()), entries=entries, archived=archived)
+        return commit.having(executions=tuple(records.values()), entries=entries, archived=archived)
 
 
 def _count_usage(task: Task, commit: Commit, before: Task) -> Task:

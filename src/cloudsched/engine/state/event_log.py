@@ -53,7 +53,7 @@ def log_changes(write: TaskWrite, before: Task | None) -> None:
     if log.isEnabledFor(logging.INFO):
         _log_progress(before, write.task)
     for execution in write.executions:
-        if log.isEnabledFor(_level(execution)):
+        if log.isEnabledFor(_LEVELS.get(execution.status, logging.INFO)):
             _log_execution(write.task, execution)
 
 
@@ -105,7 +105,7 @@ def log_started(task: Task, run: Run) -> None:
 
 
 def _log_execution(task: Task, execution: Execution) -> None:
-    error, level, trace = execution.error, _level(execution), ""
+    error, level, trace = execution.error, _LEVELS.get(execution.status, logging.INFO), ""
     fields: dict[str, object] = {} if error is None else {"error": error.type}
     reason = ""
     if level > logging.INFO:
@@ -122,10 +122,6 @@ def _log_execution(task: Task, execution: Execution) -> None:
         scheduledFor=execution.scheduled_for.isoformat(),
         **fields,
     )
-
-
-def _level(execution: Execution) -> int:
-    return _LEVELS.get(execution.status, logging.INFO)
 
 
 def whole_traceback(text: str) -> str:

@@ -21,7 +21,6 @@ from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.store import NO_GRANTS
 from cloudsched.engine.state.attempt_log import AttemptLog, LineCollector
-from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.event_log import log_started
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
@@ -204,7 +203,7 @@ class AttemptRunner:
                 self.dispatch_wakeups(each.task)
             except QueueUnavailable as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
-                mark_deferred(self._engine.store, each.task.id, self._engine.now())
+                self._engine.committer.defer(each.task.id, self._engine.now())
             with suppress(StoreUnavailable, QueueUnavailable):
                 if each.base is not None and had_turn and each.base.task.revision != each.task.revision:
                     self._engine.locks.waits.cancel_task(each.base.task, self._engine.now())  # as in `Scheduler`

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.claimed_run import ClaimedRun
-from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
@@ -253,4 +252,4 @@ class WorkerClaims:
             yield
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task_id})
-            mark_deferred(self._engine.store, task_id, self._engine.now())
+            self._engine.committer.defer(task_id, self._engine.now())

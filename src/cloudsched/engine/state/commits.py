@@ -106,6 +106,23 @@ class Committer:
             deliveries.dispatch(callbacks)
         return committed
 
+    def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
+        """Commit changes that somebody else's make superfluous; None if there were any since the task was read."""
+        try:
+            return self.commit(Commit(with_changes(stored.task, now, **changes), stored)).task
+        except VersionConflict:
+            return None
+
+    def defer(self, task_id: str, now: datetime) -> None:
+        """Mark a task whose dispatches the queue did not take, so that the next sweep sends them.
+
+        If this fails too, somebody else has changed and dispatched it, or the sweep finds it once it is overdue.
+        """
+        with suppress(StoreUnavailable):
+            stored = self._store.load(task_id)
+            if stored is not None:
+                self.try_to_change(stored, now, deferred=True)
+
     def _archive_journals(self, commit: Commit, before: Task, final: Sequence[Execution]) -> Commit:
         """Return the commit with the journals of the runs that end as a part of their records."""
         records = {each.id: each for each in commit.executions}
@@ -138,14 +155,3 @@ def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
         **(count_ended(before, commit.executions) if commit.executions else {}),
     }
     return task.model_copy(update={"usage": add_usage(task, task.updated_at, used)})
-
-
-def mark_deferred(store: Store, task_id: str, now: datetime) -> None:
-    """Mark a task whose dispatches the queue did not take, so that the next sweep sends them.
-
-    If this fails too, another process has changed and dispatched the task, or the sweep finds it once it is overdue.
-    """
-    with suppress(VersionConflict, StoreUnavailable):
-        stored = store.load(task_id)
-        if stored is not None:
-            store.commit(Commit(with_changes(stored.task, now, deferred=True), stored))

@@ -30,10 +30,11 @@ def make_dry_scheduler(engine: EngineContext) -> Scheduler:
 
     It sends no dispatch, tells no parent, and writes no record.
     """
+    store = cast("Any", _DryStore(engine.store))
     dry = replace(
         engine,
-        store=cast("Any", _DryStore(engine.store)),
-        committer=_DryCommitter(engine.store, engine.archive),
+        store=store,
+        committer=_DryCommitter(store, engine.archive),
         sender=cast("Any", _Silent()),
         locks=cast("Any", _Silent()),
     )

@@ -266,10 +266,7 @@ class Scheduler:
         stored = self._engine.store.load(task_id)
         if stored is None or can_still_call(stored.task, self._engine.now()):
             return None
-        cleared = lifecycle.with_changes(stored.task, self._engine.now(), deferred=False)
-        with suppress(VersionConflict):
-            self._engine.store.commit(Commit(cleared, stored))
-        return cleared
+        return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=False)
 
     def send_event(
         self,
@@ -361,11 +358,8 @@ class Scheduler:
             self._engine.sender.send(task, executor_wakeups(task), self._engine.now())
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
-            marked = lifecycle.with_changes(task, self._engine.now(), deferred=True)
-            # If this fails, another process has changed and dispatched it, or the sweep finds it once it is overdue.
-            with suppress(VersionConflict, StoreUnavailable):
-                self._engine.store.commit(Commit(marked, stored))
-            return marked
+            with suppress(StoreUnavailable):  # then the sweep finds it once it is overdue
+                return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=True) or task
         return task
 
     def check(self, draft: TaskDraft) -> TaskDraft:

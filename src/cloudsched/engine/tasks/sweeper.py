@@ -11,7 +11,6 @@ that ended longer ago than their retention.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
@@ -25,7 +24,6 @@ from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.threads import map_in_threads
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
 
@@ -276,14 +274,12 @@ class Sweeper:
             return False
         if self._keep_for_parent(stored.task):
             return False
-        deleted = Commit(delete(stored.task, now).task, stored)
         try:
-            self._engine.store.commit(deleted)
+            deleted = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored)).task
         except VersionConflict:
             return False
-        log_changes(deleted, stored.task)
-        self._engine.usage().note([deleted.task])
-        self._engine.locks.waits.cancel_task(deleted.task, now)
+        self._engine.usage().note([deleted])
+        self._engine.locks.waits.cancel_task(deleted, now)
         self._engine.store.purge(task_id)
         return True
 
@@ -300,9 +296,8 @@ class Sweeper:
                 return False
         stored = self._engine.store.load(task.id)
         if stored is not None:
-            extended = with_changes(stored.task, self._engine.now(), retention=min(task.retention * 2, MAX_RETENTION))
-            with suppress(VersionConflict):
-                self._engine.store.commit(Commit(extended, stored))
+            longer = min(task.retention * 2, MAX_RETENTION)
+            self._engine.committer.try_to_change(stored, self._engine.now(), retention=longer)
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
@@ -310,9 +305,4 @@ class Sweeper:
         stored = self._engine.store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False
-        try:
-            cleared = with_changes(stored.task, self._engine.now(), deferred=False)
-            self._engine.store.commit(Commit(cleared, stored))
-        except VersionConflict:
-            return False
-        return True
+        return self._engine.committer.try_to_change(stored, self._engine.now(), deferred=False) is not None

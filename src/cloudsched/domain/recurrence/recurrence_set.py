@@ -50,7 +50,7 @@ class Recurrence:
         first: int | None = self.__dict__.get("first")
         if first is not None and instant <= first:  # its search is not repeated
             return first
-        work = StepBudget()
+        work: StepBudget | None = None
         while True:
             spend_steps(len(self.streams))
             result = self._earliest_from(instant)
@@ -61,6 +61,7 @@ class Recurrence:
                 day = (result + zone.offset_at(result)) // DAY
                 if day in self.excluded_days:
                     instant = max(result + 1, (day + 1) * DAY - zone.largest)
+                    work = work or StepBudget()
                     work.consume()
                     continue
             if result not in self.excluded:

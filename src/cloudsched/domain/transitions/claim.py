@@ -179,7 +179,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 
 def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
-    task, left_out = take_left_out(task, now)
+    task, left_out = (task, ()) if task.left_out_from is None else take_left_out(task, now)
     due, following, lost = due_occurrences(task, now, MAX_RECORDS_PER_COMMIT + 1)
     plan = [*(each.at for each in due), following]
     chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)

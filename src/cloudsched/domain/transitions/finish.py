@@ -131,14 +131,14 @@ def on_outcome(
     reported = _with_report(run, report)
     task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
-    changed = _note_foreign_end(task, step.task, run, report, now)
+    changed = step.task if report.ended_by is None else _note_foreign_end(task, step.task, run, report, now)
     return Transition(changed, step.executions, step.messages, tuple(report.entries))
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
     """Return the changed task with who ended the attempt, if that was not the caller that had claimed it."""
     claimed_by = None if run.lease is None else run.lease.claimed_by
-    if report.ended_by is None or claimed_by is None or report.ended_by == claimed_by:
+    if claimed_by is None or report.ended_by in {None, claimed_by}:
         return changed
     admin = EventSender(role=SenderRole.ADMIN, subject=report.ended_by)
     return with_entry(task, changed, Action.ENDED, admin, now, execution_id=run.execution_id)
@@ -185,7 +185,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
         case Done(content):
-            messages = _build_messages(task, run, report, now)
+            messages = _build_messages(task, run, report, now) if report.notices or task.delivery_channels else ()
             delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
             ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(

@@ -84,7 +84,7 @@ def execution_record(
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **_chat_fields(task, run.execution_id),
+        **({} if task.source is None else _chat_fields(task, run.execution_id)),
         **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own, **more},
     )
 

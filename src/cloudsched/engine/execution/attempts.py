@@ -211,7 +211,8 @@ class AttemptRunner:
 
     def notify_parent(self, task: Task) -> None:
         """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
-        self._child_tasks.notify_parent(task)
+        if task.parent is not None:
+            self._child_tasks.notify_parent(task)
         if task.status is TaskStatus.CANCELLED and task.deferred:
             self._child_tasks.cancel_descendants(task)
 

@@ -12,7 +12,7 @@ import threading
 import traceback
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
@@ -30,6 +30,7 @@ _MAX_MESSAGE_BYTES = 300
 """How much of a message is kept beside its traceback."""
 _CLAIM_CHARACTERS = 16
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
+_NOTHING: Final = RunLog.build()
 _install_lock = threading.Lock()
 _has_installed = False
 
@@ -48,7 +49,7 @@ class AttemptLog:
         self._clock = clock
         self._level = level
         self._lock = threading.Lock()
-        self._found = RunLog.build()
+        self._found = _NOTHING
         self.is_muted: Callable[[], bool] = lambda: False
         """Whether what is logged now was logged before, and is only repeated."""
 

@@ -72,6 +72,8 @@ class DeliveryPlanner:
         exist are left alone: an execution that is run again, by a backfill say, is not delivered again. `records` are
         those of the commit: whether the execution ends with it.
         """
+        if not task.delivery_channels and task.on_completion is None:
+            return ()
         ends = (each.status for each in records if each.id == run.execution_id and each.status.is_final)
         planned = plan_deliveries(
             task, run, report, now, status=next(ends, None), make_name=self._make_name, retention=self._retention

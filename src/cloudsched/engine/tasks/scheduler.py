@@ -143,7 +143,7 @@ class Scheduler:
             return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
-        return self._follow_calendars(task, started), is_new
+        return self._follow_calendars(task, started) if task.schedule.calendars else task, is_new
 
     def _repeat_creation(
         self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None, by: Caller

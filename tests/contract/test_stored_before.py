@@ -74,6 +74,10 @@ def list_bodies(path: Path) -> dict[str, list[dict[str, Any]]]:
         }
 
 
+ADDED = {"tasks": {"hasBudget": False}}
+"""The fields that have been added since, with what they mean where they are left out."""
+
+
 def test_each_document_means_what_it_said(file: Path) -> None:
     """Written out with all its fields, each is what was stored; and what is stored of it now says the same."""
     for table, bodies in list_bodies(file).items():
@@ -81,7 +85,7 @@ def test_each_document_means_what_it_said(file: Path) -> None:
         for body in bodies:
             document = KINDS[table].from_stored("it", body)
             whole = document.model_dump(mode="json", by_alias=True, exclude_none=True)
-            expected = {**body, "schemaVersion": whole["schemaVersion"]}
+            expected = {**ADDED.get(table, {}), **body, "schemaVersion": whole["schemaVersion"]}
             for rule in expected.get("schedule", {}).get("calendars", ()):
                 rule.pop("content", None)  # not shown
             assert whole == expected

@@ -81,13 +81,16 @@ def test_the_next_month_resumes_it(sim: Simulation) -> None:
     assert sum(at.month == 2 for at in ran) == 4
 
 
-def test_more_is_used_until_the_next_look_as_in_production(sim: Simulation) -> None:
-    """The sweep looks every five minutes: a task that runs every minute uses more than its budget until then."""
+def test_no_more_starts_once_it_is_used_up_as_in_production(sim: Simulation) -> None:
+    """Each start asks: a task that runs every minute runs once, and only one that code makes runs until the look."""
     task_id = create(sim, "FREQ=MINUTELY")
     limit(sim, 10)
     sim.advance(HOUR)
-    found = [each for each in sim.executions(task_id) if each.status == "SUCCEEDED"]
-    assert 1 < len(found) <= 6
+    assert [each.status for each in sim.executions(task_id)] == ["SUCCEEDED"]
+    made_by_code = create(sim, "FREQ=MINUTELY")
+    sim.advance(HOUR)
+    found = [each for each in sim.executions(made_by_code) if each.status == "SUCCEEDED"]
+    assert len(found) <= 6
 
 
 def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulation) -> None:

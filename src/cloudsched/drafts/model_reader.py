@@ -132,6 +132,25 @@ _REPAIR: Final = (
 )
 
 
+def _note_refusal(own: Proposal, refusal: str) -> Proposal:
+    """Return the grammar's answer, with why no model was asked."""
+    reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
+    return replace(own, missing=(*own.missing, MissingField(field="text", code="budget-used-up", reason=reason)))
+
+
+class _CountedModel:
+    """Counts how often a model is asked, whatever comes of it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.calls = 0
+
+    def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """Ask the model."""
+        self.calls += 1
+        return self._model.complete(instructions, data, schema)
+
+
 class ModelReader:
     """Reads texts with a model behind the grammar."""
 
@@ -143,14 +162,19 @@ class ModelReader:
         own = read_text(situation)
         if own.is_understood and not situation.request.conversation:
             return own
+        if (refusal := situation.find_refusal()) is not None:
+            return own if own.is_understood else _note_refusal(own, refusal)
         tasks = situation.tasks[:MAX_TASKS]
+        model = _CountedModel(self._model)
         with metered() as meter:
             try:
-                proposal = self._propose(situation, tasks)
+                proposal = self._propose(model, situation, tasks)
             except (ModelUnavailable, UnusableAnswer) as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 proposal = None
         used = meter.total
+        if model.calls:
+            situation.count_use(model.calls, used.tokens)
         if meter.calls:
             log.info(
                 "asked the model",
@@ -163,8 +187,8 @@ class ModelReader:
             )
         return proposal or own
 
-    def _propose(self, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
-        answer = self._ask(write_data(situation, tasks))
+    def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
+        answer = self._ask(model, write_data(situation, tasks))
         if answer.decision == "refusal":
             reason = clean(answer.reason) or "It is not something to schedule."
             return Proposal(
@@ -181,11 +205,12 @@ class ModelReader:
         build = _to_update if answer.decision == "update" else _to_creation
         return build(situation, answer, tasks)
 
-    def _ask(self, data: dict[str, Any]) -> Translation:
+    @staticmethod
+    def _ask(model: Model, data: dict[str, Any]) -> Translation:
         """Return the model's answer; one that does not have the form is given back once. Raises UnusableAnswer."""
         schema = answer_schema()
         try:
-            previous: Any = self._model.complete(INSTRUCTIONS, data, schema)
+            previous: Any = model.complete(INSTRUCTIONS, data, schema)
             return Translation.model_validate(previous)
         except ValidationError as error:
             problem, previous = f"{error.error_count()} fields are not as the schema says", str(previous)
@@ -195,7 +220,7 @@ class ModelReader:
             problem, previous = str(error), error.text
         again = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
         try:
-            return Translation.model_validate(self._model.complete(INSTRUCTIONS + _REPAIR, again, schema))
+            return Translation.model_validate(model.complete(INSTRUCTIONS + _REPAIR, again, schema))
         except ValidationError as error:
             raise UnusableAnswer("schema", "its answer does not have the form") from error
 

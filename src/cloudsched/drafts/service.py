@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
 from cloudsched.domain.documents.responses import Occurrence
+from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.grammar_reader import read_text
@@ -26,6 +27,8 @@ from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 
+DRAFTS: Final = "(drafts)"
+"""Under which handler's name usage has what drafts have asked a model."""
 SHOWN: Final = 5
 """How many occurrences a draft shows."""
 _CHECKED: Final = 50
@@ -182,7 +185,22 @@ class Drafts:
         if request.context.get("taskId") is not None:
             find_tasks()  # a wrong id is an error, whatever the words say
         tools = list_open_tools(self._engine.registry) if any(each.is_built_in for each in handlers) else ()
-        return Situation(request, self._now(request), handlers, find_tasks, at, calendar, tools)
+        owner = access.requester.owner
+        return Situation(
+            request,
+            self._now(request),
+            handlers,
+            find_tasks,
+            at,
+            calendar,
+            tools,
+            find_refusal=lambda: self._engine.budgets().find_refusal(owner),
+            count_use=partial(self._count_use, owner),
+        )
+
+    def _count_use(self, owner: str, queries: int, tokens: int) -> None:
+        """Count what a draft has used, as what tasks use is counted: it is a part of the owner's budget."""
+        self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens))
 
     def _find_tasks(self, request: DraftRequest, access: Access) -> list[Task]:
         owner, named = access.requester.owner, request.context.get("taskId")

@@ -41,6 +41,8 @@ class Situation:
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
         tools: What the assistant may use, where it is on.
+        find_refusal: Returns why no model may be asked for the owner now; None if one may.
+        count_use: Is told how often a model was asked, and how many tokens that took.
     """
 
     request: DraftRequest
@@ -50,6 +52,8 @@ class Situation:
     default_time: time
     default_calendar: str | None = None
     tools: Sequence[Handler] = ()
+    find_refusal: Callable[[], str | None] = lambda: None
+    count_use: Callable[[int, int], None] = lambda *_: None
 
     @property
     def tasks(self) -> Sequence[Task]:

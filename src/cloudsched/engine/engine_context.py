@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
+    from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
 
 
@@ -62,6 +63,8 @@ class EngineContext:
     quotas: Quotas
     usage: Callable[[], UsageLedger]
     """Notes what tasks have counted; made when it is first needed, which few deliveries do."""
+    budgets: Callable[[], Budgets]
+    """Says whether what an owner may use is used up; made when a task asks that has a budget."""
     logs: LogKeeper
 
     def now(self) -> datetime:

@@ -237,6 +237,7 @@ class Container:
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
             usage=lambda: self._usage,
+            budgets=lambda: self.many_tasks.budgets,
             logs=make_log_keeper(self.settings),
         )
 

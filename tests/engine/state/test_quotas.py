@@ -130,9 +130,12 @@ def test_the_bound_is_a_tenth_of_the_limit(limits: tuple[int | None, int | None]
     assert excess == MAX_EXCESS or excess > smallest / 10 - 1
 
 
-@pytest.mark.parametrize(("limits", "reads", "writes"), [({}, 0, 1), ({"max_creations": 50}, 2, 2)])
+@pytest.mark.parametrize(("limits", "reads", "writes"), [({}, 1, 1), ({"max_creations": 50}, 3, 2)])
 def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, int], reads: int, writes: int) -> None:
-    """Without a limit a user's creation is one commit of one document; with one, one of few locks as well."""
+    """Without a limit a user's creation is one commit of one document; with one, one of few locks as well.
+
+    One of the reads asks whether the user has a budget, so that no start of the task has to.
+    """
     counts = Counts()
     store = count_store(SqliteStore(), counts)
     access = Access(**limits)  # type: ignore[arg-type]  # the limits, by name

@@ -32,10 +32,32 @@ class Budget(Record):
     summed_until: Instant | None = None
     warned_month: Month | None = None
     """The last month in which a warning was logged."""
+    is_marked: bool = False
+    """Whether the tasks that there were when it was set know of it (`Task.has_budget`)."""
     is_ending: bool = False
     """Whether it is being deleted, once everything that it has paused is resumed."""
     is_used_up: bool = False
     """Whether the owner's tasks are paused, or are being paused or resumed, because of it."""
+
+    def with_use(self, month: Month, in_sheets: int) -> Budget:
+        """Return it with what was used in a month, as its sheets have it; what deleted ones had is kept."""
+        before, known = (self.queries_before, self.queries_in_sheets) if self.month == month else (0, 0)
+        before += max(0, known - in_sheets)  # sheets were deleted
+        queries = before + in_sheets
+        changes: dict[str, object] = {
+            "month": month,
+            "queries": queries,
+            "queries_before": before,
+            "queries_in_sheets": in_sheets,
+            # What it has paused is resumed first.
+            "is_used_up": self.is_used_up or queries >= self.max_queries_per_month,
+        }
+        return self.model_copy(update=changes)
+
+    @property
+    def has_none_left(self) -> bool:
+        """Whether nothing is left of it for the month that it was last looked at in."""
+        return self.queries >= self.max_queries_per_month
 
     @property
     def reason(self) -> str:

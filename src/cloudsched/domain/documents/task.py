@@ -295,6 +295,8 @@ class Task(PublicTask):
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     paused_by: Authority | None = None
     """USERS if a user paused it last; None if a server or the scheduler itself did."""
+    has_budget: bool = False
+    """Whether each start of it asks first if its owner's budget is used up; set where an owner with one spends."""
     budget_pause: BudgetPause | None = None
     """Its latest pause because its owner's budget was used up; `find_budget_pause` says whether that still holds."""
     is_paused_as_gone: bool = False

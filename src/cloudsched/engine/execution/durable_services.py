@@ -139,6 +139,7 @@ class DurableServices:
                     }
                 ),
                 "defined_by": None if script is None else script["definedBy"],
+                "has_budget": task.has_budget,
                 "retention": min(retentions, default=None),
             }
         )

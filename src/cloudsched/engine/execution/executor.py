@@ -27,7 +27,7 @@ from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
-from cloudsched.errors import ClockSkewed, InvalidInput
+from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,6 +58,8 @@ class NotClaimed:
     decision: Drop | Hop | WaitForLock
 
 
+BUDGET_RETRY_DELAY = timedelta(minutes=5)
+"""How long a start waits whose owner's budget is used up, if its task cannot be paused now."""
 MAX_QUICK_LATENESS = timedelta(minutes=1)
 """A run that is later than this is claimed first: the handler may have killed the processes that tried it before, and
 only attempts that were claimed are counted."""
@@ -149,6 +151,8 @@ class Executor:
         run, about = decision.run, {"reason": decision.reason, "dispatches": deliveries}
         if run is None:
             return self._record(dispatch, stored, Commit.build(stored, decision.transition, reads=deliveries, **about))
+        if stored.task.has_budget and (refusal := self._engine.budgets().find_refusal(stored.task.owner)):
+            return self._pause_for_budget(stored, refusal, now, deliveries)
         claim = Commit.build(stored, decision.transition, run=run, reads=deliveries + run.steps, **about)
         if self._is_quick(stored.task, decision, now):
             quick_claim = QuickClaim(claim, partial(self._claim_quick_again, dispatch, claim))
@@ -159,6 +163,18 @@ class Executor:
         if acquired.is_acquired:
             return claim.having(lock=acquired.lock)
         return NotClaimed(stored, WaitForLock(f"others hold {run.lock_key!r}"))
+
+    @staticmethod
+    def _pause_for_budget(stored: VersionedTask, reason: str, now: datetime, deliveries: int) -> Commit | NotClaimed:
+        """Return a pause in place of a start: what is due is kept, and goes on when its owner has a budget again."""
+        from cloudsched.domain.transitions.budget_pause import pause_for_budget  # noqa: PLC0415 - few starts need it
+
+        try:
+            paused = pause_for_budget(stored.task, now, reason)
+        except NotAllowed as error:  # the sweep has to make room first
+            return NotClaimed(stored, Hop(now + BUDGET_RETRY_DELAY, str(error)))
+        about = {"reason": "its owner's budget is used up", "dispatches": deliveries}
+        return Commit.build(stored, paused, reads=deliveries, **about)
 
     def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:
         """Return the commit of what is only recorded, with the lock that it frees; if it is time for that."""

@@ -118,18 +118,19 @@ class FollowUps:
                     edit = _edit(end.task, draft, now, lead)
                     end = Transition(edit.task, (*end.executions, *edit.executions), end.messages, end.entries)
                 else:
-                    writes += self._write(draft, now, lead)
+                    writes += self._write(draft, now, lead, after=end.task)
             except InvalidInput as error:
                 raise _within(number, error) from error
             except NotAllowed as error:
                 raise InvalidInput(f"then.{number}.id", f"cannot be edited: {error}") from error
         return end, tuple(writes)
 
-    def _write(self, draft: TaskDraft, now: datetime, lead: LeadTimes) -> list[TaskWrite]:
+    def _write(self, draft: TaskDraft, now: datetime, lead: LeadTimes, after: Task) -> list[TaskWrite]:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
-                return [TaskWrite(new_task(draft, now, lead).task)]
+                has_budget = after.has_budget and draft.owner == after.owner
+                return [TaskWrite(new_task(draft, now, lead).task.model_copy(update={"has_budget": has_budget}))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
                 if existing is None:

@@ -22,14 +22,23 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
+from cloudsched.domain.transitions.budget_pause import pause_for_budget
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.engine.ports.store import Commit, Committed
-from cloudsched.errors import CloudschedError, Contended, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import (
+    CloudschedError,
+    Contended,
+    NotAllowed,
+    QueueUnavailable,
+    StoreUnavailable,
+    VersionConflict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.pull import OfferEntry
@@ -297,15 +306,18 @@ class WorkQueue:
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
         """Return a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
 
+        A task whose owner's budget is used up is paused instead.
+
         Raises:
-            VersionConflict: The lock has changed since it was read.
+            VersionConflict: The task or the lock has changed since it was read.
         """
         now, worker = self._engine.now(), claim_attempt.worker_filter
         claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, worker.claimed_by)
         if claimed is None:
             return None
         transition, run = claimed
-        if not worker.matches(stored.task.as_begun(run), self._engine.registry):  # it may have been edited meanwhile
+        may_run = worker.matches(stored.task.as_begun(run), self._engine.registry)  # it may have been edited meanwhile
+        if not may_run or self._pause_if_used_up(stored, now):
             return None
         if run.lock_key is None:
             return Commit.build(stored, transition, reads=2, run=run)
@@ -318,3 +330,16 @@ class WorkQueue:
         offered = next(each for each in stored.task.runs if each.execution_id == run.execution_id)
         waiting = on_lock_taken(stored.task, offered, now)
         return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)
+
+    def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
+        """Pause a task whose owner's budget is used up; return whether it is.
+
+        Raises:
+            VersionConflict: The task has changed since it was read.
+        """
+        refusal = self._engine.budgets().find_refusal(stored.task.owner) if stored.task.has_budget else None
+        if refusal is None:
+            return False
+        with suppress(NotAllowed):  # else the next look pauses it
+            self._engine.committer.commit(Commit.build(stored, pause_for_budget(stored.task, now, refusal)))
+        return True

@@ -71,6 +71,11 @@ class QuotaCheck:
         return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
 
 
+def is_revival(before: Task, after: Task) -> bool:
+    """Return whether a change starts a task again that has ended."""
+    return before.status in FINAL_STATUSES and after.status not in FINAL_STATUSES
+
+
 class Quotas:
     """Counts what owners have, where a limit is set; without one, nothing is read and nothing is written."""
 
@@ -102,8 +107,8 @@ class Quotas:
         Raises:
             QuotaExceeded: The owner has no room for one more.
         """
-        is_revival = before.status in FINAL_STATUSES and after.status not in FINAL_STATUSES
-        quota = self.check(after.owner) if is_revival and authority is Authority.USERS else None
+        is_limited = authority is Authority.USERS and is_revival(before, after)
+        quota = self.check(after.owner) if is_limited else None
         if quota is None:
             return None
         if quota.refusal is not None:

@@ -31,6 +31,7 @@ from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
+from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.engine.tasks.caller import TRUSTED_CALLER
 from cloudsched.engine.tasks.manual_runs import ManualRuns
@@ -125,7 +126,9 @@ class Scheduler:
                     raise
                 return repeated
             task = with_entry(None, task, Action.CREATED, by.sender, task.created_at)
-            return task.model_copy(update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}), quota
+            has_budget = authority is Authority.USERS and self._engine.budgets().has_budget(task.owner)
+            update = {"request_fingerprint": request_fingerprint, "defined_by": defined_by, "has_budget": has_budget}
+            return task.model_copy(update=update), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
             if not isinstance(made, tuple):
@@ -339,7 +342,7 @@ class Scheduler:
             if transition.task is stored.task:
                 return stored
             lock = self._engine.quotas.check_revival(stored.task, transition.task, authority)
-            return Commit.build(stored, transition, lock=lock)
+            return Commit.build(stored, self._with_budget(stored.task, transition, authority), lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
         if not isinstance(changed, Committed):
@@ -350,6 +353,13 @@ class Scheduler:
             # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
             self._engine.locks.waits.cancel_task(base.task, self._engine.now())
         return self._dispatch_or_defer(changed.stored)
+
+    def _with_budget(self, before: Task, decided: Transition, authority: Authority) -> Transition:
+        """Return a change that a user asks for; a task that it starts again knows of its owner's budget."""
+        is_known = before.has_budget or authority is not Authority.USERS or not is_revival(before, decided.task)
+        if is_known or not self._engine.budgets().has_budget(before.owner):
+            return decided
+        return replace(decided, task=decided.task.model_copy(update={"has_budget": True}))
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""

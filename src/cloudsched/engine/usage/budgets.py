@@ -1,7 +1,12 @@
 """Budgets: warn when an owner has used most of one, pause the owner's tasks when it is used up, and resume them.
 
-The sweep looks every five minutes, so an owner can use more than the budget: what runs until then, and what was
-running. A deployment without budgets pays nothing for this but a few reads every five minutes.
+A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is used beyond a
+budget is at most what was running when it was used up. The answer is exact, since it counts what the tasks have
+counted themselves, up to the latest commit. Tasks learn of a budget when a user creates or revives them, from the task
+that calls them or that they follow, when the budget is set, and, if the app's own code creates them, at the next look.
+
+The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads then, and one for
+each task that a user creates.
 """
 
 from __future__ import annotations
@@ -15,23 +20,24 @@ from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
 from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.documents.usage import UsageCounts, month_of
+from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, make_token, read_token
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.state.compare_and_set import compare_and_set
-from cloudsched.engine.usage.ledger import sum_sheets
 from cloudsched.errors import NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Store, VersionedTask
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.summation import UsageSummation
 
@@ -39,6 +45,8 @@ log = logging.getLogger(__name__)
 
 MAX_CHANGES: Final = 500
 """How many tasks of an owner are paused or resumed at a time; the next look continues."""
+MAX_UNSUMMED: Final = 20
+"""How many tasks that have changed are read before a start; if there are more, they are summed up first."""
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
@@ -145,37 +153,29 @@ class Budgets:
     def enforce(self, owner: str) -> bool:
         """Sum up what an owner has used; warn, pause or resume. Return whether that was all."""
         stored = self._store.records.load(Budget, owner)
-        if stored is not None and stored.record.is_ending:
+        if stored is None:
+            return True
+        if stored.record.is_ending:
             return self._end(owner)
-        front = self._summation.sum_up(owner)
-        month, used = self.current_month, self._sum(owner)
-
-        def look(known: Budget) -> dict[str, object]:
-            before, in_sheets = (known.queries_before, known.queries_in_sheets) if known.month == month else (0, 0)
-            before += max(0, in_sheets - used)  # sheets were deleted
-            queries = before + used
-            return {
-                "month": month,
-                "queries": queries,
-                "queries_before": before,
-                "queries_in_sheets": used,
-                "summed_until": front.summed_at,
-                # What it has paused is resumed first.
-                "is_used_up": known.is_used_up or queries >= known.max_queries_per_month,
-            }
-
-        budget = self._write(owner, look)
+        is_marked = stored.record.is_marked or self._mark_all(owner)
+        front = self._summation.sum_up(owner, on_changed=self._mark)
+        month = self.current_month
+        used = self._ledger.count_queries(owner, month, ())
+        changes = {"summed_until": front.summed_at, "is_marked": is_marked}
+        budget = self._write(owner, lambda known: {**known.with_use(month, used).__dict__, **changes})
         if budget is None:
             return True
         self._warn(budget, month)
-        if budget.queries >= budget.max_queries_per_month:
-            return self._pause_all(budget) and front.page_token is None
-        if not budget.is_used_up:
-            return front.page_token is None
-        if not self._resume_all(owner):
-            return False
-        self._write(owner, lambda known: {"is_used_up": known.queries >= known.max_queries_per_month})
-        return front.page_token is None
+        is_whole = is_marked and front.page_token is None
+        return (self._pause_all(budget) if budget.has_none_left else self._let_go(budget)) and is_whole
+
+    def _let_go(self, budget: Budget) -> bool:
+        """Resume what a budget has paused of which something is left again; return whether that was all."""
+        if budget.is_used_up:
+            if not self._resume_all(budget.owner):
+                return False
+            self._write(budget.owner, lambda known: {"is_used_up": known.has_none_left})
+        return True
 
     def _end(self, owner: str) -> bool:
         """Resume what a budget has paused, and delete it; return whether that was all."""
@@ -187,9 +187,55 @@ class Budgets:
                 self._store.records.delete(Budget, owner, stored.version)
         return True
 
-    def _sum(self, owner: str) -> int:
-        sheets = self._ledger.list_sheets(owner, self.current_month)
-        return sum(sum_sheets(sheets).values(), start=UsageCounts()).queries
+    def has_budget(self, owner: str) -> bool:
+        """Return whether an owner has a budget. Costs a read."""
+        stored = self._store.records.load(Budget, owner)
+        return stored is not None and not stored.record.is_ending
+
+    def find_refusal(self, owner: str) -> str | None:
+        """Return why an owner may use no more now; None if they may: the one check before something is spent.
+
+        Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
+
+        Raises:
+            StoreUnavailable: The store did not answer.
+        """
+        stored = self._store.records.load(Budget, owner)
+        if stored is None or stored.record.is_ending:
+            return None
+        month = self.current_month
+        limit = MAX_UNSUMMED
+        while (changed := self._summation.list_unsummed(owner, limit)) is None:
+            self._summation.sum_up(owner, on_changed=self._mark)
+            limit *= 4  # it ends, however fast they change
+        budget = stored.record.with_use(month, self._ledger.count_queries(owner, month, changed))
+        if not budget.has_none_left:
+            return None
+        if not stored.record.is_used_up:  # so that the next look resumes what is paused now
+            self._write(owner, lambda _: {"is_used_up": True})
+        return budget.reason
+
+    def _mark_all(self, owner: str) -> bool:
+        """Let an owner's tasks know of their budget; return whether these were all."""
+        count = 0
+        for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
+            for task in self._list(owner, status):
+                if count == MAX_CHANGES:
+                    return False
+                count += not task.has_budget
+                self._mark((task,))
+        return True
+
+    def _mark(self, tasks: Iterable[Task]) -> None:
+        """Let those of some tasks know of their owner's budget that may spend and do not know yet."""
+        for task in tasks:
+            is_exempt = task.handler in _NEVER_PAUSED or task.delivery is not None or task.deleted_at is not None
+            if not (task.has_budget or task.has_ended or is_exempt):
+                compare_and_set(f"task {task.id}", partial(self._store.load, task.id), self._mark_one)
+
+    def _mark_one(self, stored: VersionedTask | None) -> None:
+        if stored is not None and not stored.task.has_budget:
+            self._store.commit(Commit(with_changes(stored.task, self._clock.now(), has_budget=True), stored))
 
     def _warn(self, budget: Budget, month: str) -> None:
         """Log once a month that most of a budget is used, or all of it."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import defaultdict
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.person_handlers import ERASE_HANDLER
-from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.documents.usage import UsageCounts, month_of
 from cloudsched.domain.documents.usage_sheet import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.engine.state.compare_and_set import compare_and_set
 
@@ -74,6 +74,30 @@ class UsageLedger:
                     what = {"action": "usage_not_noted", "owner": owner, "month": month, "tasks": len(left)}
                     log.error("The usage of %d tasks of one owner is not noted: too many", len(left), extra=what)
 
+    def add(self, owner: str, source: str, counts: UsageCounts) -> None:
+        """Add what was used without a task, such as by drafts: a read and a write.
+
+        Raises:
+            Contended: Others kept changing the sheet.
+        """
+        now = self._clock.now()
+        month, since = month_of(now), now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        mark = UsageMark(task_id=source, since=since, handler=source, counts=counts)
+        if self._write(owner, month, 0, (mark,), adds=True):
+            self._write(owner, month, _choose_sheet(source), (mark,), adds=True)
+
+    def count_queries(self, owner: str, month: str, changed: Iterable[Task]) -> int:
+        """Return the queries of a month: those of the owner's sheets, and what changed tasks have counted since."""
+        sheets = self.list_sheets(owner, month)
+        known = {mark.key: mark.counts.queries for sheet in sheets for mark in sheet.marks}
+        settled = sum(each.counts.queries for sheet in sheets for each in sheet.settled)
+        for task in changed:
+            for used in task.usage:
+                key = task.id, task.created_at, used.handler
+                if used.month == month:
+                    known[key] = max(known.get(key, 0), used.counts.queries)
+        return settled + sum(known.values())
+
     def list_sheets(self, owner: str, month: str) -> Sequence[UsageSheet]:
         """Return an owner's sheets of a month. Reads only those."""
         found, after = list[UsageSheet](), f"{month}-"
@@ -107,8 +131,10 @@ class UsageLedger:
                 return
             after = page[-1].id
 
-    def _write(self, owner: str, month: str, number: int, marks: Sequence[UsageMark]) -> Sequence[UsageMark]:
-        """Write marks into a sheet; return those that it has no room for."""
+    def _write(
+        self, owner: str, month: str, number: int, marks: Sequence[UsageMark], *, adds: bool = False
+    ) -> Sequence[UsageMark]:
+        """Write marks into a sheet, or with `adds` add them to those; return the marks that it has no room for."""
         key = sheet_id(month, owner, number)
 
         def write(_: None) -> Sequence[UsageMark]:
@@ -117,7 +143,8 @@ class UsageLedger:
             before = UsageSheet(id=key, owner=owner, created_at=now, updated_at=now, month=month, number=number)
             if stored is not None:
                 before = stored.record
-            after, left = _add_marks(_settle(before, now - SETTLED_AFTER), marks)
+            found = _add_to_known(before, marks) if adds else marks
+            after, left = _add_marks(_settle(before, now - SETTLED_AFTER), found)
             if after != before:
                 changed = after.model_copy(update={"updated_at": now})
                 self._records.write(changed, None if stored is None else stored.version)
@@ -158,6 +185,14 @@ def _settle(sheet: UsageSheet, before: datetime) -> UsageSheet:
     settled = tuple(HandlerUsage(handler=name, counts=counts) for name, counts in sums.items())
     kept = tuple(each for each in sheet.marks if each not in gone)
     return sheet.model_copy(update={"marks": kept, "settled": settled})
+
+
+def _add_to_known(sheet: UsageSheet, marks: Sequence[UsageMark]) -> Sequence[UsageMark]:
+    known = {each.key: each.counts for each in sheet.marks}
+    return [
+        each.model_copy(update={"counts": known[each.key] + each.counts}) if each.key in known else each
+        for each in marks
+    ]
 
 
 def _add_marks(sheet: UsageSheet, marks: Sequence[UsageMark]) -> tuple[UsageSheet, Sequence[UsageMark]]:

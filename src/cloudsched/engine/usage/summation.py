@@ -16,6 +16,9 @@ from cloudsched.domain.documents.usage_sheet import UsageFront
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
     from cloudsched.engine.ports.store import Store
@@ -34,7 +37,13 @@ class UsageSummation:
         self._clock = clock
         self._ledger = ledger
 
-    def sum_up(self, owner: str | None, *, at_most_every: timedelta = timedelta(0)) -> UsageFront:
+    def sum_up(
+        self,
+        owner: str | None,
+        *,
+        at_most_every: timedelta = timedelta(0),
+        on_changed: Callable[[Sequence[Task]], None] = lambda _: None,
+    ) -> UsageFront:
         """Note what has changed, and return how far that has come.
 
         Costs two reads, and if anything has changed, one for each such task, one or two operations for each sheet, and
@@ -43,6 +52,7 @@ class UsageSummation:
         Args:
             owner: Whose tasks; None for all.
             at_most_every: How long after the last pass nothing is done.
+            on_changed: Called with the tasks that have changed, page by page.
 
         Raises:
             StoreUnavailable: The store did not answer.
@@ -57,9 +67,29 @@ class UsageSummation:
             if mark == front.done and front.summed_at is not None:
                 return front.model_copy(update={"summed_at": now})
             front = front.model_copy(update={"pending": mark, "pass_began_at": now})
-        return self._save(self._continue(front, owner), stored)
+        return self._save(self._continue(front, owner, on_changed), stored)
 
-    def _continue(self, front: UsageFront, owner: str | None) -> UsageFront:
+    def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
+        """Return the tasks of an owner that have changed since they were summed up; None if there are more.
+
+        Costs a read, and one for each such task.
+        """
+        stored = self._store.records.load(UsageFront, front_id(owner))
+        since = "" if stored is None else stored.record.done
+        found: list[Task] = []
+        token: str | None = None
+        while True:
+            page = self._store.search.list_changed(owner, since, limit=min(limit, _PAGE), page_token=token)
+            found += page.items
+            token = page.next_page_token
+            if token is None:
+                return found
+            if len(found) >= limit:
+                return None
+
+    def _continue(
+        self, front: UsageFront, owner: str | None, on_changed: Callable[[Sequence[Task]], None]
+    ) -> UsageFront:
         """Read the next tasks of a pass, and return how far it has come."""
         token = front.page_token
         for _ in range(MAX_TASKS // _PAGE):
@@ -68,6 +98,7 @@ class UsageSummation:
             except InvalidInput:  # a token of an earlier version
                 return front.model_copy(update={"page_token": None})
             self._ledger.note(page.items)
+            on_changed(page.items)
             token = page.next_page_token
             if token is None:
                 ended = {"done": front.pending, "page_token": None, "summed_at": front.pass_began_at}

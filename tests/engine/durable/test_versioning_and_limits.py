@@ -73,6 +73,32 @@ def test_a_version_lets_code_change_while_executions_are_open(
     assert contents == [["old", "1"], ["new", "2"]]
 
 
+def test_an_execution_waits_for_the_version_that_it_began_with(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    """Code of an earlier version, of another process or after a rollback, does not go on with it; it says why."""
+    code = {"newest": 3}
+
+    def call(ctx: Context) -> list[int]:
+        seen = [ctx.version("better", code["newest"])]
+        ctx.sleep(DAY)
+        return [*seen, ctx.version("better", code["newest"])]
+
+    register_work_handler(app, call)
+    task = create()
+    sim.advance(MINUTE)
+    code["newest"] = 2
+    sim.advance(2 * DAY)
+    (execution,) = sim.executions(task.id)
+    assert execution.status == "SUSPENDED"
+    assert "It waits for code with version 3 of 'better', with which it began: this process has 2" in (
+        execution.message or ""
+    )
+    code["newest"] = 4
+    sim.advance(2 * MINUTE)
+    assert sim.executions(task.id)[0].content == [3, 3]
+
+
 def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> None:
     """A handler that passes otherwise, since nothing interrupts it."""
     names = iter("abcdefgh")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import MAX_STEPS, StepKind, StepStatus
+from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL
 from cloudsched.engine.durable.step_attempt import require_not_timed_out
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ def sleep_until(cursor: JournalCursor, until: Callable[[datetime], datetime]) ->
 
 
 def choose_version(cursor: JournalCursor, name: str, newest: int) -> int:
-    """Return which version of the code this execution follows."""
+    """Return which version of the code this execution follows.
+
+    One that began with a later version than this code has waits for that code: another process may have it, or it was
+    rolled back.
+    """
     cursor.require_may_record(StepKind.VERSION, name)
     if name not in cursor.versions:
         recorded = cursor.journal.get(cursor.position + 1)
@@ -49,6 +54,9 @@ def choose_version(cursor: JournalCursor, name: str, newest: int) -> int:
             if entry is None:
                 new_entry = cursor.new_entry(number, StepKind.VERSION, name)
                 entry = cursor.put(new_entry, status=StepStatus.SUCCEEDED, result=newest)
+            if entry.result > newest:
+                reason = f"waits for code with version {entry.result} of {name!r}, with which it began"
+                cursor.suspend(f"{reason}: this process has {newest}", cursor.clock.now() + MIN_POLL_INTERVAL)
             cursor.versions[name] = entry.result
         else:
             cursor.versions[name] = 1

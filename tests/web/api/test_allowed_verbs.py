@@ -6,7 +6,7 @@ For each caller, kind of task and state, a verb is in it if and only if the API 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -296,8 +296,10 @@ def test_tree_says_of_each_member_what_it_says_alone(world: World) -> None:
 
 def test_claim_says_what_the_worker_may_do_with_the_task(world: World) -> None:
     """A user who claims may edit the own task, a worker's key may not change any."""
+    handlers = world.sim.app.container.registry.registrations.handlers
+    handlers["open"] = replace(handlers["open"], user_queues=frozenset({"gpu"}))
     for who in ("ada", "worker"):
-        world.copy(world.create("for workers"), {})
+        world.copy(world.create("for workers"), {"defined_by": Authority.USERS})
         world.sim.advance(timedelta(hours=1))
         (claim,) = world.ask(who, "POST", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
         assert bool(claim["task"]["allowedVerbs"]) == (who == "ada")

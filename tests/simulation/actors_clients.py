@@ -14,6 +14,7 @@ from tests.simulation.actors_workers import random_pull
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
+from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
 
 if TYPE_CHECKING:
@@ -123,6 +124,9 @@ def _redefine(world: World, app: App, task_id: str) -> Task:
             changes["payload"] = {"n": choose([3, 4, 5])}
         case "flow":
             changes["handler"] = choose(["flow", "stream"])
+        case "children":
+            children = child_fields(Random(f"{world.seed} {task_id} {choose([1, 2])}"), world)  # noqa: S311
+            changes |= to_wire_fields(children)
     return app.patch(task_id, changes, authority=choose([*Authority]))
 
 

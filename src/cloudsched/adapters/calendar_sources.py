@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Final, Protocol
 
 import requests
 
@@ -11,50 +12,68 @@ from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import date, datetime
 
     from cloudsched.domain.documents.calendar import HolidaySource
 
-_TIMEOUT: Final = 20
+FETCH_SECONDS: Final = 10.0
+"""How long a whole fetch may take: redirects, and a server that sends a byte now and then, included."""
+MAX_FETCHES: Final = 8
+"""How many calendars a process fetches at once: a request waits for its fetch, and must not take all threads."""
 _YEARS_AHEAD: Final = 10
 _MAX_YEARS: Final = 60
+
+
+class MakeSession(Protocol):
+    """Makes a session."""
+
+    def __call__(self, *, max_seconds: float, max_bytes: int, for_one_call: bool) -> requests.Session:
+        """Return a session with these limits."""
+        ...
 
 
 class CalendarSources:
     """Fetches calendars for users, from public addresses only.
 
     Args:
-        make_session: Makes a session that reaches only what users may reach (`adapters.safe_http.make_session`).
+        make_session: Makes a session for one fetch that reaches only what users may reach, takes a limited time in all,
+            and reads no more than `max_bytes` (`adapters.safe_http.make_session`).
     """
 
-    def __init__(self, make_session: Callable[[], requests.Session]) -> None:
+    def __init__(self, make_session: MakeSession) -> None:
         self._make_session = make_session
+        self._free = BoundedSemaphore(MAX_FETCHES)
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
         """Return the text at a URL and its ETag; None if it still has the ETag that is known.
 
         Raises:
             InvalidInput: The URL leads where it may not, or to something too large.
-            Unavailable: The server did not answer, or not with a calendar.
+            Unavailable: The server did not answer, or not with a calendar; or too many others are asked now.
         """
+        if not self._free.acquire(blocking=False):
+            raise Unavailable("The calendar's server", f"{MAX_FETCHES} calendars are being fetched; try again")
+        try:
+            return self._fetch(url, etag)
+        finally:
+            self._free.release()
+
+    def _fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
         headers = {"Accept": "text/calendar", **({} if etag is None else {"If-None-Match": etag})}
         try:
             with (
-                self._make_session() as session,
-                session.get(url, headers=headers, timeout=_TIMEOUT, stream=True) as response,
+                self._make_session(max_seconds=FETCH_SECONDS, max_bytes=MAX_TEXT, for_one_call=True) as session,
+                session.get(url, headers=headers, timeout=FETCH_SECONDS, stream=True) as response,
             ):
                 if response.status_code == requests.codes.not_modified and etag is not None:
                     return None
                 if response.status_code != requests.codes.ok:
                     raise Unavailable("The calendar's server", f"it answered {response.status_code}")
-                body = bytearray()
-                for chunk in response.iter_content(65_536):
-                    body += chunk
-                    if len(body) > MAX_TEXT:
-                        raise InvalidInput("url", f"leads to more than {MAX_TEXT} bytes", "Give a smaller calendar.")
-                return body.decode("utf-8-sig", "replace"), response.headers.get("ETag")
-        except requests.RequestException as error:
+                return response.content.decode("utf-8-sig", "replace"), response.headers.get("ETag")
+        except requests.exceptions.ContentDecodingError as error:
+            problem = f"leads to more than {MAX_TEXT} bytes, or to what cannot be unpacked"
+            raise InvalidInput("url", problem, "Give a smaller calendar.") from error
+        except (requests.RequestException, OSError) as error:
             raise Unavailable("The calendar's server", f"{type(error).__name__}") from error
 
     @staticmethod

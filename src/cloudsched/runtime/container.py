@@ -348,7 +348,7 @@ class Container:
         from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
         from cloudsched.engine.tasks.calendars import Calendars  # noqa: PLC0415 - the same
 
-        sources = CalendarSources(lambda: make_session(self.settings.access.reachable))
+        sources = CalendarSources(partial(make_session, self.settings.access.reachable))
         return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self._chance)
 
     @lazy_property

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.language_model import chat_completions, gemini
 from cloudsched.adapters.language_model.answer import Prices
-from cloudsched.adapters.language_model.transport import JsonTransport, make_session, require_safe_url
+from cloudsched.adapters.language_model.transport import MAX_ANSWER, JsonTransport, make_session, require_safe_url
+from cloudsched.adapters.safe_http import limit_session
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ def open_model(settings: Settings, name: str | None = None, timeout: timedelta |
     url = model.url or default or gemini.vertex_url(settings.project, settings.location)
     url = require_safe_url(url, has_key=is_google or model.key is not None)
     seconds = (timeout or model.timeout).total_seconds()
-    transport = JsonTransport("The model", gemini.make_google_session if is_google else make_session, seconds)
+    make = gemini.make_google_session if is_google else make_session
+    transport = JsonTransport(
+        "The model", lambda: limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER), seconds
+    )
     if kind == "openai":
         return chat_completions.ChatCompletionsModel(transport, url, name, model.key, prices)
     return gemini.GeminiModel(transport, url, name, None if is_google else model.key, prices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.errors import Misconfigured
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from cloudsched.adapters.delivery.webhook import WebhookSender
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.sender import Sender, Template
+
+
+_MAX_WEBHOOK_ANSWER: Final = 64_000
+"""How many bytes of an answer are received and unpacked at most; hardly any of them are looked at."""
 
 
 class Senders(Mapping[str, "Sender"]):
@@ -86,8 +90,9 @@ def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> S
 
 def _open_fcm(project: str, url: str) -> Sender:
     from cloudsched.adapters.delivery.fcm import FcmSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import limit_session  # noqa: PLC0415 - the same
 
-    return FcmSender(project, url)
+    return FcmSender(project, url, limit_session)
 
 
 def _open_apprise(urls: tuple[str, ...]) -> Sender:
@@ -101,4 +106,5 @@ def open_webhooks(settings: Settings) -> WebhookSender:
     from cloudsched.adapters.delivery.webhook import WebhookSender  # noqa: PLC0415 - see the module's docstring
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
 
-    return WebhookSender(partial(make_session, settings.access.reachable), allows_http=settings.allows_http)
+    make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)
+    return WebhookSender(make, allows_http=settings.allows_http)

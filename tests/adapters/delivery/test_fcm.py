@@ -11,6 +11,7 @@ from tests.adapters.delivery.messages import make_message
 
 from cloudsched import App, Settings
 from cloudsched.adapters.delivery.fcm import FcmSender, write_push
+from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
@@ -30,7 +31,7 @@ def fcm() -> Iterator[FcmServer]:
 
 
 def send(fcm: FcmServer, recipient: Recipient = PHONE, **changes: Any) -> str:
-    return FcmSender("demo-plants", fcm.url).send(make_message(**changes), recipient)
+    return FcmSender("demo-plants", fcm.url, limit_session).send(make_message(**changes), recipient)
 
 
 def test_a_push_has_what_the_device_shows_and_what_the_app_needs(fcm: FcmServer) -> None:
@@ -119,7 +120,7 @@ def test_what_a_proxy_answers_is_tried_later(fcm: FcmServer, raw: tuple[int, str
 def test_a_server_that_is_not_there_is_tried_later() -> None:
     """Nothing listens there."""
     with pytest.raises(DeliveryDelayed, match="did not answer"):
-        FcmSender("demo-plants", "http://127.0.0.1:9").send(make_message(), PHONE)
+        FcmSender("demo-plants", "http://127.0.0.1:9", limit_session).send(make_message(), PHONE)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_server_that_is_not_there_is_tried_later() -> None:
 def test_credentials_are_not_sent_in_the_open(url: str) -> None:
     """Only an address of this machine may do without TLS."""
     with pytest.raises(Misconfigured, match="https://"):
-        FcmSender("demo-plants", url)
+        FcmSender("demo-plants", url, limit_session)
 
 
 def test_all_tries_have_one_body() -> None:

@@ -74,7 +74,7 @@ def test_searches_share_one_allowance() -> None:
     assert is_refused == sorted(is_refused)
     assert is_refused[-1]
     assert outcomes[-1] is not None
-    assert "60000 steps" in outcomes[-1].problem
+    assert "50000 steps" in outcomes[-1].problem
     assert outcomes[-1].hint
     Schedule(rrule="FREQ=DAILY", **START).after(NOW)  # outside of any door only each search's own limit holds
 

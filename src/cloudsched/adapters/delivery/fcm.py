@@ -20,7 +20,7 @@ import time
 import unicodedata
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 from cloudsched.adapters.delivery.retry_after import parse_retry_after
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Message, Recipient
 
 TIMEOUT_SECONDS: Final = 15.0
-"""How long an answer may take."""
+"""How long a whole request may take, to the end of its answer."""
+MAX_ANSWER: Final = 100_000
+"""How many bytes of an answer are read."""
 MAX_TITLE: Final = 200
 MAX_BODY: Final = 1_200
 """How many bytes of title and text are sent: FCM takes 4,096 with everything around them, and JSON doubles quotes."""
@@ -45,18 +47,28 @@ _MAX_COLLAPSE_ID: Final = 64
 _OK, _BAD_REQUEST, _FORBIDDEN, _TOO_MANY = 200, 400, 403, 429
 
 
+class LimitSession(Protocol):
+    """Limits a session."""
+
+    def __call__(self, session: requests.Session, *, max_seconds: float, max_bytes: int) -> requests.Session:
+        """Return the session, whose requests take no longer and whose answers are no longer."""
+        ...
+
+
 class FcmSender:
     """Sends each message as a push to one device.
 
     Args:
         project: The Firebase project that the devices' apps belong to.
         url: Where the API is. On this machine (``http://127.0.0.1:9099``) no credentials are sent there.
+        limit: Limits a session's requests to `TIMEOUT_SECONDS` in all, and its answers to `MAX_ANSWER` bytes.
 
     Raises:
         Misconfigured: The address would send credentials without TLS.
     """
 
-    def __init__(self, project: str, url: str) -> None:
+    def __init__(self, project: str, url: str, limit: LimitSession) -> None:
+        self._limit = limit
         parts = urlsplit(url)
         self._is_local = parts.scheme == "http" and is_loopback(parts.hostname)
         if parts.scheme != "https" and not self._is_local:
@@ -90,12 +102,13 @@ class FcmSender:
 
             session = Session()
             session.trust_env = False
-            return session
+            return self._limit(session, max_seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER)
         import google.auth  # noqa: PLC0415 - see `send`
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - likewise
 
         credentials, _ = google.auth.default(scopes=[_SCOPE])
-        return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # no types
+        session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # no types
+        return self._limit(session, max_seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER)
 
 
 def write_push(message: Message, token: str) -> dict[str, Any]:

@@ -9,7 +9,8 @@ to:
   that changes its address between check and connection) gains nothing;
 * all addresses of a name must be public;
 * a redirect opens a connection like any other;
-* a session may limit how long a connection lasts: a server that sends a byte now and then is cut off like a silent one;
+* a session may limit how long a request takes, and how much is received and unpacked: a server that sends a byte now
+  and then is cut off like a silent one;
 * the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
 * no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
   that names one is refused, because a proxy connects to any address it is given.
@@ -32,22 +33,42 @@ if TYPE_CHECKING:
 
     import requests
 
-__all__ = ["is_public", "make_session", "require_reachable_url"]
+__all__ = ["is_public", "limit_session", "make_session", "require_reachable_url"]
 
 
-def make_session(reachable: Iterable[str] = (), *, max_seconds: float | None = None) -> requests.Session:
+def make_session(
+    reachable: Iterable[str] = (),
+    *,
+    max_seconds: float | None = None,
+    max_bytes: int | None = None,
+    for_one_call: bool = False,
+) -> requests.Session:
     """Return a session that connects to public addresses and to these networks only.
 
     A request to any other address, or through a proxy, raises InvalidInput before anything is sent.
 
     Args:
         reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
-        max_seconds: How long a connection may last, from the lookup of its host's name to the end of the last answer.
-            The lookup itself cannot be interrupted; the resolver's own limit holds for it.
+        max_seconds: How long a request may take, from the lookup of its host's name to the end of the answer. The
+            lookup itself cannot be interrupted; the resolver's own limit holds for it.
+        max_bytes: How much of an answer is received, and how much it may be once it is unpacked. More is a
+            `requests.exceptions.ContentDecodingError`, and so is an answer that was packed twice.
+        for_one_call: Whether `max_seconds` is for all requests of the session together, those after redirects included.
     """
-    from cloudsched.adapters.safe_http.session import build_session  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http.session import Limits, build_session  # noqa: PLC0415 - see the module's docstring
 
-    return build_session(reachable, max_seconds)
+    return build_session(reachable, Limits(max_seconds, max_bytes, for_one_call=for_one_call))
+
+
+def limit_session(session: requests.Session, *, max_seconds: float, max_bytes: int) -> requests.Session:
+    """Let a session that may reach every address take a limited time for each request, and read so much of its answer.
+
+    It is for addresses that the operator gives, such as a model's: a server that sends a byte now and then, or without
+    an end, is cut off there as well.
+    """
+    from cloudsched.adapters.safe_http.session import Limits, mount_limits  # noqa: PLC0415 - see the module's docstring
+
+    return mount_limits(session, Limits(max_seconds, max_bytes))
 
 
 def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_http: bool = False) -> None:

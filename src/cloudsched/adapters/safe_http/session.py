@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -11,22 +12,48 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, DecodeError, NameResolutionError, NewConnectionError, ProtocolError
 
 from cloudsched.adapters.safe_http.addresses import is_public
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cloudsched.adapters.safe_http.addresses import Address
 
 MAX_REDIRECTS = 5
+_LIFETIME = "cloudsched_lifetime"
+"""Where a response has the lifetime of its connection."""
 
 
-def build_session(reachable: Iterable[str], max_seconds: float | None) -> requests.Session:
+class Limits:
+    """How long requests may take, and how much of their answers is read.
+
+    Attributes:
+        max_bytes: How much of an answer is received, and how much it may be unpacked; None for no limit.
+    """
+
+    def __init__(
+        self, max_seconds: float | None = None, max_bytes: int | None = None, *, for_one_call: bool = False
+    ) -> None:
+        self.max_bytes = max_bytes
+        self._max_seconds = max_seconds
+        self._for_one_call = for_one_call
+        self._end: float | None = None
+
+    def left(self) -> float | None:
+        """Return how many seconds a request may take that begins now, 0 if it may not begin; None for no limit."""
+        if self._max_seconds is None or not self._for_one_call:
+            return self._max_seconds
+        if self._end is None:
+            self._end = time.monotonic() + self._max_seconds
+        return max(self._end - time.monotonic(), 0)
+
+
+def build_session(reachable: Iterable[str], limits: Limits) -> requests.Session:
     """Return the session that `cloudsched.adapters.safe_http.make_session` describes."""
     networks = [ip_network(network) for network in reachable]
 
@@ -36,33 +63,68 @@ def build_session(reachable: Iterable[str], max_seconds: float | None) -> reques
     session = requests.Session()
     session.trust_env = False
     session.max_redirects = MAX_REDIRECTS
-    session.mount("http://", _Adapter(is_allowed, max_seconds))
-    session.mount("https://", _Adapter(is_allowed, max_seconds))
+    session.mount("http://", _DirectAdapter(is_allowed, limits))
+    session.mount("https://", _DirectAdapter(is_allowed, limits))
     return session
 
 
-class _Adapter(HTTPAdapter):
-    """Opens connections to allowed addresses only."""
+def mount_limits(session: requests.Session, limits: Limits) -> requests.Session:
+    """Return a session with limits, which may reach every address."""
+    session.mount("http://", _Adapter(_allow_all, limits))
+    session.mount("https://", _Adapter(_allow_all, limits))
+    return session
 
-    def __init__(self, is_allowed: Callable[[Address], bool], max_seconds: float | None) -> None:
+
+def _allow_all(_: Address) -> bool:
+    return True
+
+
+class _Adapter(HTTPAdapter):
+    """Opens connections to allowed addresses only, and keeps the limits of each request."""
+
+    def __init__(self, is_allowed: Callable[[Address], bool], limits: Limits) -> None:
         self._is_allowed = is_allowed
-        self._max_seconds = max_seconds
+        self._limits = limits
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         """Make the connection pools; called by the constructor, and when an adapter is unpickled."""
-        is_allowed, max_seconds = self._is_allowed, self._max_seconds
+        is_allowed, limits = self._is_allowed, self._limits
 
         class Plain(HTTPConnection):
             lifetime: _Lifetime | None = None
 
             def _new_conn(self) -> socket.socket:
-                opened, self.lifetime = _connect(self, is_allowed, max_seconds)
+                opened, self.lifetime = _connect(self, is_allowed, limits)
                 return opened
+
+            def request(self, *arguments: Any, **named: Any) -> None:
+                if self.lifetime is not None:  # the connection is there from an earlier request
+                    self.lifetime.start(limits.left())
+                super().request(*arguments, **named)
+
+            def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3's own class
+                lifetime, self.lifetime = self.lifetime, None  # a last answer closes this, and has yet to be read
+                try:
+                    response = super().getresponse()
+                except BaseException:
+                    self.lifetime = lifetime
+                    raise
+                is_last = self.sock is None
+                self.lifetime = None if is_last else lifetime
+                if lifetime is not None:
+                    vars(response)[_LIFETIME] = lifetime, is_last
+                    if lifetime.is_over:  # headers that are cut off look like the last ones
+                        response.close()
+                        lifetime.end()
+                        raise TimeoutError("the answer took too long")
+                return response
 
             def close(self) -> None:
                 super().close()
-                _end(self.lifetime)
+                ended, self.lifetime = self.lifetime, None
+                if ended is not None:
+                    ended.end()
 
         class Secure(Plain, HTTPSConnection):
             """The same, with TLS."""
@@ -76,6 +138,16 @@ class _Adapter(HTTPAdapter):
         self.poolmanager = PoolManager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
 
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:  # noqa: ANN401 - as in requests
+        """Return the response to a request, which reads no more than it may."""
+        response = super().build_response(req, resp)
+        response.raw = _LimitedBody(resp, self._limits.max_bytes)
+        return response
+
+
+class _DirectAdapter(_Adapter):
+    """The same, without a proxy."""
+
     def proxy_manager_for(self, proxy: str, **_named: Any) -> NoReturn:  # noqa: ARG002 - the signature of requests
         """Refuse a proxy: its connections cannot be checked here.
 
@@ -83,6 +155,50 @@ class _Adapter(HTTPAdapter):
             InvalidInput: Always.
         """
         raise InvalidInput("proxies", "names a proxy", "Requests for users are sent directly: leave it out.")
+
+
+class _LimitedBody:
+    """The body of an answer, of which so many bytes are received, and so many unpacked; None for no limit."""
+
+    def __init__(self, raw: HTTPResponse, max_bytes: int | None) -> None:
+        self._raw = raw
+        self._max_bytes = max_bytes
+        self._lifetime, self._is_last = vars(raw).get(_LIFETIME, (None, False))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the body has
+        return getattr(self._raw, name)
+
+    def stream(self, amt: int = 65_536, decode_content: bool | None = None) -> Iterator[bytes]:  # noqa: FBT001 - urllib3's
+        """Yield the body in pieces.
+
+        Raises:
+            DecodeError: It is too long, as received or as unpacked, or was packed more than once.
+            ProtocolError: It took too long. What has no length ends where it is cut off.
+        """
+        packings = [each for each in self._raw.headers.get("Content-Encoding", "").split(",") if each.strip()]
+        limit = sys.maxsize if self._max_bytes is None else self._max_bytes
+        if len(packings) > 1 and self._max_bytes is not None:
+            raise DecodeError("it was packed more than once")
+        unpacked = 0
+        try:
+            for part in self._raw.stream(min(amt, 65_536), decode_content):
+                unpacked += len(part)
+                if max(unpacked, self._raw.tell()) > limit:
+                    raise DecodeError(f"it is longer than {limit} bytes")
+                yield part
+            if self._lifetime is not None and self._lifetime.is_over:
+                raise ProtocolError("the answer took too long")
+        finally:
+            self._end_last()
+
+    def close(self) -> None:
+        """Close the body, and end what is left of its connection if that is not used again."""
+        self._raw.close()
+        self._end_last()
+
+    def _end_last(self) -> None:
+        if self._lifetime is not None and self._is_last:
+            self._lifetime.end()
 
 
 class _Lifetime:
@@ -93,30 +209,40 @@ class _Lifetime:
 
     def __init__(self, connected: socket.socket, seconds: float) -> None:
         self._socket = connected.dup()
-        self._timer = threading.Timer(max(seconds, 0), self._shut_down)
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer: threading.Timer | None = None
+        self.is_over = False
+        """Whether the connection was ended while it was in use, or since."""
+        self.start(seconds)
+
+    def start(self, seconds: float | None) -> None:
+        """Let the connection last for so long from now on, for one more request."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if seconds is not None:
+            self._timer = threading.Timer(max(seconds, 0), self._shut_down)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _shut_down(self) -> None:
+        self.is_over = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
         """Forget the connection, which is closed."""
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._socket.close()
 
 
-def _end(lifetime: _Lifetime | None) -> None:
-    if lifetime is not None:
-        lifetime.end()
-
-
 def _connect(
-    connection: HTTPConnection, is_allowed: Callable[[Address], bool], max_seconds: float | None
+    connection: HTTPConnection, is_allowed: Callable[[Address], bool], limits: Limits
 ) -> tuple[socket.socket, _Lifetime | None]:
     """Resolve a host, check all its addresses, and connect to one of them."""
-    begin, host = time.monotonic(), connection.host.strip("[]")
+    begin, host, max_seconds = time.monotonic(), connection.host.strip("[]"), limits.left()
+
+    if max_seconds == 0:
+        raise ConnectTimeoutError(connection, f"there was no time left for {host}")
 
     def left() -> float | None:
         waits = _timeout_seconds(connection)

@@ -219,7 +219,10 @@ class ContactSecrets(Record):
 
 
 class MailLimit(Record):
-    """When mails that anybody may cause were sent to an address, or for an owner. ``mailLimits/{id}``."""
+    """When something was sent that anybody may cause: mails to an address or for an owner, requests to a host.
+
+    ``mailLimits/{id}``
+    """
 
     collection: ClassVar[str] = "mailLimits"
 

@@ -23,7 +23,7 @@ from cloudsched.errors import SearchLimitReached
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-REQUEST_STEPS: Final = 60_000
+REQUEST_STEPS: Final = 50_000
 """How many steps all searches of one request may take together: about a tenth of a second."""
 DISPATCH_STEPS: Final = 500_000
 """How many all searches for one dispatch may take. Many more, since a task that was accepted has to be planned by a

@@ -26,6 +26,7 @@ from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HA
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.tasks.calendar_days import find_calendar
 from cloudsched.engine.tasks.calendar_replan import CalendarReplan
+from cloudsched.engine.tasks.fetch_limits import FetchLimits
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Calendars:
         self._scheduler = scheduler
         self._source = source
         self._chance = chance
+        self._fetches = FetchLimits(store.records, clock)
 
     def put(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -82,6 +84,7 @@ class Calendars:
 
         Raises:
             InvalidInput: Something is not valid or too large; nothing was stored.
+            QuotaExceeded: The owner has had enough calendars fetched, or the host was asked often enough.
             Unavailable: The URL's server did not answer with a calendar.
         """
         now = self._clock.now()
@@ -95,7 +98,11 @@ class Calendars:
         if ics is not None:
             days = read_ics_days(ics, now.date())
         elif url is not None:
-            text, etag = self._source.fetch(_check_url(url), None) or ("", None)
+            host = _find_host(url)
+            if self._store.records.load(Calendar, key) is None:
+                self._require_room(owner)
+            self._fetches.count(owner, host)
+            text, etag = self._source.fetch(url, None) or ("", None)
             days = read_ics_days(text, now.date())
             fields |= {"url": url, "etag": etag, "fetched_at": now}
         elif holidays is not None:
@@ -257,8 +264,12 @@ def _refresh_task_id(key: str) -> str:
     return f"calendar-{key}"
 
 
-def _check_url(url: str) -> str:
-    parts = urlsplit(url)
+def _find_host(url: str) -> str:
+    """Return the host of a calendar's address. Raises InvalidInput."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
     if len(url) > _MAX_URL or parts.scheme not in {"https", "http"} or not parts.hostname or parts.username:
         raise InvalidInput("url", "is not the address of a calendar", "Give an https URL without a password in it.")
-    return url
+    return parts.hostname

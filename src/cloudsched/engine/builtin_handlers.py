@@ -50,6 +50,7 @@ class BuiltInRunners:
 def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
     """Return a registry that has them all."""
     people = _refuse_users("Use DELETE or GET …/export of /v1/people/{owner}.")
+    calendars = _refuse_users("Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.")
 
     def replan(payload: dict[str, Any]) -> Snooze | None:
         if runners.calendars().replan(ChangeToFollow.from_payload(payload)):
@@ -77,8 +78,9 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
             REFRESH_HANDLER,
             lambda payload: runners.calendars().refresh(str(payload["calendar"])),
             takes_context=False,
+            check=calendars,
         ),
-        builtin_handler(REPLAN_HANDLER, replan, takes_context=False),
+        builtin_handler(REPLAN_HANDLER, replan, takes_context=False, check=calendars),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 ROOMS = {
-    "": ["/test_app.py"],
+    "": ["/test_app.py", "/doors/test_completeness.py"],
     "adapters": ["test_circuit_breaker.py", "test_in_process_queue.py"],
     "adapters/delivery": ["test_mail.py", "test_mail_reports.py"],
     "adapters/firestore": ["test_index_rules.py"],

@@ -1,0 +1,635 @@
+"""The doors: each tries an act for a person, and says which acts it has no words for."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from abc import ABC, abstractmethod
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from mcp.server.mcpserver.exceptions import ToolError
+from tests.dashboard.conftest import read_form
+from tests.doors.acts import NEW, Act
+from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, World, headers_of, key_of
+from werkzeug.test import Client as Browser
+
+from cloudsched.cli.agents.tools import AgentTools
+from cloudsched.cli.main import cloudsched as command_line
+from cloudsched.dashboard.application import Dashboard
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.errors import CloudschedError
+from cloudsched.web.api.problems import render_problem
+from cloudsched.web.auth.roles import Role
+from cloudsched.worker.api_source import ApiSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from tests.doors.world import Target
+
+USERS: Final = tuple(each for each in ACTORS if PEOPLE[each][0] is Role.USER)
+DONE: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person gets from a door.
+
+    Attributes:
+        status: As the API would say it; `DONE` for any success.
+        text: All that they are shown.
+    """
+
+    status: int
+    text: str = ""
+
+
+class Door(ABC):
+    """One way to the tasks.
+
+    Attributes:
+        name: What it is called.
+        actors: Who can stand before it.
+        is_exact: Whether it says why as the API does, rather than only that it refuses.
+        looks_first: Whether it reads a task before it changes it, so that who sees only their own is told 404 for 403.
+        chooses: The fields of a new task for which it has defaults of its own.
+        leaves_more: Whether it needs a task of its own, so that what is stored is not the same.
+    """
+
+    name: str
+    actors: tuple[str, ...] = ACTORS
+    is_exact: bool = True
+    looks_first: bool = False
+    chooses: frozenset[str] = frozenset()
+    leaves_more: bool = False
+
+    @abstractmethod
+    def why_not(self, act: Act) -> str | None:
+        """Return why this door has no words for an act; None if it has."""
+
+    @abstractmethod
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        """Try an act for a person."""
+
+
+def to_answer(status: int, text: str) -> Answer:
+    """Return an answer of HTTP."""
+    return Answer(DONE if status < HTTPStatus.BAD_REQUEST else status, text)
+
+
+def refuse(error: CloudschedError) -> Answer:
+    """Return the answer that the API gives for an error."""
+    return Answer(render_problem(error).status_code, str(error))
+
+
+class FrontDoor(Door):
+    """The API with the person's own key: what the others are compared with."""
+
+    name = "the API"
+
+    def why_not(self, act: Act) -> None: ...
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        method, path, body = act.request(target)
+        response = world.ask(method, path, body, self.headers(who))
+        return to_answer(response.status_code, response.get_data(as_text=True))
+
+    def headers(self, who: str) -> dict[str, str]:
+        """Return what says who asks."""
+        return headers_of(who)
+
+
+class Delegate(FrontDoor):
+    """A server that acts for users whom it has authenticated.
+
+    Args:
+        server: Whose key it has.
+    """
+
+    actors = USERS
+
+    def __init__(self, server: str) -> None:
+        self.name = f"the API through {server}"
+        self._server = server
+
+    def headers(self, who: str) -> dict[str, str]:
+        return {**headers_of(self._server), "X-On-Behalf-Of": who}
+
+
+class ManyNew(Door):
+    """``batchCreate``: one of its tasks."""
+
+    name = "batchCreate"
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.is_creation else "it creates tasks"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        body = {"tasks": [act.body_for(target)]}
+        response = world.ask("POST", "/v1/tasks:batchCreate", body, headers_of(who))
+        content = response.get_json()
+        if response.status_code != HTTPStatus.OK:
+            return to_answer(response.status_code, str(content))
+        (result,) = content["results"]
+        return to_answer(result["status"], json.dumps(result))
+
+
+BATCH_ACTIONS: Final = {
+    "pause": "pause",
+    "resume": "resume",
+    "cancel": "cancel",
+    "delete_task": "delete",
+    "retry": "retryFailed",
+}
+
+
+class ManyChanged(Door):
+    """``batchChange`` of one task by its id, or of those of a handler."""
+
+    is_exact = False
+
+    def __init__(self, chosen_by: str) -> None:
+        self.name = f"batchChange by {chosen_by}"
+        self._chosen_by = chosen_by
+
+    def why_not(self, act: Act) -> str | None:
+        has_words = act.operation in BATCH_ACTIONS and act.state != "ran"
+        return None if has_words else "it pauses, resumes, cancels, deletes and retries what has failed"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        which = {"ids": [target.task_id]} if self._chosen_by == "ids" else {"owner": target.owner}
+        body = {"action": BATCH_ACTIONS[act.operation], "filter": which}
+        response = world.ask("POST", "/v1/tasks:batchChange", body, headers_of(who))
+        if response.status_code != HTTPStatus.ACCEPTED:
+            return to_answer(response.status_code, response.get_data(as_text=True))
+        world.sim.advance(timedelta(0))
+        (execution,) = world.app.executions(response.get_json()["id"]).items
+        counts: Any = execution.content
+        return Answer(DONE if counts["changed"] else HTTPStatus.FORBIDDEN, json.dumps(counts))
+
+
+class Repeated(Door):
+    """``POST /v1/tasks`` with the id of a task, as a program does that creates it again. Others' ids are not theirs."""
+
+    name = "the API, by the id"
+    actors = ("ada",)
+    is_exact = False
+
+    def why_not(self, act: Act) -> str | None:
+        is_edit = act.operation == "update_task" and act.state == "active" and "definedBy" not in (act.body or {})
+        return None if is_edit else "it edits what a caller may set"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        response = world.ask("GET", f"/v1/tasks/{target.task_id}", None, headers_of(who))
+        if response.status_code != HTTPStatus.OK:
+            return to_answer(response.status_code, "")
+        found = response.get_json()
+        names = ("id", "title", "handler", "payload", "schedule", "deliveryChannels", "labels")
+        changed = {**{name: found[name] for name in names}, **(act.body_for(target) or {})}
+        body = {name: value for name, value in changed.items() if value is not None}
+        response = world.ask("POST", "/v1/tasks", body, headers_of(who))
+        return to_answer(response.status_code, response.get_data(as_text=True))
+
+
+class Checked(Door):
+    """``validateOnly``: the same answer, and nothing is stored."""
+
+    name = "validateOnly"
+
+    def why_not(self, act: Act) -> str | None:
+        has_words = act.operation in {"create_task", "update_task", "trigger"}
+        return None if has_words else "creations, edits and triggers can be checked"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        method, path, body = act.request(target)
+        response = world.ask(method, f"{path}?validateOnly=true", body, headers_of(who))
+        return to_answer(response.status_code, response.get_data(as_text=True))
+
+
+SAID: Final = {
+    "create a handler for users": "stretch every day at 9:00",
+    "create somebody's task": "stretch every day at 9:00",
+    "create a handler that nobody knows": "stretch every day at 9:00",
+    "create a handler for servers": "stretch every day at 9:00",
+    "create beyond the quota": "stretch every day at 9:00",
+    "create beyond the budget": "stretch every day at 9:00",
+    "create in the past": "stretch on 2020-01-01 at 9:00",
+    "edit the title": "rename it to Other",
+    "edit the schedule": "make it every day at 10:00",
+    "edit the schedule of one that has failed": "make it every day at 10:00",
+    "edit the schedule of one that is paused": "make it every day at 10:00",
+}
+"""What somebody says for an act."""
+
+
+class Drafted(Door):
+    """A draft of what somebody says, which they confirm."""
+
+    name = "a draft"
+    is_exact = False
+    chooses = frozenset({"deliveryChannels"})
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.name in SAID else "no words are read as it"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        body = act.body_for(target) or {}
+        known = {"handler": body["handler"]} if act.is_creation else {"taskId": target.task_id}
+        owner = body.get("owner") if act.is_creation else target.owner
+        with world.client(who) as client:
+            try:
+                drafted = client.draft(SAID[act.name], timezone="UTC", context=known, owner=owner)
+                if drafted.draft_token is None:
+                    return Answer(HTTPStatus.BAD_REQUEST, str(drafted.missing))
+                return Answer(DONE, str(client.confirm(drafted)))
+            except CloudschedError as error:
+                return refuse(error)
+
+
+class Agents(Door):
+    """The tools of the MCP server, for the user whom a token names, or with a key of the person's own.
+
+    Args:
+        server: Whose key it has, if it acts for a user.
+    """
+
+    looks_first = True
+
+    def __init__(self, server: str | None = None) -> None:
+        self.name = "MCP tools" + (f" of {server}" if server else "")
+        self.actors = USERS if server else ACTORS
+        self._server = server
+
+    def why_not(self, act: Act) -> str | None:
+        body = act.body or {}
+        known = {
+            "create_task": {"title", "handler", "payload", "schedule", "timezone"},
+            "update_task": {"title", "payload", "schedule", "timezone"},
+        }
+        if act.operation in known:
+            return None if body.keys() <= known[act.operation] and not act.names_owner else "no argument says it"
+        return None if act.operation in MCP_TOOLS.values() and not act.names_owner else "there is no tool for it"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        client = world.async_client(self._server or who)
+        client = client.acting_for(who) if self._server else client
+        tools = AgentTools(lambda: client, lambda: None)
+        try:
+            return Answer(DONE, str(asyncio.run(self._call(tools, act, target))))
+        except ToolError as error:
+            cause = error.__cause__
+            if not isinstance(cause, CloudschedError):
+                raise
+            return refuse(cause)
+
+    @staticmethod
+    def _call(tools: AgentTools, act: Act, target: Target) -> Coroutine[Any, Any, Any]:
+        body = {"timezone": "UTC", **(act.body or {})}
+        event = {"event": act.path.get("event", ""), "payload": body.get("payload")}
+        arguments = {
+            "create_task": body,
+            "update_task": {"task_id": target.task_id, **body},
+            "cancel": {"task_id": target.task_id, "timezone": "UTC"},
+            "send_event": {"task_id": target.task_id, "timezone": "UTC", **event},
+            "get_task": {"task_id": target.task_id, "timezone": "UTC"},
+            "list_tasks": {"timezone": "UTC"},
+            "preview_schedule": body,
+        }[act.operation]
+        name = next(tool for tool, operation in MCP_TOOLS.items() if operation == act.operation)
+        call: Callable[..., Coroutine[Any, Any, Any]] = getattr(tools, name)
+        return call(**arguments)
+
+
+MCP_TOOLS: Final = {
+    "preview_schedule": "preview_schedule",
+    "create_task": "create_task",
+    "list_tasks": "list_tasks",
+    "get_task": "get_task",
+    "update_task": "update_task",
+    "cancel_task": "cancel",
+    "send_event": "send_event",
+}
+"""The operation that each tool stands for."""
+
+
+def _set(body: dict[str, Any]) -> list[str]:
+    return [word for name, value in body.items() for word in ("--set", f"{name}={json.dumps(value)}")]
+
+
+def _type_new(act: Act, target: Target) -> list[str]:
+    body = dict(act.body_for(target) or {})
+    words = ["tasks", "create", body.pop("title"), "--schedule", body.pop("schedule"), "--tz", body.pop("timezone")]
+    return [*words, *_set(body), "--json"]
+
+
+def _type_edit(act: Act, target: Target) -> list[str]:
+    body = dict(act.body_for(target) or {})
+    schedule = ["--schedule", body.pop("schedule"), "--tz", body.pop("timezone")] if "schedule" in body else []
+    return ["tasks", "update", target.task_id, *schedule, *_set(body), "--json"]
+
+
+def _type_batch(act: Act, target: Target) -> list[str]:
+    del target
+    body = act.body or {}
+    return ["tasks", "batch", body["action"], "--status", "active", "--yes", "--wait", "0"]
+
+
+def _owner(act: Act, target: Target) -> list[str]:
+    return ["--owner", target.owner] if act.names_owner else []
+
+
+COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
+    "create_task": _type_new,
+    "update_task": _type_edit,
+    "pause": lambda _, t: ["tasks", "pause", t.task_id, "--json"],
+    "resume": lambda _, t: ["tasks", "resume", t.task_id, "--json"],
+    "cancel": lambda _, t: ["tasks", "cancel", t.task_id, "--json"],
+    "delete_task": lambda _, t: ["tasks", "delete", t.task_id],
+    "trigger": lambda a, t: [
+        *("tasks", "trigger", t.task_id, "--json"),
+        *(["--payload", json.dumps(a.body["payload"])] if a.body else []),
+    ],
+    "retry": lambda _, t: ["tasks", "retry", t.task_id, "--json"],
+    "backfill": lambda a, t: ["tasks", "backfill", t.task_id, a.body["start"], a.body["end"], "--json"],  # type: ignore[index]
+    "send_event": lambda a, t: ["tasks", "send", t.task_id, a.path["event"], "--payload", "1"],
+    "batch_change_tasks": _type_batch,
+    "get_task": lambda _, t: ["tasks", "get", t.task_id, "--json"],
+    "tree": lambda _, t: ["tasks", "tree", t.task_id, "--json"],
+    "get_history": lambda _, t: ["tasks", "history", t.task_id, "--json"],
+    "explain_task": lambda _, t: ["tasks", "why", t.task_id, "--json"],
+    "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
+    "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
+    "get_execution_logs": lambda _, t: ["tasks", "logs", t.task_id, "--execution", t.execution_id, "--json"],
+    "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
+    "find_executions": lambda a, t: ["tasks", "executions", "--json", *_owner(a, t)],
+    "list_occurrences": lambda a, t: ["tasks", "occurrences", a.query["until"], "--json", *_owner(a, t)],
+    "list_messages": lambda _, t: ["people", "inbox", t.owner, "--json"],
+    "mark_message_read": lambda _, t: ["people", "read", t.owner, t.message_id],
+    "get_person": lambda _, t: ["people", "show", t.owner, "--json"],
+    "put_person": lambda a, t: ["people", "set", t.owner, *_type_person(a)],
+    "delete_person": lambda a, t: ["people", "delete", t.owner, *(["--everything"] if a.query else [])],
+    "verify_email": lambda _, t: ["people", "verify", t.owner],
+    "confirm_email": lambda a, t: ["people", "verify", t.owner, a.body["code"]],  # type: ignore[index]
+    "verify_webhook": lambda _, t: ["people", "verify-webhook", t.owner],
+    "get_budget": lambda _, t: ["people", "budget", t.owner, "--json"],
+    "put_budget": lambda _, t: ["people", "budget", t.owner, "--max-queries", "5"],
+    "delete_budget": lambda _, t: ["people", "budget", t.owner, "--clear"],
+    "put_calendar": lambda a, t: ["calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
+    "get_calendar": lambda a, t: ["calendars", "show", "cal", "--json", *_owner(a, t)],
+    "list_calendars": lambda a, t: ["calendars", "list", "--json", *_owner(a, t)],
+    "delete_calendar": lambda a, t: ["calendars", "delete", "cal", *_owner(a, t)],
+    "put_script": lambda a, t: ["scripts", "set", "scr", "-", *_owner(a, t), *_type_tools(a)],
+    "get_script": lambda a, t: ["scripts", "show", "scr", "--json", *_owner(a, t)],
+    "list_scripts": lambda a, t: ["scripts", "list", "--json", *_owner(a, t)],
+    "delete_script": lambda a, t: ["scripts", "delete", "scr", *_owner(a, t)],
+    "get_usage": lambda a, t: ["usage", "--json", *_owner(a, t)],
+    "draft_task": lambda a, t: ["draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
+}
+"""What is typed for an operation."""
+
+
+def _type_person(act: Act) -> list[str]:
+    body = act.body or {}
+    verified = ["--verified"] if body["email"].get("verified") else []
+    return ["--name", body["name"], "--email", body["email"]["address"], *verified]
+
+
+def _type_tools(act: Act) -> list[str]:
+    return [word for name in (act.body or {}).get("tools", ()) for word in ("--tool", name)]
+
+
+class CommandLine(Door):
+    """``cloudsched``, with the person's key."""
+
+    name = "the command line"
+    looks_first = True
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.operation in COMMANDS else "there is no command for it"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        del world  # the commands' clients reach it
+        group, *words = COMMANDS[act.operation](act, target)
+        connection = ["--url", URL, "--key", key_of(who)]
+        typed = [group, *words, *connection] if group in {"draft", "usage"} else [group, *connection, *words]
+        out = io.StringIO()
+        try:
+            with redirect_stdout(out), redirect_stderr(out), _standard_input("return 2"):
+                command_line(typed, prog_name="cloudsched", standalone_mode=False)
+        except CloudschedError as error:
+            return refuse(error)
+        except click.exceptions.Exit as ended:
+            assert act.operation == "draft_task", out.getvalue()
+            return Answer(DONE, f"{ended.exit_code} {out.getvalue()}")
+        return Answer(DONE, out.getvalue())
+
+
+@contextmanager
+def _standard_input(text: str) -> Iterator[None]:
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+Form = tuple[str, dict[str, str]]
+
+
+def _fill_new(act: Act, target: Target) -> Form:
+    return "/new", {**_fill(act.body_for(target) or {}), "verb": "create"}
+
+
+def _fill_edit(act: Act, target: Target) -> Form:
+    return f"/tasks/{target.task_id}/edit", {**_fill(act.body or {}), "verb": "save"}
+
+
+def _fill(body: dict[str, Any]) -> dict[str, str]:
+    texts = {name: value for name, value in body.items() if isinstance(value, str)}
+    lines = {name: "\n".join(value) for name, value in body.items() if isinstance(value, list)}
+    payload = {"payload": json.dumps(body["payload"])} if "payload" in body else {}
+    return {**texts, **lines, **payload}
+
+
+def _fill_verb(verb: str) -> Callable[[Act, Target], Form]:
+    return lambda _, target: (f"/tasks/{target.task_id}/verbs/{verb}", {})
+
+
+def _fill_trigger(act: Act, target: Target) -> Form:
+    if act.body is None:
+        return _fill_verb("trigger")(act, target)
+    return f"/tasks/{target.task_id}/run", {**_fill(act.body), "verb": "run"}
+
+
+def _fill_event(act: Act, target: Target) -> Form:
+    return f"/tasks/{target.task_id}/verbs/send", {"event": act.path["event"], "payload": "1"}
+
+
+FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
+    "create_task": _fill_new,
+    "update_task": _fill_edit,
+    "trigger": _fill_trigger,
+    "send_event": _fill_event,
+    **{name: _fill_verb(name) for name in ("pause", "resume", "cancel", "retry")},
+    "delete_task": _fill_verb("delete"),
+    "mark_message_read": lambda _, target: ("/outbox", {"owner": target.owner, "message": target.message_id}),
+    "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),
+}
+"""The form of an operation, filled in."""
+FIELDS: Final = frozenset(
+    {"title", "schedule", "timezone", "payload", "labels", "deliveryChannels", "priority", "lockKey"}
+)
+"""What the form of a task has; that of a new one has its handler and its owner as well."""
+PAGES: Final[dict[str, str]] = {
+    "get_task": "/tasks/{task}",
+    "list_executions": "/tasks/{task}",
+    "get_execution": "/tasks/{task}/executions/{execution}",
+    "list_tasks": "/tasks",
+    "find_executions": "/",
+    "list_occurrences": "/calendar",
+    "list_queues": "/queues",
+    "list_locks": "/locks",
+    "list_messages": "/outbox?owner={owner}",
+    "get_usage": "/usage",
+    "get_overview": "/",
+}
+"""The page that shows what an operation answers; it asks several."""
+
+
+class Pages(Door):
+    """The dashboard, whoever has signed in with their key."""
+
+    name = "the dashboard"
+    looks_first = True
+
+    def why_not(self, act: Act) -> str | None:
+        if act.operation in PAGES:
+            return "a page has no such filter" if act.names_owner else None
+        if act.operation not in FORMS:
+            return "there is no button for it"
+        if not act.is_creation and act.operation != "update_task":
+            return None
+        fields = FIELDS | {"handler", "owner"} if act.is_creation else FIELDS
+        return None if (act.body or {}).keys() <= fields else "no field of the form says it"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        browser = Browser(Dashboard(world.client(who), place="a test", hosts=None))
+        if act.operation in PAGES:
+            names = {"task": target.task_id, "execution": target.execution_id, "owner": target.owner}
+            page = browser.get(PAGES[act.operation].format(**names), base_url=URL)
+        else:
+            path, form = FORMS[act.operation](act, target)
+            if path.endswith("/edit"):
+                opened = browser.get(path, base_url=URL)
+                filled = read_form(opened.text) if opened.status_code == HTTPStatus.OK else {}
+                form = {**filled, "deliveryChannels": "WEB", **form}
+            if path == "/bulk":
+                counted = world.ask(
+                    "POST", "/v1/tasks:batchChange", {**(act.body or {}), "dryRun": True}, headers_of(who)
+                )
+                form = {**form, "count": str((counted.get_json() or {}).get("count"))}
+            page = browser.post(path, data=form, base_url=URL, headers={"Origin": URL})
+        return to_answer(page.status_code, page.text)
+
+
+class Workers(Door):
+    """A worker with the person's key, that claims all that its queue offers, and ends it."""
+
+    name = "a worker"
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.name == "claim" else "it claims, and ends what it has claimed"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        del act, target
+        wanted = WorkerFilter("q", worker="box-1")
+        source = ApiSource(lambda: world.client(who), world.app.container.registry, wanted, "here")
+        try:
+            works = source.claim(9)
+        except CloudschedError as error:
+            return refuse(error)
+        return Answer(DONE, " ".join(each.task.title for each in works))
+
+
+class Scripts(Door):
+    """A user's script, which calls a tool: what it starts is somebody's act, too."""
+
+    name = "a script"
+    actors = ("ada",)
+    is_exact = False
+    leaves_more = True
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.name in TOOL_ACTS else "a script calls tools with a payload"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        del target
+        body = act.body or {}
+        source = f"return await tools[{json.dumps(body['handler'])}]({{}})"
+        fields = {"title": "Script", "handler": None, "script": {"source": source}}
+        return _run_new(world, who, fields, body["handler"])
+
+
+class Assistants(Door):
+    """The assistant of a user, whose model asks for a tool."""
+
+    name = "the assistant"
+    actors = ("ada",)
+    is_exact = False
+    leaves_more = True
+
+    def why_not(self, act: Act) -> str | None:
+        return None if act.name in TOOL_ACTS else "the assistant calls tools with a payload"
+
+    def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
+        del target
+        handler = (act.body or {})["handler"]
+        fields = {"title": "Assistant", "handler": "assistant", "purpose": "do it", "payload": {"tools": ["open"]}}
+        world.model.tool = handler
+        return _run_new(world, who, fields, handler)
+
+
+TOOL_ACTS: Final = (
+    *("create a handler for users", "create a handler for servers", "create a handler that nobody knows"),
+    *("create the system's refreshing of calendars", "create a batch change as a task"),
+)
+"""The acts that start a handler by its name alone."""
+
+
+def _run_new(world: World, who: str, fields: dict[str, Any], handler: str) -> Answer:
+    """Create a task that calls a handler, let it run, and return whether the handler was called."""
+    body = {**NEW, **fields, "schedule": {"at": (world.sim.now + SECOND).isoformat()}, "timezone": None}
+    sent = {name: value for name, value in body.items() if value is not None}
+    response = world.ask("POST", "/v1/tasks", sent, headers_of(who))
+    assert response.status_code == HTTPStatus.CREATED, response.get_data(as_text=True)
+    world.sim.advance(2 * SECOND)
+    called = [each for each in world.app.tasks(TaskQuery(handler=handler)).items if each.parent is not None]
+    return Answer(DONE if called else HTTPStatus.FORBIDDEN)
+
+
+FRONT: Final = FrontDoor()
+DOORS: Final[tuple[Door, ...]] = (
+    Delegate("delegate"),
+    Delegate("admin"),
+    ManyNew(),
+    ManyChanged("ids"),
+    ManyChanged("owner"),
+    Repeated(),
+    Checked(),
+    Drafted(),
+    Agents(),
+    Agents("delegate"),
+    CommandLine(),
+    Pages(),
+    Workers(),
+    Scripts(),
+    Assistants(),
+)

@@ -1,0 +1,114 @@
+"""Every operation, tool, command, form and batch action is in the tables: what is new fails here until it is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from tests.doors.acts import ACTS, PUBLIC
+from tests.doors.doors import BATCH_ACTIONS, COMMANDS, DOORS, FORMS, FRONT, MCP_TOOLS, PAGES, Pages
+from tests.doors.world import WORLDS, Target
+
+from cloudsched.cli.agents.server import make_server
+from cloudsched.cli.main import cloudsched as command_line
+from cloudsched.dashboard.routes import MAP, VIEWS
+from cloudsched.domain.documents.batch_change import BatchAction
+from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.web.api.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOT_ASKED_BY_COMMANDS = {
+    "apply": "the operator's, at the store",
+    "completion": "prints a script for a shell",
+    "cost": "computes",
+    "dashboard": "serves the dashboard, which is a door of its own",
+    "demo": "runs a stack of its own",
+    "dev": "runs a stack of its own",
+    "doctor": "looks at a deployment, and changes nothing",
+    "emulator": "runs a local Cloud Tasks",
+    "import cloud-scheduler": "the operator's, at the store",
+    "import crontab": "the operator's, at the store",
+    "init": "writes files",
+    "keys new": "makes a key, which an operator has to deploy",
+    "mcp": "serves the tools, which are a door of their own",
+    "next": "computes; it asks for the days of calendars as `calendars show` does",
+    "people export": "the same request as a link to wait for, tried by the door of a delegate",
+    "run": "calls a handler of this machine's code, without a store",
+    "serve": "runs a service of its own",
+    "shards grow": "the operator's, at the store",
+    "shards show": "the operator's, at the store",
+    "worker": "claims, which is a door of its own",
+}
+"""The commands that act for nobody at the API, or are tried as another door, each with the reason."""
+
+
+def test_every_operation_is_an_act() -> None:
+    """Those that need no credential act for nobody."""
+    assert {each.operation for each in ACTS} | PUBLIC == {each.name for each in OPERATIONS}
+    assert len({each.name for each in ACTS}) == len(ACTS)
+
+
+def test_every_tool_of_an_agent_stands_for_an_operation() -> None:
+    """The MCP server has no other tools."""
+    with WORLDS.enter("own", "none") as (world, _):
+        server: Any = make_server(world.async_client("admin"))
+    assert {each.name for each in server._tool_manager.list_tools()} == set(MCP_TOOLS)  # noqa: SLF001 - lists them
+
+
+def list_commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield all commands, by what is typed."""
+    if not isinstance(command, click.Group):
+        yield " ".join(words)
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from list_commands(found, (*words, name))
+
+
+def test_every_command_is_typed_for_some_act() -> None:
+    """Unless it asks no API, or is a door of its own."""
+    typed = set()
+    for act in ACTS:
+        if act.operation in COMMANDS:
+            words = COMMANDS[act.operation](act, Target("own", "ada"))
+            typed |= {" ".join(words[:1]), " ".join(words[:2])}
+    known = set(list_commands(command_line))
+    assert known - typed - NOT_ASKED_BY_COMMANDS.keys() == set()
+    assert NOT_ASKED_BY_COMMANDS.keys() <= known
+
+
+def test_every_form_is_sent_for_some_act() -> None:
+    """All views that take a form, and all verbs that a task's page may offer."""
+    pages = next(each for each in DOORS if isinstance(each, Pages))
+    filled = [act for act in ACTS if act.operation in FORMS and pages.why_not(act) is None]
+    sent = {FORMS[act.operation](act, Target("own", "ada"))[0] for act in filled}
+    views = {MAP.bind("x").match(path, method="POST")[0] for path in sent}
+    assert views == {name for name, view in VIEWS.items() if view.send is not None} | {"verb"}
+    verbs = {path.rpartition("/")[2] for path in sent if "/verbs/" in path}
+    assert verbs == {"send" if each is Verb.SEND_EVENT else each.value for each in Verb} - {Verb.EDIT, Verb.BACKFILL}
+    assert {MAP.bind("x").match(path.partition("?")[0])[0] for path in PAGES.values()} >= {*VIEWS} - {
+        "new",
+        "edit",
+        "bulk",
+        "run",
+        "time",
+    }
+
+
+def test_every_batch_action_is_tried() -> None:
+    """A new one is a verb for many tasks."""
+    assert set(BATCH_ACTIONS.values()) == set(BatchAction)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+def test_every_door_says_what_it_cannot(door: Any) -> None:  # noqa: ANN401 - a door
+    """It is tried with something, and gives a reason for everything else."""
+    reasons = [door.why_not(act) for act in ACTS]
+    assert None in reasons
+    assert all(reason is None or reason for reason in reasons)
+    assert FRONT not in DOORS

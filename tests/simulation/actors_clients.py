@@ -10,6 +10,7 @@ from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_
 from tests.simulation.actors_channels import PERSON_SHARE, change_preferences, pick_channels
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
 from tests.simulation.actors_workers import random_pull
+from tests.simulation.invariants_budgets import look_at_budgets
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import Authority
@@ -27,12 +28,14 @@ MORE_IDS = ("d", "e")
 """With workers there are more tasks."""
 _TO_CALLS = 0.15
 """The probability that a client acts on a call rather than on a task of its own."""
+_BUDGET_SHARE = 0.3
+"""The probability that a change is a look at the budgets, or an admin's."""
 _COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger")
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
 _LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")
-_WITHOUT_TASK = {"put days": put_days, "change preferences": change_preferences}
+_WITHOUT_TASK = {"put days": put_days, "change preferences": change_preferences, "look at budgets": look_at_budgets}
 _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
 
 
@@ -79,9 +82,12 @@ def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
         return "put days"
     if world.fault_profile.has_channels and world.random.random() < PERSON_SHARE:
         return "change preferences"
+    if world.fault_profile.has_budgets and world.random.random() < _BUDGET_SHARE:
+        return "look at budgets"
     if world.fault_profile.redefines and world.random.random() < world.fault_profile.redefines:
-        return "redefine"
-    verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
+        verb = "redefine"
+    else:
+        verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
 
 
@@ -89,7 +95,8 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     told: Task | None = None
     match verb:
         case "create":
-            told = app.create(_make_draft(world, app, task_id))
+            draft, is_users = _make_draft(world, app, task_id), world.fault_profile.has_budgets
+            told = app.put(draft, authority=_pick_author(world, task_id))[0] if is_users else app.create(draft)
         case "edit":
             told = app.update(task_id, title=f"edited at {world.now}", **_pick_policies(world, task_id))
         case "move":
@@ -113,6 +120,11 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case _:
             told = _trigger(world, app, task_id) if verb == "trigger" else getattr(app, verb)(task_id)
     return told
+
+
+def _pick_author(world: World, task_id: str) -> Authority:
+    """Return as whom a task is created: as a user where users may name its handler, and its lock is theirs."""
+    return Authority.USERS if world.kinds[task_id] == "work" and world.random.random() < 0.8 else Authority.SERVERS
 
 
 def _redefine(world: World, app: App, task_id: str) -> Task:

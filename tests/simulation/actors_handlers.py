@@ -32,6 +32,8 @@ def register_handlers(app: App, world: World, *, quick: bool) -> None:
 
     def run(ctx: Context) -> object:
         world.rules.on_handler_start(ctx)
+        if world.fault_profile.has_budgets:
+            ctx.used(queries=world.random.choice([0, 1, 3]))
         try:
             for _ in range(world.random.choice([2, 5] if world.fault_profile.is_crowded else [0, 0, 1, 3])):
                 take_time(world)

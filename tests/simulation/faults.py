@@ -56,6 +56,8 @@ class FaultProfile:
     has_quick: bool = False
     """Whether many tasks have a quick handler, which two deliveries may call at once."""
 
+    has_budgets: bool = False
+    """Whether owners have budgets, which are used up, looked at and raised."""
     redefines: float = 0.0
     """The probability that a change by a client is an edit of what a task runs."""
 
@@ -288,6 +290,28 @@ CHANNEL_PROFILES = (
         changes=24,
         rivals=(1, 2),
         has_channels=True,
+    ),
+)
+
+BUDGET_PROFILES = (
+    FaultProfile("budgets fault-free", changes=30, has_budgets=True),
+    FaultProfile("budgets slow", linger=0.3, changes=30, has_budgets=True),
+    FaultProfile("budgets faults", fault=0.06, linger=0.05, changes=30, has_budgets=True),
+    FaultProfile("budgets crashes", kill=0.04, linger=0.1, changes=30, has_budgets=True),
+    FaultProfile(
+        "budgets all faults",
+        fault=0.06,
+        kill=0.02,
+        linger=0.15,
+        yields=0.3,
+        purge=0.1,
+        rivals=(1, 2, 3),
+        changes=30,
+        has_budgets=True,
+    ),
+    FaultProfile("budgets workers", linger=0.2, yields=0.2, changes=30, has_workers=True, has_budgets=True),
+    FaultProfile(
+        "budgets durable", linger=0.2, yields=0.2, changes=30, length=_HOURS, is_durable=True, has_budgets=True
     ),
 )
 

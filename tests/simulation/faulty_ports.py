@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import InvariantViolated
 
+from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
@@ -86,7 +87,7 @@ class FaultyStore:
     def records(self) -> RecordStore:
         real = self._world.real_store.records
         profile = self._world.fault_profile
-        is_faulty = profile.has_calendars or profile.has_channels
+        is_faulty = profile.has_calendars or profile.has_channels or profile.has_budgets
         return FaultyRecords(real, self._call, self._world) if is_faulty else real
 
     @property
@@ -139,6 +140,7 @@ class FaultyStore:
         world.pulls.on_commit(old, task, executions, commit.lock)
         world.backlogs.on_commit(old, task, executions)
         world.calendars.on_commit(old, task, executions)
+        world.budgets.on_commit(old, task, executions)
         check_explanation(task, world.now)
 
     def _on_other_task(self, other: TaskWrite) -> None:
@@ -301,7 +303,13 @@ class FaultyRecords:
         self._real, self._call, self._world = real, call, world
 
     def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
-        found: VersionedRecord[R] | None = self._call("load a record", lambda: self._real.load(kind, record_id))
+        def effect() -> VersionedRecord[R] | None:
+            stored = self._real.load(kind, record_id)
+            if stored is not None and isinstance(stored.record, Budget):
+                self._world.budgets.on_read(stored.record)
+            return stored
+
+        found: VersionedRecord[R] | None = self._call("load a record", effect)
         return found
 
     def write(self, record: Record, expected_version: Version | None) -> Version:

@@ -111,7 +111,7 @@ class RunInvariants:
         until = self._world.now + left
         if self._quick.is_unclaimed(process, task, key):
             self._quick.check_start(process, task, key)
-            self._calls.append(HandlerCall(process, key, until, task.lock_key, is_claimed=False))
+            self._calls.append(HandlerCall(process, key, until, task.scoped_lock_key, is_claimed=False))
             return
         record = self._records.get(key)
         if record and record.status.is_final:
@@ -126,9 +126,9 @@ class RunInvariants:
                 continue
             if other.key == key and other.is_claimed:
                 self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
-            if task.lock_key is not None and other.lock_key == task.lock_key:
+            if task.scoped_lock_key is not None and other.lock_key == task.scoped_lock_key:
                 self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
-        self._calls.append(HandlerCall(process, key, until, task.lock_key))
+        self._calls.append(HandlerCall(process, key, until, task.scoped_lock_key))
 
     def on_heartbeat(self, ctx: Context, *, is_held: bool) -> None:
         if is_held:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.simulation.faults import (
+    BUDGET_PROFILES,
     CALENDAR_PROFILES,
     CHANNEL_PROFILES,
     DURABLE_PROFILES,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
-    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES),
+    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES, *BUDGET_PROFILES),
 )
 HISTORIES_EACH = 2
 """How many histories of each profile a normal run lives through: the same on every machine."""

@@ -25,6 +25,7 @@ from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
 from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
 from tests.simulation.invariants_backlog import BacklogInvariants
+from tests.simulation.invariants_budgets import BudgetInvariants, set_budgets
 from tests.simulation.invariants_calendars import CalendarInvariants
 from tests.simulation.invariants_channels import ChannelInvariants
 from tests.simulation.invariants_children import CallInvariants
@@ -113,6 +114,7 @@ class World:
         self.backlogs = BacklogInvariants(self)
         self.calendars = CalendarInvariants(self)
         self.channels = ChannelInvariants(self)
+        self.budgets = BudgetInvariants(self)
         self.documents = DocumentInvariants()
         self.workers = Workers(self)
         self._trace: deque[tuple[datetime, str, str | Callable[[], str]]] = deque(maxlen=400)
@@ -137,6 +139,8 @@ class World:
         """Three for executors, one for clients and, where there are workers, two for them."""
         if fault_profile.has_channels:
             add_person(self)
+        if fault_profile.has_budgets:
+            set_budgets(self)
         self.shards = GrowingShards(self)
         moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
         self._changes = deque(sorted(moments))

@@ -1,0 +1,89 @@
+"""The rule of budgets.
+
+* U1: an attempt of a task that knows of its owner's budget is claimed only by a process that has asked, and when it
+  asked, what all commits until then had counted was below the budget. So what is used beyond it is at most what was
+  running, or being claimed, when it was used up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.simulation.invariants_runs import InvariantViolated
+
+from cloudsched.domain.documents.budget import Budget
+from cloudsched.domain.documents.usage import month_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from tests.simulation.world import Process, World
+
+    from cloudsched import App, Execution, Task
+
+OWNERS = ("ada", "bob")
+
+
+class BudgetInvariants:
+    """Counts what tasks have committed, and what each process could know of it when it asked."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._used: dict[str, dict[tuple[str, datetime], int]] = defaultdict(dict)
+        self._asked: dict[tuple[Process, str], tuple[int, int]] = {}
+        self.claims = 0
+        """How many claims were judged."""
+        self.pauses = 0
+        """How often a task was paused for its owner's budget."""
+
+    def on_read(self, budget: Budget) -> None:
+        """Note that the current process asks."""
+        if self._world.current is not None:
+            known = sum(self._used[budget.owner].values()), budget.max_queries_per_month
+            self._asked[self._world.current, budget.owner] = known
+
+    def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:  # noqa: ARG002 - as for the others
+        """Check U1, and count."""
+        month = month_of(self._world.now)
+        counts = sum(each.counts.queries for each in after.usage if each.month == month)
+        self._used[after.owner][after.id, after.created_at] = counts
+        if before is None:
+            return
+        self.pauses += after.budget_pause is not None and before.budget_pause is None
+        known = {run.lease.token_hash for run in before.runs if run.lease}
+        for run in after.runs:
+            if run.lease and run.lease.token_hash not in known and before.has_budget:
+                self._check_claim(after, run.execution_id)
+
+    def _check_claim(self, task: Task, execution_id: str) -> None:
+        self.claims += 1
+        process = self._world.current
+        asked = None if process is None else self._asked.get((process, task.owner))
+        if asked is None:
+            self._fail(f"U1: {task.id} {execution_id} is claimed without asking for the budget of {task.owner}")
+        used, most = asked
+        if used >= most:
+            self._fail(f"U1: {task.id} {execution_id} is claimed with {used} of {most} queries used")
+
+    @staticmethod
+    def _fail(text: str) -> NoReturn:
+        raise InvariantViolated(text)
+
+
+def set_budgets(world: World) -> None:
+    """Store a budget for each owner, which is used up soon."""
+    for owner in OWNERS:
+        most = world.random.choice([2, 6, 15])
+        times = {"created_at": world.now, "updated_at": world.now}
+        world.real_store.records.write(Budget(id=owner, owner=owner, max_queries_per_month=most, **times), None)
+
+
+def look_at_budgets(world: World, app: App) -> None:
+    """Look as the sweep does every five minutes; or let an admin raise a budget."""
+    budgets, owner = app.container.many_tasks.budgets, world.random.choice(OWNERS)
+    if world.random.random() < 0.7:
+        budgets.enforce(owner)
+    else:
+        budgets.put(owner, world.random.choice([3, 10, 20, 40]))

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.edits import LeadTimes
@@ -35,10 +36,10 @@ from cloudsched.engine.handlers.declaration import Declaration
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.typed_calls import add_handle
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import check_page_size
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.caller import TRUSTED_CALLER, Caller
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.typed_calls import HandlerFunction
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
-OWN_CODE: Final = "code"
+OWN_CODE_SUBJECT: Final = "code"
 """Who has asked for a draft, if the app's own code did."""
 
 
@@ -97,7 +99,7 @@ class App:
 
     def __init__(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
         self.container = Container(Registry(), settings, **parts)
-        self._caller = TRUSTED_CALLER
+        self._authority = OWN_CODE
 
     @contextmanager
     def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
@@ -130,7 +132,7 @@ class App:
         on_failure: OnFailure | None = None,
         tool: bool = False,
         task_id: Callable[[Any], str | None] | None = None,
-        access: Authority | str = Authority.SERVERS,
+        access: Requesters | str = Requesters.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
         draft: str | None = None,
@@ -250,11 +252,15 @@ class App:
             declared = self.declared_tasks()
             declared.apply(declared.compare(list(self.container.registry.registrations.declarations.values()), owners))
 
-    def guarded(self, authorize: Callable[[Task], None], caller: EventSender = TRUSTED_CODE) -> App:
-        """Return an app that calls `authorize` with each task first, not for lists and new ones; see `Scheduler`."""
-        guarded = copy(self)
-        guarded._caller = Caller(authorize, caller)  # noqa: SLF001 - its own
-        return guarded
+    def acting_with(self, authority: Authority) -> Self:
+        """Return the app as somebody may use it who is not its own code; lists are not checked task by task."""
+        acting = copy(self)
+        acting._authority = authority  # noqa: SLF001 - its own
+        return acting
+
+    def limited_by(self, check: Callable[[Task], None]) -> Self:
+        """Return the app with a further check of each task that it returns or changes."""
+        return self.acting_with(self._authority.limited_by(check))
 
     @property
     def _scheduler(self) -> Scheduler:
@@ -291,7 +297,7 @@ class App:
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = with_preferred_channels(self.to_draft(given), self.container.engine)
-        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)), by=self._caller)
+        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)), by=self._authority)
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
@@ -309,16 +315,15 @@ class App:
         draft: TaskDraft,
         *,
         mark: str | None = None,
-        authority: Authority = Authority.SERVERS,
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, mark, authority=authority, refusal=refusal, by=self._caller)
+        return self._scheduler.create(draft, mark, by=self._authority, refusal=refusal)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
-        return self._scheduler.get(task_id, self._caller)
+        return self._scheduler.get(task_id, self._authority)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
@@ -332,11 +337,11 @@ class App:
         """
         return self.patch(task_id, to_wire_fields(changes))
 
-    def patch(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
+    def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`."""
         if has_schedule_text(patch):
             patch = self._with_schedule(patch, self.get(task_id).schedule)
-        return self._scheduler.update(task_id, patch, authority=authority, by=self._caller)
+        return self._scheduler.update(task_id, patch, self._authority)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         if not has_schedule_text(content):
@@ -345,21 +350,21 @@ class App:
         now = self.container.clock.now()
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, current=current)
 
-    def pause(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
+    def pause(self, task_id: str) -> Task:
         """Pause a task until it is resumed."""
-        return self._scheduler.pause(task_id, authority=authority, by=self._caller)
+        return self._scheduler.pause(task_id, self._authority)
 
-    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS) -> Task:
+    def resume(self, task_id: str) -> Task:
         """Resume a paused task from now."""
-        return self._scheduler.resume(task_id, authority=authority, by=self._caller)
+        return self._scheduler.resume(task_id, self._authority)
 
     def cancel(self, task_id: str) -> Task:
         """Cancel a task; it and its executions stay."""
-        return self._scheduler.cancel(task_id, self._caller)
+        return self._scheduler.cancel(task_id, self._authority)
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""
-        self._scheduler.delete(task_id, self._caller)
+        self._scheduler.delete(task_id, self._authority)
 
     def trigger(
         self,
@@ -367,7 +372,6 @@ class App:
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
         *,
         mark: TriggerMark | None = None,
-        authority: Authority = Authority.SERVERS,
     ) -> Task:
         """Run a task once, now, without changing its plan.
 
@@ -376,13 +380,12 @@ class App:
             payload: What this run gets in place of the task's payload, which stays as it is. The run keeps it in its
                 retries and replays, and its record has it.
             mark: Makes it safe to repeat; see `TriggerMark`.
-            authority: Whose request it is.
 
         Raises:
             InvalidInput: The payload does not fit the handler, or is too large.
             NotAllowed: The task is not active, or has too many open runs.
         """
-        return self._scheduler.manual_runs.trigger(task_id, payload, mark, authority=authority, by=self._caller)
+        return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
     def retry(
         self,
@@ -390,17 +393,14 @@ class App:
         execution_id: str | None = None,
         *,
         from_step: int | None = None,
-        authority: Authority = Authority.SERVERS,
     ) -> Task:
         """Retry an execution, by default the last, from its failure, or from a step: forget it and all after it."""
         runs = self._scheduler.manual_runs
-        return runs.retry(task_id, execution_id, from_step=from_step, authority=authority, by=self._caller)
+        return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority)
 
-    def backfill(
-        self, task_id: str, start: datetime, end: datetime, *, authority: Authority = Authority.SERVERS
-    ) -> Task:
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self._scheduler.manual_runs.backfill(task_id, start, end, authority=authority, by=self._caller)
+        return self._scheduler.manual_runs.backfill(task_id, start, end, self._authority)
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
@@ -437,7 +437,7 @@ class App:
         payload: Any = None,  # noqa: ANN401 - any JSON
         *,
         execution_id: str | None = None,
-        sender: EventSender = TRUSTED_CODE,
+        sender: EventSender | None = None,
     ) -> Task:
         """Send an event to a task's durable handler, which takes it with `Context.wait_for`.
 
@@ -447,20 +447,20 @@ class App:
             payload: Any JSON.
             execution_id: The only execution that may take it; the event is removed when that ends. If None, the first
                 execution that waits for it takes it, which may be the task's next one.
-            sender: Who sends it; `Context.wait_for` says whose events count. The app's own code counts as an admin.
+            sender: Who sends it; `Context.wait_for` says whose events count. If None, this code does, as an admin.
 
         Raises:
             InvalidInput: The payload is too large, or not JSON.
             NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
-        return self._scheduler.send_event(task_id, name, payload, execution_id, sender=sender, by=self._caller)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, by=self._authority, sender=sender)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
-        return load_tree(self._scheduler.get(task_id, self._caller), self.container.child_tasks, execution_id)
+        return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -475,7 +475,7 @@ class App:
         conversation: Sequence[dict[str, str]] = (),
         context: dict[str, Any] | None = None,
         now: datetime | None = None,
-        authority: Authority = Authority.USERS,
+        requesters: Requesters = Requesters.USERS,
     ) -> DraftResult:
         """Return what somebody asks for: a task to create, a change of one of theirs, or why not. It stores nothing.
 
@@ -488,7 +488,7 @@ class App:
             conversation: What was said before, each with `role` and `content`.
             context: What the app knows: see ``docs/how-to/drafts.md``.
             now: The instant from which "tomorrow" counts; now if None.
-            authority: SERVERS proposes handlers that users may not name, too.
+            requesters: SERVERS proposes handlers that users may not name, too.
 
         Raises:
             InvalidInput: An argument is not valid.
@@ -505,7 +505,7 @@ class App:
             "now": None if now is None else now.isoformat(),
         }
         request = DraftRequest.from_wire(content)
-        access = Access(Requester(OWN_CODE, owner), authority, TRUSTED_CALLER)
+        access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters))
         return self.container.drafts.make(request, access)
 
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
@@ -519,7 +519,7 @@ class App:
         """
         from cloudsched.drafts.tokens import Requester  # noqa: PLC0415 - imported only when used
 
-        requester, content = Requester(OWN_CODE, owner), draft.require_complete()
+        requester, content = Requester(OWN_CODE_SUBJECT, owner), draft.require_complete()
         if draft.task_id is not None:
             return patch_confirmed(self, draft.task_id, content, requester)
         return create_confirmed(self, content, requester)[0]
@@ -533,9 +533,7 @@ class App:
         return self.container.shard_sweeps.sweep()
 
 
-def create_confirmed(
-    app: App, content: dict[str, Any], requester: Requester, authority: Authority = Authority.SERVERS
-) -> tuple[Task, bool]:
+def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
     """Create the task that a draft has shown, from its fields as JSON with the draft's token among them."""
     from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
 
@@ -543,27 +541,15 @@ def create_confirmed(
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
-        return app.put(app.read_draft(owned), authority=authority)
+        return app.put(app.read_draft(owned))
     draft = app.read_draft({**owned, "id": f"d{confirmed.id}"})
-    return app.put(draft, mark=f"draft {confirmed.id}", authority=authority)
+    return app.put(draft, mark=f"draft {confirmed.id}")
 
 
-def patch_confirmed(
-    app: App,
-    task_id: str,
-    content: dict[str, Any],
-    requester: Requester,
-    authority: Authority = Authority.SERVERS,
-    authorize: Callable[[Task], None] = lambda _: None,
-) -> Task:
+def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
     """Change a task as a draft has shown, from the changes as JSON with the draft's token among them."""
     from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
 
     changes = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)
-
-    def check(task: Task) -> None:
-        authorize(task)
-        confirmed.check_task(task)
-
-    return app.guarded(check).patch(task_id, changes, authority=authority)
+    return app.limited_by(confirmed.check_task).patch(task_id, changes)

@@ -10,7 +10,7 @@ COMMANDS = {"pause", "resume", "cancel", "trigger", "retry", "backfill", "send_e
 DRAFTS = {"draft", "confirm"}
 RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox"}
 DECLARED = {"declared_tasks", "apply_declarations"}
-RUN = {"deliver", "sweep", "guarded", "override", "close", "container"}
+RUN = {"deliver", "sweep", "acting_with", "limited_by", "override", "close", "container"}
 
 
 def test_an_app_shows_what_its_users_call() -> None:

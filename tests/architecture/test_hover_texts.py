@@ -144,7 +144,7 @@ def test_a_hover_text_is_whole(text: str, shown: tuple[str, ...], editor: Editor
         ("remind.create(", ("payload: Reminder", "schedule:", "owner: str")),
         ("remind.run_now(", ("payload: Reminder", "owner: str")),
         ("ctx.step(", ("name: str", "timeout: timedelta | None")),
-        ("app.handler(", ("access: Authority | str",)),
+        ("app.handler(", ("access: Requesters | str",)),
     ],
 )
 def test_a_signature_is_shown_while_a_call_is_typed(text: str, shown: tuple[str, ...], editor: Editor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import pytest
+from tests.authorities import A_USER, with_authority
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
@@ -22,8 +23,8 @@ from cloudsched.client import client as client_module
 from cloudsched.client.responses import HttpResponse, parse_response
 from cloudsched.config.access import Access
 from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.domain.documents.authority import Authority as Author
 from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.authority import Requesters as Author
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.person import ContactSecrets, MailLimit, PersonSpec
 from cloudsched.domain.documents.task import owner_id_prefix
@@ -192,8 +193,8 @@ class World:
         """Store a task as a user or a server would have."""
         if author is Author.USERS:
             sender = EventSender(role=SenderRole.OWNER, subject=f"key:{owner}")
-            app = self.app.guarded(lambda _: None, sender)
-            return app.put(TaskDraft.of(owner=owner, **fields), authority=author)[0]
+            app = self.app.acting_with(replace(A_USER, sender=sender))
+            return app.put(TaskDraft.of(owner=owner, **fields))[0]
         return self.app.create(owner=owner, **fields)
 
     def prepare(self, origin: str, state: str) -> Target:
@@ -224,7 +225,7 @@ class World:
             delivery_channels=["WEB"],
         )
         if state == "paused":
-            self.app.pause(task.id, authority=author)
+            self.app.acting_with(with_authority(author)).pause(task.id)
         if runs_once:
             self.sim.advance(2 * SECOND)
         run = next(iter(self.app.get(task.id).runs), None)
@@ -249,7 +250,7 @@ class World:
     def _prepare_records(self, target: Target, author: Author) -> Target:
         owner, parts, self.has_records = target.owner, self.app.container, True
         parts.calendars.put("cal", owner, title=f"title of {target.origin}", weekdays=["MO"])
-        Scripts(parts.engine).put("scr", owner, source="return 1", authority=author)
+        Scripts(parts.engine).put("scr", owner, source="return 1", by=with_authority(author))
         feed = target.feed_id
         if owner != "system":
             feed = parts.many_tasks.feeds.create(owner, (), ())[0].id

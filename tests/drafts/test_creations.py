@@ -10,7 +10,7 @@ from tests.drafts_app import make_app
 
 from cloudsched import Settings
 from cloudsched.config.model_settings import DraftSettings
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.source import SourceModel
 from cloudsched.errors import DraftExpired, InvalidInput
@@ -148,7 +148,7 @@ def test_only_handlers_that_are_open_to_the_caller_are_proposed(draft: MakeDraft
     words = "audit the accounts every Monday at 9:00"
     drafted = draft(words)
     assert [each.label for each in drafted.questions[0].answers] == ["remind", "report"]
-    trusted = draft(words, authority=Authority.SERVERS)
+    trusted = draft(words, requesters=Requesters.SERVERS)
     assert trusted.task is not None
     assert trusted.task["handler"] == "audit"
     for name in ("audit", "closed", "cloudsched.script", "nobody's"):

@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.authorities import as_user, with_authority
 from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_calendars, schedule_with_calendars
 from tests.simulation.actors_channels import PERSON_SHARE, change_preferences, pick_channels
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
@@ -13,7 +14,7 @@ from tests.simulation.actors_workers import random_pull
 from tests.simulation.invariants_budgets import look_at_budgets
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
@@ -96,7 +97,7 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     match verb:
         case "create":
             draft, is_users = _make_draft(world, app, task_id), world.fault_profile.has_budgets
-            told = app.put(draft, authority=_pick_author(world, task_id))[0] if is_users else app.create(draft)
+            told = _pick_app(world, app, task_id).put(draft)[0] if is_users else app.create(draft)
         case "edit":
             told = app.update(task_id, title=f"edited at {world.now}", **_pick_policies(world, task_id))
         case "move":
@@ -122,9 +123,9 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     return told
 
 
-def _pick_author(world: World, task_id: str) -> Authority:
-    """Return as whom a task is created: as a user where users may name its handler, and its lock is theirs."""
-    return Authority.USERS if world.kinds[task_id] == "work" and world.random.random() < 0.8 else Authority.SERVERS
+def _pick_app(world: World, app: App, task_id: str) -> App:
+    """Return the app of whoever creates a task: a user's where users may name its handler, and its lock is theirs."""
+    return as_user(app) if world.kinds[task_id] == "work" and world.random.random() < 0.8 else app
 
 
 def _redefine(world: World, app: App, task_id: str) -> Task:
@@ -139,7 +140,7 @@ def _redefine(world: World, app: App, task_id: str) -> Task:
         case "children":
             children = child_fields(Random(f"{world.seed} {task_id} {choose([1, 2])}"), world)  # noqa: S311
             changes |= to_wire_fields(children)
-    return app.patch(task_id, changes, authority=choose([*Authority]))
+    return app.acting_with(with_authority(choose([*Requesters]))).patch(task_id, changes)
 
 
 def _trigger(world: World, app: App, task_id: str) -> Task:

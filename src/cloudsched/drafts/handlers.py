@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
@@ -25,12 +25,12 @@ class Choice(NamedTuple):
     missing: MissingField | None = None
 
 
-def open_handlers(registry: Registry, authority: Authority) -> list[Handler]:
+def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     """Return the handlers that the app opens for drafts and the caller may name, by their names.
 
     The built-in assistant is among them where it is on.
     """
-    visible = registry.for_users() if authority is Authority.USERS else registry
+    visible = registry.for_users() if requesters is Requesters.USERS else registry
     found = {each.name: each for each in visible if each.draft is not None}
     if ASSISTANT_HANDLER in registry:
         assistant = registry.get(ASSISTANT_HANDLER)

@@ -77,14 +77,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from datetime import datetime, time
 
-    from cloudsched.domain.documents.authority import Authority
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.proposal import Proposal
     from cloudsched.drafts.request import DraftRequest
     from cloudsched.drafts.tokens import DraftTokens, Requester
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.tasks.caller import Caller
+    from cloudsched.engine.ports.authority import Authority
 
     Steps = Generator[DraftStep, None, DraftResult]
 
@@ -113,13 +112,11 @@ class Access:
 
     Attributes:
         requester: Whose draft it is, and for whom.
-        authority: Whether handlers for users alone may be proposed.
-        caller: Says which tasks they may change.
+        authority: What they may name and change.
     """
 
     requester: Requester
     authority: Authority
-    caller: Caller
 
 
 class Drafts:
@@ -179,7 +176,7 @@ class Drafts:
             load_tzinfo(request.timezone)
         except InvalidSchedule as error:
             raise InvalidInput("timezone", error.problem, error.hint) from error
-        handlers = open_handlers(self._engine.registry, access.authority)
+        handlers = open_handlers(self._engine.registry, access.authority.requesters)
         find_tasks = cache(lambda: self._find_tasks(request, access))
         at, calendar = self._options.default_time, self._options.default_calendar
         if request.context.get("taskId") is not None:
@@ -207,7 +204,7 @@ class Drafts:
         if named is None:
             return load_past_tasks(self._engine.store, owner)
         try:
-            task = self._scheduler.get(named, access.caller) if isinstance(named, str) else None
+            task = self._scheduler.get(named, access.authority) if isinstance(named, str) else None
         except NotFound:
             task = None
         if task is None or task.owner != owner:
@@ -270,9 +267,9 @@ class Drafts:
         """Return the task as it would be stored."""
         try:
             if proposal.task is not None:
-                return self._scheduler.update(proposal.task.id, content, authority=access.authority, by=access.caller)
+                return self._scheduler.update(proposal.task.id, content, access.authority)
             draft = TaskDraft.from_wire({**content, "owner": access.requester.owner})
-            return self._scheduler.create(draft, authority=access.authority, by=access.caller)[0]
+            return self._scheduler.create(draft, by=access.authority)[0]
         except WouldCommit as stopped:
             return stopped.task
 

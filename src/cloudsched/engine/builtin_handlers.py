@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
 
-    Check = Callable[[TaskDraft, Authority], None]
+    Check = Callable[[TaskDraft, Requesters], None]
 
 _REPLAN_AGAIN_AFTER: Final = timedelta(minutes=1)
 
@@ -62,7 +62,7 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
         builtin_handler(
             SCRIPT_HANDLER,
             lambda ctx, payload: runners.scripts().run(ctx, payload),
-            check=lambda draft, authority: runners.scripts().check(draft, authority),
+            check=lambda draft, requesters: runners.scripts().check(draft, requesters),
         ),
         builtin_handler(
             DELIVERY_HANDLER, lambda ctx, payload: runners.deliveries().run(ctx, payload), check=_refuse_deliveries
@@ -87,8 +87,8 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
 def _refuse_users(hint: str) -> Check:
     """Return a check for a handler whose tasks users get from an operation of the API only."""
 
-    def check(draft: TaskDraft, authority: Authority) -> None:
-        if authority is Authority.USERS:
+    def check(draft: TaskDraft, requesters: Requesters) -> None:
+        if requesters is Requesters.USERS:
             raise InvalidInput("handler", f"is {draft.handler!r}", hint)
 
     return check

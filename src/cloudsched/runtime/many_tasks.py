@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
 from cloudsched.engine.tasks.batch_changes import BatchChanges
 from cloudsched.engine.tasks.overview import Overview
@@ -72,7 +74,9 @@ class ManyTasks:
         """Keeps how much owners may use."""
         from cloudsched.engine.usage.budgets import Budgets  # noqa: PLC0415 - imported only when used
 
-        return Budgets(self._store, self._clock, self._ledger, self._summation, self._scheduler().change)
+        return Budgets(
+            self._store, self._clock, self._ledger, self._summation, partial(self._scheduler().change, by=OWN_CODE)
+        )
 
     @lazy_property
     def _usage_watch(self) -> UsageWatch:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.authorities import with_authority
 from tests.drafts.injections import INJECTIONS
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
 
 from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.assistant.brief import INSTRUCTIONS
@@ -72,12 +73,12 @@ def test_what_others_have_written_is_data(tools: Tools, role: str, injection: st
 
 
 @pytest.mark.parametrize("name", [*CLOSED, "nobody", "assistant", "cloudsched.script"])
-@pytest.mark.parametrize("authority", list(Authority))
-def test_a_task_can_name_only_open_tools(tools: Tools, name: str, authority: Authority) -> None:
+@pytest.mark.parametrize("requesters", list(Requesters))
+def test_a_task_can_name_only_open_tools(tools: Tools, name: str, requesters: Requesters) -> None:
     """Also one that a server writes: the assistant has its owner's rights, and not those of who wrote the task."""
     draft = TaskDraft.of(owner="ada", handler="assistant", purpose="x", payload={"tools": [name]})
     with simulate(tools, ScriptedModel(answer())) as sim, pytest.raises(InvalidInput) as refused:
-        sim.app.put(draft, authority=authority)
+        sim.app.acting_with(with_authority(requesters)).put(draft)
     assert refused.value.field == "payload.tools.0"
     assert "Open: fails, search, unnamed." in refused.value.hint
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Retry, Settings
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.testing import Simulation
 
@@ -59,7 +59,7 @@ def make(sim: Simulation, handler: str = "say", url: str = URL, **more: Any) -> 
 
 def make_as_user(sim: Simulation, url: str) -> Task:
     fields = {"owner": "ada", "title": "Plants", "handler": "say", "onCompletion": {"webhook": url}}
-    return app.put(app.read_draft({**fields, "schedule": {"at": sim.now.isoformat()}}), authority=Authority.USERS)[0]
+    return as_user(app).put(app.read_draft({**fields, "schedule": {"at": sim.now.isoformat()}}))[0]
 
 
 def put_webhook(url: str | None, *, verified: bool = True) -> None:
@@ -170,7 +170,7 @@ def test_a_user_who_names_a_strangers_endpoint_reaches_nobody(sim: Simulation) -
     """Writing down a URL as one's own webhook is no proof that it is: nothing is posted until it has proven it."""
     put_webhook("https://stranger.example.com/hook", verified=False)
     task = make_as_user(sim, "https://stranger.example.com/done")
-    app.patch(task.id, {"deliveryChannels": ["WEBHOOK"]}, authority=Authority.USERS)
+    as_user(app).patch(task.id, {"deliveryChannels": ["WEBHOOK"]})
     sim.advance(24 * HOUR)
     assert not sim.sent("COMPLETION")
     assert not sim.sent("WEBHOOK")
@@ -194,7 +194,7 @@ def test_a_user_who_edits_a_servers_task_gets_no_further(sim: Simulation) -> Non
     put_webhook("https://ada.example.com/hook")
     task = make(sim, url="https://ada.example.com/done")
     patch = {"onCompletion": {"webhook": "https://eve.example.com/done"}}
-    app.patch(task.id, patch, authority=Authority.USERS)
+    as_user(app).patch(task.id, patch)
     sim.advance(HOUR)
     assert not sim.sent("COMPLETION")
 

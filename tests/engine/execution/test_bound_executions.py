@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import as_user
 
 from cloudsched import App, Context, EventSender, Schedule, Settings
-from cloudsched.domain.documents.authority import Authority, SenderRole
+from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
@@ -122,7 +123,7 @@ def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, c
     """What a trial did does not count as what the premium handler asks for."""
     task = create("trial")
     sim.advance(timedelta(minutes=1))
-    sim.app.patch(task.id, {"handler": "premium"}, authority=Authority.USERS)
+    as_user(sim.app).patch(task.id, {"handler": "premium"})
     execution = end(sim, task)
     assert shop.did == ["charged nothing", "trial delivered"]
     assert (execution.status, execution.handler, execution.content) == ("SUCCEEDED", "trial", "trial")
@@ -326,13 +327,13 @@ def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
     sim.app.pause(task.id)
     sim.app.update(task.id, handler="plain")
     with pytest.raises(Forbidden):
-        sim.app.resume(task.id, authority=Authority.USERS)
+        as_user(sim.app).resume(task.id)
     sim.app.resume(task.id)
     sim.app.cancel(task.id)
     sim.app.update(task.id, schedule=Schedule.once(sim.now + 9 * DAY))
     for from_step in (None, 1):
         with pytest.raises(Forbidden):
-            sim.app.retry(task.id, run.execution_id, from_step=from_step, authority=Authority.USERS)
-    sim.app.trigger(task.id, authority=Authority.USERS)
+            as_user(sim.app).retry(task.id, run.execution_id, from_step=from_step)
+    as_user(sim.app).trigger(task.id)
     sim.advance(timedelta(minutes=1))
     assert shop.did == ["plain 10"]

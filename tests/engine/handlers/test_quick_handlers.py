@@ -10,6 +10,7 @@ import pytest
 from cloudsched import App, AsyncContext, Context, ExecutionStatus, Schedule, Settings, TaskDraft
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import START, Simulation
 
@@ -132,7 +133,7 @@ def test_a_quick_task_has_the_defaults_of_its_handler(sim: Simulation) -> None:
     task = sim.app.create(make())
     assert (task.overlap, task.expected_duration) == (Overlap.ALLOW, timedelta(seconds=10))
     sim.app.update("t", overlap="allow", expected_duration=timedelta(seconds=3))
-    task = sim.app.container.scheduler.update("t", {"overlap": None, "expectedDuration": None})
+    task = sim.app.container.scheduler.update("t", {"overlap": None, "expectedDuration": None}, OWN_CODE)
     assert (task.overlap, task.expected_duration) == (Overlap.ALLOW, timedelta(seconds=10))
 
 

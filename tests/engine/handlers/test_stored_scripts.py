@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import with_authority
 from tests.engine.handlers.script_harness import DAY, ToolApp, error_parts
 
 from cloudsched import App, Schedule
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers import called_scripts
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from cloudsched import Execution, Task
 
-USERS, SERVERS = Authority.USERS, Authority.SERVERS
+USERS, SERVERS = Requesters.USERS, Requesters.SERVERS
 
 
 class ScriptStore:
@@ -37,13 +38,15 @@ class ScriptStore:
         """The service that stores scripts."""
         return Scripts(self.sim.app.container.engine)
 
-    def put(self, name: str, source: str, owner: str = "ada", **more: Any) -> StoredScript:
-        return self.stored.put(name, owner, source=source, **more)
+    def put(
+        self, name: str, source: str, owner: str = "ada", *, requesters: Requesters = SERVERS, **more: Any
+    ) -> StoredScript:
+        return self.stored.put(name, owner, source=source, by=with_authority(requesters), **more)
 
-    def create(self, name: str, *, authority: Authority = SERVERS, **fields: Any) -> Task:
+    def create(self, name: str, *, requesters: Requesters = SERVERS, **fields: Any) -> Task:
         soon = Schedule.once(self.sim.now + timedelta(minutes=1))
         fields = {"owner": "ada", "title": "Mine", "schedule": soon, "script": {"name": name}, **fields}
-        task, _ = self.sim.app.container.scheduler.create(TaskDraft.of(**fields), authority=authority)
+        task, _ = self.sim.app.container.scheduler.create(TaskDraft.of(**fields), by=with_authority(requesters))
         return task
 
     def run(self, name: str, **fields: Any) -> Execution:
@@ -139,19 +142,19 @@ def test_the_calls_below_one_run_are_bounded_together(scripts: ScriptStore, monk
 @pytest.mark.parametrize("writer", [USERS, SERVERS])
 @pytest.mark.parametrize("creator", [USERS, SERVERS])
 def test_a_users_hand_in_a_script_limits_it_to_users_tools(
-    scripts: ScriptStore, writer: Authority, creator: Authority
+    scripts: ScriptStore, writer: Requesters, creator: Requesters
 ) -> None:
     """If a user wrote the script or the task, only tools for users are there: a server's task lends no rights."""
     source = "try { return await tools.lookup({id: 1}) } catch { return await tools.double({n: 1}) }"
-    scripts.put("both", source, authority=writer)
-    content = scripts.run("both", authority=creator).content
+    scripts.put("both", source, requesters=writer)
+    content = scripts.run("both", requesters=creator).content
     assert (content == 2) == (USERS in {writer, creator})
 
 
 def test_a_users_script_gets_no_rights_from_a_servers_script_that_it_calls(scripts: ScriptStore) -> None:
     """A server's script for the same owner, called by a user's, may call only what users may."""
-    scripts.put("trusted", "return await tools.lookup({id: input.id})", authority=SERVERS)
-    scripts.put("users", "return await scripts.trusted({id: 5})", authority=USERS)
+    scripts.put("trusted", "return await tools.lookup({id: input.id})", requesters=SERVERS)
+    scripts.put("users", "return await scripts.trusted({id: 5})", requesters=USERS)
     assert scripts.run("trusted", payload={"id": 1}).status == "SUCCEEDED"
     assert scripts.run("users", id="by-server").status == "FAILED"
     assert scripts.did == ["lookup 1"]
@@ -159,10 +162,10 @@ def test_a_users_script_gets_no_rights_from_a_servers_script_that_it_calls(scrip
 
 def test_a_replaced_script_loses_the_rights_of_its_first_writer(scripts: ScriptStore) -> None:
     """A user who writes over a server's script gets no server's tools."""
-    scripts.put("shared", "return await tools.lookup({id: 1})", authority=SERVERS)
+    scripts.put("shared", "return await tools.lookup({id: 1})", requesters=SERVERS)
     with pytest.raises(InvalidInput, match="lookup"):
-        scripts.put("shared", "return 1", authority=USERS, tools=["lookup"])
-    scripts.put("shared", "return await tools.lookup({id: 2})", authority=USERS)
+        scripts.put("shared", "return 1", requesters=USERS, tools=["lookup"])
+    scripts.put("shared", "return await tools.lookup({id: 2})", requesters=USERS)
     assert scripts.run("shared").status == "FAILED"
     assert scripts.did == []
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import as_user
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.database import Database
@@ -144,12 +145,11 @@ def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
 
 def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
     """The handlers are for the API's operations."""
-    from cloudsched.domain.documents.authority import Authority  # noqa: PLC0415 - used here only
     from cloudsched.domain.transitions.drafts import TaskDraft  # noqa: PLC0415 - likewise
 
     for handler in ("cloudsched.erase-person", "cloudsched.export-person"):
         with pytest.raises(InvalidInput):
-            sim.app.put(TaskDraft(owner="ada", title="x", handler=handler), authority=Authority.USERS)
+            as_user(sim.app).put(TaskDraft(owner="ada", title="x", handler=handler))
 
 
 def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.authorities import as_user
 from tests.engine.pull.harness import (
     AT_ONCE,
     HOUR,
@@ -21,7 +22,6 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -274,7 +274,7 @@ def test_calls_of_code_and_work_of_servers_are_kept_from_users(sim: Simulation, 
     sim.advance(2 * SECOND)
     assert claim(sim, is_user=True) is None
     draft = app.to_draft({"id": "own", "owner": "ada", "title": "T", "handler": "mine", "schedule": {"at": sim.now}})
-    app.put(draft, authority=Authority.USERS)
+    as_user(app).put(draft)
     sim.advance(2 * SECOND)
     own = claim(sim, is_user=True)
     assert own is not None

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.authorities import as_user, with_authority
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
 from cloudsched.errors import QuotaExceeded
 from cloudsched.testing import START
@@ -61,10 +62,10 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         app.close()
 
 
-def create(app: App, owner: str = "ada", authority: Authority = Authority.USERS) -> bool:
+def create(app: App, owner: str = "ada", requesters: Requesters = Requesters.USERS) -> bool:
     """Create a task; return whether there was room."""
     try:
-        app.put(app.to_draft({"owner": owner, "title": "T", "handler": "work"}), authority=authority)
+        app.acting_with(with_authority(requesters)).put(app.to_draft({"owner": owner, "title": "T", "handler": "work"}))
     except QuotaExceeded:
         return False
     return True
@@ -93,7 +94,7 @@ def test_simultaneous_creations_exceed_a_limit_by_the_stated_bound(
     assert limit <= made <= limit + bound
     assert app.container.task_counter.count_unfinished("ada", 1000) == made
     assert create(app, "bob"), "each owner has a limit of their own"
-    assert create(app, authority=Authority.SERVERS), "servers have none"
+    assert create(app, requesters=Requesters.SERVERS), "servers have none"
 
 
 def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: Callable[..., App]) -> None:
@@ -111,7 +112,7 @@ def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: C
         for number in range(thread, len(drafts), THREADS):
             change = {"schedule": {"at": (START + timedelta(days=1)).isoformat()}}
             with suppress(QuotaExceeded):
-                app.patch(f"t{number}", change, authority=Authority.USERS)
+                as_user(app).patch(f"t{number}", change)
                 made += 1
         return made + create(app)
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.authorities import as_user
+
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
@@ -70,7 +71,7 @@ def end(scene: Scene) -> None:
 
 def pause(scene: Scene) -> None:
     scene.create()
-    scene.app.pause("t", authority=Authority.USERS)
+    as_user(scene.app).pause("t")
 
 
 def claim(scene: Scene) -> None:
@@ -125,7 +126,7 @@ def wait_for_quota(scene: Scene) -> None:
     scene.does["work"] = lambda ctx: ctx.gather(*(ctx.call("child", pull="gpu") for _ in range(2)))
     scene.create("other")
     draft = scene.app.to_draft({"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY})
-    scene.app.put(draft, authority=Authority.USERS)
+    as_user(scene.app).put(draft)
     scene.sim.advance(6 * MINUTE)
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.transitions import manual_runs
 from cloudsched.errors import Forbidden
 
@@ -70,6 +70,6 @@ def test_a_user_starts_only_what_users_may_ask_for(sim: Simulation, app: App, ve
     task = app.create(owner="ada", title="Count", handler="count", schedule=HOURLY)
     past = () if verb == "trigger" else (sim.now - timedelta(hours=3), sim.now)
     with pytest.raises(Forbidden, match="only servers"):
-        getattr(app, verb)(task.id, *past, authority=Authority.USERS)
+        getattr(as_user(app), verb)(task.id, *past)
     sim.advance(timedelta(0))
     assert sim.executions(task.id) == []

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
+from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
@@ -170,10 +170,10 @@ def test_what_the_task_could_not_have_is_refused(sim: Simulation, app: App, payl
 def test_a_user_may_not_set_the_payload_of_a_servers_handler(sim: Simulation, app: App) -> None:
     """As by an edit."""
     theirs = create(app)
-    app.trigger(theirs.id, {"n": 2}, authority=Authority.USERS)
+    as_user(app).trigger(theirs.id, {"n": 2})
     task = create(app, "private")
     with pytest.raises((InvalidInput, Forbidden)):
-        app.trigger(task.id, {"n": 2}, authority=Authority.USERS)
+        as_user(app).trigger(task.id, {"n": 2})
     sim.advance(MINUTE)
     assert (len(sim.executions(theirs.id)), len(sim.executions(task.id))) == (1, 0)
 

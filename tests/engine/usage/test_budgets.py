@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.authorities import as_user
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.tasks.explanations import explain_task
@@ -173,12 +173,12 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     advance(sim, 2 * HOUR)
     for task_id in (first, second):
         with pytest.raises(NotAllowed, match="budget is used up"):
-            sim.app.resume(task_id, authority=Authority.USERS)
+            as_user(sim.app).resume(task_id)
         with pytest.raises(NotAllowed):
-            sim.app.trigger(task_id, authority=Authority.USERS)
-    sim.app.pause(first, authority=Authority.USERS)
+            as_user(sim.app).trigger(task_id)
+    as_user(sim.app).pause(first)
     with pytest.raises(NotAllowed, match="budget is used up"):
-        sim.app.resume(first, authority=Authority.USERS)
+        as_user(sim.app).resume(first)
     third = create_hourly(sim)
     sweep(sim)
     sim.advance(timedelta(minutes=5))
@@ -187,14 +187,14 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     get_budgets(sim).put("ada", 1000)
     assert sim.app.get(first).status is TaskStatus.PAUSED
     assert sim.app.get(second).status is TaskStatus.ACTIVE
-    sim.app.resume(first, authority=Authority.USERS)
+    as_user(sim.app).resume(first)
     assert sim.app.get(first).status is TaskStatus.ACTIVE
 
 
 def test_a_pause_of_before_stays(sim: Simulation) -> None:
     """A task that its owner has paused is not touched, neither when the budget is used up nor afterwards."""
     task_id, other = create_hourly(sim), create_hourly(sim)
-    sim.app.pause(task_id, authority=Authority.USERS)
+    as_user(sim.app).pause(task_id)
     get_budgets(sim).put("ada", 10)
     advance(sim, 2 * HOUR)
     assert sim.app.get(other).status is TaskStatus.PAUSED

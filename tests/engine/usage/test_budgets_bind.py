@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 
 from cloudsched import App, Context, Done, Settings, TaskDraft
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageSheet
 from cloudsched.drafts.service import DRAFTS
@@ -95,7 +95,7 @@ def create(sim: Simulation, **fields: Any) -> str:
     """Create a task as ada does through the API."""
     handler = {} if "children" in fields else {"handler": "spend"}
     draft = {"owner": "ada", "title": "T", "schedule": {"at": sim.now.isoformat()}, **handler, **fields}
-    return sim.app.put(sim.app.to_draft(draft), authority=Authority.USERS)[0].id
+    return as_user(sim.app).put(sim.app.to_draft(draft))[0].id
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -174,22 +174,22 @@ class User:
                 {"handler": "call"},
             )
         )
-        self._sim.app.patch(self._choose(), change, authority=Authority.USERS)
+        as_user(self._sim.app).patch(self._choose(), change)
 
     def _revive(self) -> None:
         soon = {"schedule": {"at": (self._sim.now + MINUTE).isoformat()}}
         task_id = self._choose()
         self._sim.app.cancel(task_id)
-        self._sim.app.patch(task_id, soon, authority=Authority.USERS)
+        as_user(self._sim.app).patch(task_id, soon)
 
     def _start(self) -> None:
         app, task_id = self._sim.app, self._choose()
         self._chance.choice(
             (
-                lambda: app.trigger(task_id, authority=Authority.USERS),
-                lambda: app.retry(task_id, authority=Authority.USERS),
-                lambda: app.resume(task_id, authority=Authority.USERS),
-                lambda: app.backfill(task_id, self._sim.now - HOUR, self._sim.now, authority=Authority.USERS),
+                lambda: as_user(app).trigger(task_id),
+                lambda: as_user(app).retry(task_id),
+                lambda: as_user(app).resume(task_id),
+                lambda: as_user(app).backfill(task_id, self._sim.now - HOUR, self._sim.now),
             )
         )()
 

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority, SenderRole
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
 from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
@@ -106,7 +106,7 @@ STATES: dict[str, dict[str, Any]] = {
     "full of events": {"events": FULL, "runs": (make_run(lease=LEASE),)},
     "full of events, and waits for one": {"events": FULL, "runs": (waits_for("approved"),)},
     "paused": PAUSED,
-    "paused by its user": {**PAUSED, "paused_by": Authority.USERS},
+    "paused by its user": {**PAUSED, "paused_by": Requesters.USERS},
     "paused as gone": {**PAUSED, "is_paused_as_gone": True},
     "paused, behind with its records": {**PAUSED, "pending_records": LEFT},
     "completed": {"status": TaskStatus.COMPLETED, **OVER},
@@ -299,7 +299,7 @@ def test_claim_says_what_the_worker_may_do_with_the_task(world: World) -> None:
     handlers = world.sim.app.container.registry.registrations.handlers
     handlers["open"] = replace(handlers["open"], user_queues=frozenset({"gpu"}))
     for who in ("ada", "worker"):
-        world.copy(world.create("for workers"), {"defined_by": Authority.USERS})
+        world.copy(world.create("for workers"), {"defined_by": Requesters.USERS})
         world.sim.advance(timedelta(hours=1))
         (claim,) = world.ask(who, "POST", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
         assert bool(claim["task"]["allowedVerbs"]) == (who == "ada")

@@ -20,6 +20,7 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.testing import Simulation
 
 PATH = "/v1/tasks:batchChange"
@@ -309,11 +310,11 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
     class Killed(BaseException):
         """The process is gone."""
 
-    def pause(self: Scheduler, task_id: str, **more: Any) -> Any:  # noqa: ANN401 - a Task
+    def pause(self: Scheduler, task_id: str, by: Authority) -> Any:  # noqa: ANN401 - a Task
         revisions.append(task_id)
         if len(revisions) == 6:
             raise Killed
-        return original(self, task_id, **more)
+        return original(self, task_id, by)
 
     monkeypatch.setattr(Scheduler, "pause", pause)
     started = roles.ask("ada", "POST", PATH, {"action": "pause", "filter": {"handler": "work"}}).get_json()

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import as_user
 from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
 from tests.web.api.test_worker_operations import run_path
 
 from cloudsched import App, Context, Execution, Schedule, Settings
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.engine.pull.overview import count_listeners
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -193,6 +193,6 @@ def test_an_explanation_counts_no_user_for_a_server_s_work(world: ApiWorld) -> N
 def test_the_app_s_own_code_may_define_for_a_user(world: ApiWorld) -> None:
     """Code that says so creates a task as its owner could: then they may claim it."""
     draft = {"owner": "ada", "title": "T", "handler": "paint", "schedule": Schedule.once(world.sim.now + SECOND)}
-    world.sim.app.put(world.sim.app.to_draft(draft), authority=Authority.USERS)
+    as_user(world.sim.app).put(world.sim.app.to_draft(draft))
     world.sim.advance(timedelta(seconds=2))
     assert len(claim_all(world, "ada")) == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from tests.authorities import as_user
 from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import read_problem
 from tests.web.api.test_worker_operations import run_path
@@ -16,7 +17,6 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.errors import Forbidden, Misconfigured
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.authentication import Authenticator
@@ -56,7 +56,7 @@ class WorkerRoleHarness:
         for task_id, (owner, queue) in TASKS.items():
             if task_id in OWN:
                 draft = {"id": task_id, "owner": owner, "title": "T", "handler": "mine", "pull": queue}
-                sim.app.put(sim.app.to_draft(draft), authority=Authority.USERS)
+                as_user(sim.app).put(sim.app.to_draft(draft))
                 continue
             body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
             assert self.ask("admin", "/v1/tasks", body).status_code == 201

@@ -8,7 +8,7 @@ from typing import Final
 from cloudsched.domain.documents.document import WireModel
 
 
-class Authority(StrEnum):
+class Requesters(StrEnum):
     """Whose request it is; of a handler, whose requests may name it."""
 
     USERS = "users"

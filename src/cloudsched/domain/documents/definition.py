@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import Child, OnChildFailure
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.script import Script
@@ -25,7 +25,7 @@ class Definition(WireModel):
     parallel: bool = False
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
     script: Script | None = None
-    defined_by: Authority | None = None
+    defined_by: Requesters | None = None
     """USERS if a user wrote or edited it; None if only servers did."""
 
     def to_fields(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
@@ -209,7 +209,7 @@ class HandlerInfo(ApiResponse):
     name: str
     description: str | None = None
     """The first paragraph of its docstring."""
-    access: Authority
+    access: Requesters
     """Who may name it."""
     is_tool: bool
     """Whether scripts may call it."""

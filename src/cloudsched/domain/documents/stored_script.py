@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-from cloudsched.domain.documents.authority import Authority  # noqa: TC001 - a field's type
+from cloudsched.domain.documents.authority import Requesters  # noqa: TC001 - a field's type
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.script import ScriptSource  # noqa: TC001 - a field's type
 from cloudsched.domain.documents.task import LongText, owner_id_prefix
@@ -32,7 +32,7 @@ class StoredScript(Record):
     """The handlers that it may call; None for all that are tools."""
     version: int = 1
     """Incremented whenever its source or its tools change."""
-    defined_by: Authority | None = None
+    defined_by: Requesters | None = None
     """USERS if a user wrote it, which limits what it may call, whoever runs it."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
+from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.budget_pause import BudgetPause
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
@@ -291,9 +291,9 @@ class Task(PublicTask):
     last_manual_request: ManualRequest | None = None
     keyed_triggers: tuple[KeyedTrigger, ...] = ()
     """The latest triggers with an idempotency key, the earliest first; `transitions.trigger` bounds them."""
-    defined_by: Authority | None = None
+    defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
-    paused_by: Authority | None = None
+    paused_by: Requesters | None = None
     """USERS if a user paused it last; None if a server or the scheduler itself did."""
     has_budget: bool = False
     """Whether each start of it asks first if its owner's budget is used up; set where an owner with one spends."""
@@ -343,12 +343,12 @@ class Task(PublicTask):
     @property
     def is_for_user(self) -> bool:
         """Whether a user wrote or edited it, or the task at the top of its tree: then its calls count in quotas."""
-        return self.defined_by is Authority.USERS or (self.parent is not None and self.parent.is_for_user)
+        return self.defined_by is Requesters.USERS or (self.parent is not None and self.parent.is_for_user)
 
     @property
     def is_paused_by_user(self) -> bool:
         """Whether a user's pause holds, which a user may end."""
-        return self.status is TaskStatus.PAUSED and self.paused_by is Authority.USERS
+        return self.status is TaskStatus.PAUSED and self.paused_by is Requesters.USERS
 
     @property
     def is_active(self) -> bool:

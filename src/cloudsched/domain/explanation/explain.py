@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
@@ -80,7 +80,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def _explain_pause(evidence: Evidence) -> Finding:
     task = evidence.task
-    who = " by a user" if task.paused_by is Authority.USERS else ""
+    who = " by a user" if task.paused_by is Requesters.USERS else ""
     sentence = f"It was paused{who} {say_instant(task, task.status_changed_at)}, and starts nothing until it is resumed"
     sentence = _with_message(sentence, task.message)
     return Finding(reason=Reason.PAUSED, sentence=sentence, at=task.status_changed_at)

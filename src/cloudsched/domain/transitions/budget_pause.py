@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.planning import find_budget_pause
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.task import Task
 
 _HAS_BUDGET: Final = "Its owner has a budget again."
@@ -49,7 +49,7 @@ def resume_from_budget(task: Task, now: datetime) -> Transition:
     return Transition(with_entry(task, again, Action.RESUMED, None, now, reason=_HAS_BUDGET), resumed.executions)
 
 
-def pause(task: Task, now: datetime, *, paused_by: Authority | None = None, is_gone: bool = False) -> Transition:
+def pause(task: Task, now: datetime, *, paused_by: Requesters | None = None, is_gone: bool = False) -> Transition:
     """Pause a task as its owner or a server asks; if it is paused by a budget alone, that becomes their pause.
 
     What has come due since the budget was used up is decided now, as by any pause.

@@ -11,7 +11,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.channel import COMPLETION, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.documents.delivery import (
     DELIVERY_HANDLER,
@@ -149,7 +149,7 @@ def _new_callback(
     now: datetime,
 ) -> Task:
     assert task.on_completion is not None  # noqa: S101 - both callers have looked
-    is_users = task.defined_by is Authority.USERS
+    is_users = task.defined_by is Requesters.USERS
     delivery = _describe(task, execution_id, COMPLETION, make_name, now, ())
     delivery = delivery.model_copy(update={"url": task.on_completion.webhook, "is_users_url": is_users})
     return _new_delivery(task, _derive_id(task, execution_id, COMPLETION), delivery, payload, retention, now)

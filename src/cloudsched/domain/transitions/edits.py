@@ -42,7 +42,7 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.drafts import TaskDraft
 
@@ -123,7 +123,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
 
 
 def apply_edit(
-    task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes, *, defined_by: Authority | None
+    task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes, *, defined_by: Requesters | None
 ) -> Transition:
     """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.
 

@@ -48,7 +48,7 @@ from cloudsched.errors import NotAllowed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from cloudsched.domain.documents.authority import Authority
+    from cloudsched.domain.documents.authority import Requesters
 
 _S = TaskStatus
 
@@ -132,7 +132,7 @@ def pause(
     task: Task,
     now: datetime,
     message: str = "",
-    paused_by: Authority | None = None,
+    paused_by: Requesters | None = None,
     *,
     is_gone: bool = False,
 ) -> Transition:

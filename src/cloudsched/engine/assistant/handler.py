@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER, AssistantPayload
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.engine.assistant.limits import AssistantLimits, estimate_cost
 from cloudsched.engine.assistant.run import AssistantRun
 from cloudsched.engine.assistant.tools import list_open_tools
@@ -70,14 +70,14 @@ def with_assistant(
         on_failure=None,
         is_built_in=True,
         check=partial(_check, registry, models.names),
-        access=Authority.USERS,
+        access=Requesters.USERS,
         draft=_DOES,
         estimate=partial(estimate_cost, limits=limits),
     )
     return registry.with_builtin(handler)
 
 
-def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Authority) -> None:
+def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Requesters) -> None:
     """Check a task of the assistant: there is something to do, and its tools and its model are open to it.
 
     Raises:

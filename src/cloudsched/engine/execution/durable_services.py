@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -122,7 +123,9 @@ class DurableServices:
         try:
             draft = TaskDraft.of(**{**defaults, **_caller_fields(fields), **fixed})
             call = new_task(
-                validate_draft(draft, self._engine.registry, self._engine.settings.retention), now, _NO_LEAD_TIME
+                validate_draft(draft, self._engine.registry, self._engine.settings.retention, Requesters.SERVERS),
+                now,
+                _NO_LEAD_TIME,
             ).task
         except UnknownHandler:
             raise  # its message names the handler

@@ -15,6 +15,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
@@ -73,7 +74,7 @@ def plan_follow_ups(
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
         try:
-            valid = validate_draft(draft, engine.registry, engine.settings.retention)
+            valid = validate_draft(draft, engine.registry, engine.settings.retention, Requesters.SERVERS)
         except InvalidInput as error:
             raise _within(number, error) from error
         except Exception as error:  # a payload's validators are user code, and may raise anything

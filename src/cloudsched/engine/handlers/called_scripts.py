@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import MAX_TREE_CALLS, ScriptTree, StoredScript, script_key
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.errors import LimitExceeded, ScriptFailed
@@ -31,7 +31,7 @@ class PinnedScript:
 
     source: str
     tools: tuple[str, ...] | None
-    defined_by: Authority | None
+    defined_by: Requesters | None
 
 
 class CalledScripts:
@@ -88,7 +88,7 @@ def read_pinned(recorded: dict[str, Any]) -> PinnedScript:
     """Return the script that an execution recorded when it began."""
     tools, author = recorded["tools"], recorded["definedBy"]
     return PinnedScript(
-        recorded["source"], None if tools is None else tuple(tools), None if author is None else Authority(author)
+        recorded["source"], None if tools is None else tuple(tools), None if author is None else Requesters(author)
     )
 
 

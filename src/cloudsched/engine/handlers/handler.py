@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Overlap, Priority
 from cloudsched.domain.documents.task import TaskId, owner_id_prefix
@@ -116,9 +116,9 @@ class Handler:
     """Its parameters besides context and payload."""
     is_tool: bool = False
     """Whether scripts may call it."""
-    check: Callable[[TaskDraft, Authority], None] | None = None
-    """An additional check of the drafts of its tasks; it depends on the authority of the request."""
-    access: Authority = Authority.SERVERS
+    check: Callable[[TaskDraft, Requesters], None] | None = None
+    """An additional check of the drafts of its tasks; it depends on whose request it is."""
+    access: Requesters = Requesters.SERVERS
     """Which callers may name it."""
     user_max_priority: Priority = Priority.HIGH
     """The most urgent priority that users may ask for."""
@@ -145,7 +145,7 @@ class Handler:
     @property
     def is_for_users(self) -> bool:
         """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
-        return self.is_built_in or self.access is Authority.USERS
+        return self.is_built_in or self.access is Requesters.USERS
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Handler:
         """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
         if self.task_id is None:
             return None
-        is_for_users = self.access is Authority.USERS
+        is_for_users = self.access is Requesters.USERS
         return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
 
     def accepts_field(self, field: str) -> bool:
@@ -231,7 +231,7 @@ def builtin_handler(
     *,
     takes_context: bool = True,
     takes_payload: bool = True,
-    check: Callable[[TaskDraft, Authority], None] | None = None,
+    check: Callable[[TaskDraft, Requesters], None] | None = None,
 ) -> Handler:
     """Return a handler that the engine itself brings. Its payload, if it takes one, is any JSON object."""
     return Handler(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import Priority, to_retry_policy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
@@ -62,7 +62,7 @@ def validate_access(
     name: str, access: str, user_max_priority: str | None, user_queues: Iterable[str]
 ) -> dict[str, Any]:
     """Return a handler's options for users; reject such options if users may not name the handler."""
-    if access not in set(Authority):
+    if access not in set(Requesters):
         raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
     if user_max_priority is not None and user_max_priority not in set(Priority):
         raise Misconfigured(
@@ -74,12 +74,12 @@ def validate_access(
         queues = None
     if queues is None:
         raise Misconfigured(f'Handler {name!r}: user_queues is {user_queues!r}; give names, as in ("render", "gpu").')
-    if access != Authority.USERS and (user_max_priority is not None or queues):
+    if access != Requesters.USERS and (user_max_priority is not None or queues):
         raise Misconfigured(
             f'Handler {name!r}: user_max_priority and user_queues are for handlers with access="users".'
         )
     return {
-        "access": Authority(access),
+        "access": Requesters(access),
         "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
         "user_queues": frozenset(queues),
     }

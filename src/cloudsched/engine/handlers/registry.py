@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.engine.handlers.declaration import Declaration, check_declaration
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
@@ -87,7 +87,7 @@ class Registry:
         on_failure: OnFailure | None = None,
         tool: bool = False,
         task_id: Callable[[Any], str | None] | None = None,
-        access: Authority | str = Authority.SERVERS,
+        access: Requesters | str = Requesters.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
         draft: str | None = None,

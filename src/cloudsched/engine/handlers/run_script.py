@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
@@ -65,7 +65,7 @@ class ScriptHandler:
         self._stored = stored
         self._compiled: set[bytes] = set()
 
-    def check(self, draft: TaskDraft, authority: Authority) -> None:
+    def check(self, draft: TaskDraft, requesters: Requesters) -> None:
         """Check a script before it is stored: its tools exist, JavaScript can represent its payload, and it compiles.
 
         A stored script has been compiled; it has to be the owner's.
@@ -80,17 +80,17 @@ class ScriptHandler:
             problem = f"is {draft.script.name!r}, and {draft.owner!r} has stored no such script"
             raise InvalidInput("script.name", problem, "PUT /v1/scripts/{name} stores one.")
         try:
-            self.check_source(draft.script.source, draft.script.tools, authority)
+            self.check_source(draft.script.source, draft.script.tools, requesters)
         except InvalidInput as error:
             raise InvalidInput(f"script.{error.field}".removesuffix(".script"), error.problem, error.hint) from error
 
-    def check_source(self, source: str | None, tools: Sequence[str] | None, authority: Authority) -> None:
+    def check_source(self, source: str | None, tools: Sequence[str] | None, requesters: Requesters) -> None:
         """Check that the tools of a script exist for its author, and that its source compiles.
 
         Raises:
             InvalidInput: One of these does not hold, or this service runs no scripts.
         """
-        allowed = self._allowed_tools(authority)
+        allowed = self._allowed_tools(requesters)
         for number, name in enumerate(tools or ()):
             if name not in allowed:
                 known = ", ".join(allowed) or "none"
@@ -162,14 +162,14 @@ class ScriptHandler:
                 last_end = context.durable_run.perform(_WHAT, end_round, since)
                 now = now if last_end is None else max(now, last_end)
 
-    def _allowed_tools(self, author: Authority | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
+    def _allowed_tools(self, author: Requesters | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
         """Return the tools that a script may call: those for users if a user wrote it, and of all its lists."""
-        registry = self._registry.for_users() if author is Authority.USERS else self._registry
+        registry = self._registry.for_users() if author is Requesters.USERS else self._registry
         tools = sorted(handler.name for handler in registry if handler.is_tool)
         return tuple(name for name in tools if all(names is None or name in names for names in narrowed))
 
     def _start_call(
-        self, context: Context, request: ScriptRequest, tools: Sequence[str], author: Authority | None
+        self, context: Context, request: ScriptRequest, tools: Sequence[str], author: Requesters | None
     ) -> int | InvalidInput:
         """Start a call and return its number in the journal, or the reason why it is refused.
 
@@ -197,7 +197,7 @@ class ScriptHandler:
         context: Context,
         requested: str,
         payload: Any,  # noqa: ANN401 - any JSON
-        author: Authority | None,
+        author: Requesters | None,
     ) -> int | InvalidInput:
         """Start a stored script of the same owner, with no more rights than the caller has; as `_start_call`."""
         task, name = context.task, escape_surrogates(requested[:MAX_NAME])
@@ -217,7 +217,7 @@ class ScriptHandler:
 
     def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
         """Return the priority of a call that a user's script makes: no more urgent than users may ask for."""
-        if task.defined_by is not Authority.USERS or tool not in self._registry:
+        if task.defined_by is not Requesters.USERS or tool not in self._registry:
             return {}
         return {"priority": limit_priority(self._registry.get(tool), task.priority)}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.channel import USERS_CHANNELS
 from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority
@@ -112,7 +112,7 @@ def _require_user_could_create(task: Task, registry: Registry) -> None:
         require_user_access(task, users)
         for child in task.children:
             users.get(child.handler)
-        if task.script is not None and task.defined_by is not Authority.USERS:
+        if task.script is not None and task.defined_by is not Requesters.USERS:
             for tool in registry:
                 if tool.is_tool and (task.script.tools is None or tool.name in task.script.tools):
                     users.get(tool.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document_size import find_largest_part
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTEXT,
@@ -32,7 +32,7 @@ def validate_draft(
     draft: TaskDraft,
     registry: Registry,
     retention: timedelta | None,
-    authority: Authority = Authority.SERVERS,
+    requesters: Requesters,
     *,
     changed: Collection[str] | None = None,
 ) -> TaskDraft:
@@ -45,7 +45,7 @@ def validate_draft(
         draft: The draft.
         registry: All handlers.
         retention: How long the task is kept if the draft does not set it.
-        authority: The authority of the request: users may name only some handlers, with limited priorities and queues.
+        requesters: Whose request it is: users may name only some handlers, with limited priorities and queues.
         changed: The fields that an edit concerns, by their wire names; None for all. Only these may be wrong in a new
             way, in which an older task may be wrong as well: fields that a payload's model does not know, and what a
             quick handler cannot run.
@@ -54,7 +54,7 @@ def validate_draft(
         InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
     """
     is_payload_new = changed is None or not {"handler", "payload", "children"}.isdisjoint(changed)
-    if authority is Authority.USERS:
+    if requesters is Requesters.USERS:
         registry = registry.for_users()
     handler = _find_handler(draft, registry)
     task_id = draft.id
@@ -67,7 +67,7 @@ def validate_draft(
         raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
     _check_children(draft, registry, changed, is_payload_new=is_payload_new)
     if handler is not None and handler.check is not None:
-        handler.check(draft, authority)
+        handler.check(draft, requesters)
     require_storable("payload", draft.payload, MAX_PAYLOAD)
     if draft.source and draft.source.context is not None:
         require_storable("source.context", draft.source.context, MAX_CONTEXT)
@@ -80,10 +80,10 @@ def validate_draft(
     }
     if task_id != draft.id:
         missing["id"] = task_id
-    completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, authority)
+    completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, requesters)
     _require_fits(completed)
     require_quick_task(handler, completed, changed)
-    if authority is Authority.USERS:
+    if requesters is Requesters.USERS:
         require_user_access(completed, registry)
     return completed
 
@@ -116,10 +116,10 @@ def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
     return registry.get(draft.handler)
 
 
-def _assign_lock_scopes(draft: TaskDraft, authority: Authority) -> TaskDraft:
-    scope = _lock_scope(draft.lock_key, draft.lock_scope, authority, "lockScope")
+def _assign_lock_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
+    scope = _lock_scope(draft.lock_key, draft.lock_scope, requesters, "lockScope")
     scopes = (
-        _lock_scope(child.lock_key, child.lock_scope, authority, f"children.{number}.lockScope")
+        _lock_scope(child.lock_key, child.lock_scope, requesters, f"children.{number}.lockScope")
         for number, child in enumerate(draft.children)
     )
     children = tuple(
@@ -129,10 +129,10 @@ def _assign_lock_scopes(draft: TaskDraft, authority: Authority) -> TaskDraft:
     return draft.model_copy(update={"lock_scope": scope, "children": children})
 
 
-def _lock_scope(key: str | None, scope: LockScope | None, authority: Authority, field: str) -> LockScope | None:
+def _lock_scope(key: str | None, scope: LockScope | None, requesters: Requesters, field: str) -> LockScope | None:
     if key is None:
         return None
-    if authority is not Authority.USERS:
+    if requesters is not Requesters.USERS:
         return scope or LockScope.GLOBAL
     if scope is LockScope.GLOBAL:
         hint = "A key that you name is your own: give a lockKey, and leave out its scope."

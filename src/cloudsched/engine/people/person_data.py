@@ -33,6 +33,7 @@ from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
 from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.summation import UsageSummation
@@ -115,7 +116,7 @@ class PersonData:
         others = [task for task in page.items if task.id != own_id]
         for task in sorted(others, key=lambda each: each.parent is not None):
             try:
-                self._scheduler().delete(task.id)
+                self._scheduler().delete(task.id, OWN_CODE)
             except NotFound:  # it went with the task that called it
                 continue
         return len(others)
@@ -124,7 +125,7 @@ class PersonData:
         page = self._store.list_tasks(TaskQuery(owner=owner, is_delivery=True), limit=_PAGE)
         for task in page.items:
             with suppress(NotFound):
-                self._scheduler().delete(task.id)
+                self._scheduler().delete(task.id, OWN_CODE)
         return len(page.items)
 
     def _remove_messages(self, owner: str, _own_id: str) -> int:

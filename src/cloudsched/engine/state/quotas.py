@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.lock_scope import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import TaskCounter
@@ -99,7 +99,7 @@ class Quotas:
         lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), lock)
 
-    def check_revival(self, before: Task, after: Task, authority: Authority) -> VersionedLock | None:
+    def check_revival(self, before: Task, after: Task, by: Authority) -> VersionedLock | None:
         """Return what to commit with a change that a user asks for, if it revives a task that has ended.
 
         None where there is no limit, for servers, and for every other change: nothing is read then.
@@ -107,7 +107,7 @@ class Quotas:
         Raises:
             QuotaExceeded: The owner has no room for one more.
         """
-        is_limited = authority is Authority.USERS and is_revival(before, after)
+        is_limited = by.is_user and is_revival(before, after)
         quota = self.check(after.owner) if is_limited else None
         if quota is None:
             return None

@@ -12,13 +12,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters
 from cloudsched.domain.documents.batch_change import BatchAction, BatchChange
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
+from cloudsched.engine.ports.authority import Authority
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -124,19 +124,19 @@ class _Page:
 
     def _change_task(self, task: Task) -> None:
         sender = next((each.by for each in self.own_task.history), None)
-        scheduler, by = self.scheduler, Caller(self._check, sender or TRUSTED_CODE)
-        authority = Authority.SERVERS if self.own_task.owner == SYSTEM_OWNER else Authority.USERS
+        requesters = Requesters.SERVERS if self.own_task.owner == SYSTEM_OWNER else Requesters.USERS
+        scheduler, by = self.scheduler, Authority(requesters, sender or TRUSTED_CODE, self._check)
         match self.batch.action:
             case BatchAction.PAUSE:
-                scheduler.pause(task.id, authority=authority, by=by)
+                scheduler.pause(task.id, by)
             case BatchAction.RESUME:
-                scheduler.resume(task.id, authority=authority, by=by)
+                scheduler.resume(task.id, by)
             case BatchAction.CANCEL:
                 scheduler.cancel(task.id, by)
             case BatchAction.DELETE:
                 scheduler.delete(task.id, by)
             case BatchAction.RETRY_FAILED:
-                scheduler.manual_runs.retry(task.id, self._find_failed(task), authority=authority, by=by)
+                scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by)
 
     def _check(self, task: Task) -> None:
         """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""

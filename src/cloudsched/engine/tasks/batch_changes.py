@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER, BatchAction, BatchChange, has_failed
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.batch_change_run import to_queries
-from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ class BatchChanges:
             return MatchingTasks(min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
         return self._read_some(change, queries)
 
-    def start(
-        self, change: BatchChange, owner: str, key: str | None = None, caller: EventSender = TRUSTED_CODE
-    ) -> Task:
+    def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that carries out a change with an owner's rights; with the same key, return the same task.
 
         The histories of the tasks that it changes name the `caller`.
@@ -107,7 +104,7 @@ class BatchChanges:
             retry=RetryPolicy(max_retries=20),
             retention=_RETENTION,
         )
-        by, lead = Caller(sender=caller), LeadTimes(timedelta(0))
+        by, lead = replace(OWN_CODE, sender=caller), LeadTimes(timedelta(0))
         return self._scheduler().create(draft, _hash(change.to_wire()), lead=lead, by=by)[0]
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.calendar import CHANGES_OWNER, Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
 
@@ -121,7 +122,7 @@ class CalendarReplan:
 
         try:
             task = self._scheduler.change(
-                link.task_id, lambda task, now: replan_calendars(task, {calendar.id: calendar.content}, now)
+                link.task_id, lambda task, now: replan_calendars(task, {calendar.id: calendar.content}, now), OWN_CODE
             )
         except NotFound:
             task = None

@@ -23,6 +23,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.tasks.calendar_days import find_calendar
 from cloudsched.engine.tasks.calendar_replan import CalendarReplan
@@ -154,7 +155,7 @@ class Calendars:
             raise NotFound("calendar", name)
         self._store.records.delete(Calendar, key, stored.version)
         with suppress(NotFound):
-            self._scheduler().delete(_refresh_task_id(key))
+            self._scheduler().delete(_refresh_task_id(key), OWN_CODE)
 
     def refresh(self, key: str) -> str:
         """Ask for a calendar's days again, and store them if they have changed; return what was found.
@@ -222,7 +223,7 @@ class Calendars:
             retry=_REPLAN_RETRY,
             retention=_REPLAN_RETENTION,
         )
-        self._scheduler().create(draft, lead=LeadTimes(timedelta(0)))
+        self._scheduler().create(draft, by=OWN_CODE, lead=LeadTimes(timedelta(0)))
 
     def _require_room(self, owner: str) -> None:
         if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:
@@ -234,7 +235,7 @@ class Calendars:
         task_id = _refresh_task_id(calendar.id)
         if not _is_fetched(calendar):
             with suppress(NotFound):
-                self._scheduler().delete(task_id)
+                self._scheduler().delete(task_id, OWN_CODE)
             return
         draft = TaskDraft(
             id=task_id,
@@ -245,7 +246,7 @@ class Calendars:
             schedule=Schedule.every(_REFRESH_EVERY, start=self._clock.now() + _REFRESH_EVERY),
             jitter=_REFRESH_JITTER,
         )
-        self._scheduler().create(draft)
+        self._scheduler().create(draft, by=OWN_CODE)
 
 
 def _to_key(name: str, owner: str) -> str:

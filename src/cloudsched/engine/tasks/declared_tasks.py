@@ -16,8 +16,8 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.quick import fits_quick
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -129,33 +129,33 @@ class DeclaredTasks:
             self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
-        scheduler, by = self._scheduler, Caller(self._require_marked)
+        scheduler, by = self._scheduler, OWN_CODE.limited_by(self._require_marked)
         if change.action is Action.CREATE:
             draft = self._read_draft(change.fields, self._engine.now())
             try:
-                scheduler.create(draft, self._mark)
+                scheduler.create(draft, self._mark, by=OWN_CODE)
             except KeyReused:
-                self._require_marked(scheduler.get(change.task_id))  # somebody has created it since
+                self._require_marked(scheduler.get(change.task_id, OWN_CODE))  # somebody has created it since
                 raise
         elif change.action is Action.UPDATE:
-            scheduler.update(change.task_id, change.fields, by=by)
+            scheduler.update(change.task_id, change.fields, by)
         elif change.action is Action.RESUME:
             with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
-                scheduler.resume(change.task_id, by=Caller(self._require_paused_as_gone))
+                scheduler.resume(change.task_id, OWN_CODE.limited_by(self._require_paused_as_gone))
         elif change.action is Action.DELETE:
             with suppress(NotFound):  # another apply was first
                 scheduler.delete(change.task_id, by)
         elif not change.is_gone:
-            scheduler.pause(change.task_id, by=by)
+            scheduler.pause(change.task_id, by)
         else:
             with suppress(NotFound, NotAllowed):  # it was deleted, or has ended: it runs nothing
-                scheduler.pause(change.task_id, is_gone=True, by=by)
+                scheduler.pause(change.task_id, by, is_gone=True)
 
     def _compare_one(self, declaration: Declaration) -> Iterator[Change]:
         content = to_wire_fields(declaration.fields)
         pause = Change(Action.PAUSE, declaration.id, "is declared as paused")
         try:
-            task = self._scheduler.get(declaration.id)
+            task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
             draft = self._scheduler.check(self._read_draft(content, self._engine.now()))
             described = "once, after the default lead" if draft.schedule is None else draft.schedule.describe()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.history import Action
 from cloudsched.domain.transitions import manual_runs
 from cloudsched.engine.handlers.user_access import require_user_start
-from cloudsched.engine.tasks.caller import TRUSTED_CALLER
 from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
 from cloudsched.engine.tasks.trigger import OWN_PAYLOAD, TriggerRequest, to_payload
 
@@ -24,21 +22,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.manual_runs import TriggerMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.tasks.caller import Caller
+    from cloudsched.engine.ports.authority import Authority
 
-    class Act(Protocol):
-        """Changes a task as a decision says, and notes in its history who did what, with a reason if there is one."""
-
-        def __call__(  # noqa: D102 - the class says it
-            self,
-            task_id: str,
-            action: Action,
-            decide: Callable[[Task, datetime], Transition],
-            by: Caller,
-            reason: str | None = None,
-            *,
-            authority: Authority,
-        ) -> Task: ...
+    Act = Callable[[str, Action, Callable[[Task, datetime], Transition], Authority, str | None], Task]
+    """Changes a task as a decision says, and notes in its history who did what, with a reason if there is one."""
 
 
 class ManualRuns:
@@ -69,8 +56,7 @@ class ManualRuns:
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
         mark: TriggerMark | None = None,
         *,
-        authority: Authority = Authority.SERVERS,
-        by: Caller = TRUSTED_CALLER,
+        by: Authority,
     ) -> Task:
         """Run a task now, in addition to its schedule; with a payload, this run gets that in place of the task's.
 
@@ -79,9 +65,9 @@ class ManualRuns:
             KeyReused: The mark's key was used for another request.
         """
         given = None if payload is None else to_payload(payload)
-        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, authority, ("payload",)))
+        request = TriggerRequest(given, mark, lambda draft: self._validate(draft, by, ("payload",)))
         reason = None if given is None else OWN_PAYLOAD
-        return self.start(task_id, Action.TRIGGERED, authority, request.decide, by, reason)
+        return self.start(task_id, Action.TRIGGERED, request.decide, by, reason)
 
     def retry(
         self,
@@ -89,38 +75,28 @@ class ManualRuns:
         execution_id: str | None = None,
         *,
         from_step: int | None = None,
-        authority: Authority = Authority.SERVERS,
-        by: Caller = TRUSTED_CALLER,
+        by: Authority,
     ) -> Task:
         """Give an execution one more attempt, if need be from a step on; see `decide_retry`."""
-        request = RetryRequest(execution_id, from_step, partial(self._require_start, authority=authority))
+        request = RetryRequest(execution_id, from_step, partial(self._require_start, by=by))
         decide = partial(decide_retry, self._engine, self._child_tasks, request)
-        return self.start(task_id, Action.RETRIED, authority, decide, by)
+        return self.start(task_id, Action.RETRIED, decide, by)
 
-    def backfill(
-        self,
-        task_id: str,
-        start: datetime,
-        end: datetime,
-        *,
-        authority: Authority = Authority.SERVERS,
-        by: Caller = TRUSTED_CALLER,
-    ) -> Task:
+    def backfill(self, task_id: str, start: datetime, end: datetime, by: Authority) -> Task:
         """Run the task's occurrences of a past range, one after another."""
         request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
             return manual_runs.backfill(task, start, end, now, request)
 
-        return self.start(task_id, Action.BACKFILLED, authority, decide, by)
+        return self.start(task_id, Action.BACKFILLED, decide, by)
 
     def start(
         self,
         task_id: str,
         action: Action,
-        authority: Authority,
         decide: Callable[[Task, datetime], Transition],
-        by: Caller,
+        by: Authority,
         reason: str | None = None,
     ) -> Task:
         """Change a task so that it runs.
@@ -134,14 +110,14 @@ class ManualRuns:
         def decide_allowed(task: Task, now: datetime) -> Transition:
             started = decide(task, now)
             if started.task is not task:
-                self._require_start(task, authority)
+                self._require_start(task, by)
                 for run in started.task.runs if started.task.earlier_definitions else ():
                     if not task.is_active or task.find_run(run.execution_id) is None:
-                        self._require_start(started.task.as_begun(run), authority)
+                        self._require_start(started.task.as_begun(run), by)
             return started
 
-        return self._act(task_id, action, decide_allowed, by, reason, authority=authority)
+        return self._act(task_id, action, decide_allowed, by, reason)
 
-    def _require_start(self, task: Task, authority: Authority) -> None:
-        if authority is Authority.USERS:
+    def _require_start(self, task: Task, by: Authority) -> None:
+        if by.is_user:
             require_user_start(task, self._engine.registry)

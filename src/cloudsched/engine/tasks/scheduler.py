@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
@@ -28,12 +27,12 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
-from cloudsched.engine.tasks.caller import TRUSTED_CALLER
 from cloudsched.engine.tasks.manual_runs import ManualRuns
 from cloudsched.errors import (
     InvalidInput,
@@ -55,8 +54,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.state.quotas import QuotaCheck
-    from cloudsched.engine.tasks.caller import Caller
 
 log = logging.getLogger(__name__)
 
@@ -82,10 +81,9 @@ class Scheduler:
         draft: TaskDraft,
         request_fingerprint: str | None = None,
         *,
-        authority: Authority = Authority.SERVERS,
+        by: Authority,
         refusal: QuotaExceeded | None = None,
         lead: LeadTimes | None = None,
-        by: Caller = TRUSTED_CALLER,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
 
@@ -95,10 +93,9 @@ class Scheduler:
         Args:
             draft: The task.
             request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
-            authority: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
+            by: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
             lead: How soon a new task may run; as the settings say if None.
-            by: Who asks for it.
 
         Raises:
             InvalidInput: The draft is invalid; nothing was stored.
@@ -106,13 +103,11 @@ class Scheduler:
             QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
         started = self._engine.now()
-        draft = self._resolve(self._validate(draft, authority))
-        defined_by = Authority.USERS if authority is Authority.USERS else None
-
-        is_limited = authority is Authority.USERS and refusal is None
+        draft = resolve_draft(self._engine.store.records, self._validate(draft, by), self._engine.clock, None)
+        is_limited = by.is_user and refusal is None
 
         def repeat(task_id: str) -> Task | None:
-            return self._repeat_creation(task_id, draft, request_fingerprint, defined_by, by)
+            return self._repeat_creation(task_id, draft, request_fingerprint, by)
 
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
@@ -125,9 +120,9 @@ class Scheduler:
                 if repeated is None:
                     raise
                 return repeated
-            task = with_entry(None, task, Action.CREATED, by.sender, task.created_at)
-            has_budget = authority is Authority.USERS and self._engine.budgets().has_budget(task.owner)
-            update = {"request_fingerprint": request_fingerprint, "defined_by": defined_by, "has_budget": has_budget}
+            task = with_entry(None, task, Action.CREATED, by.actor, task.created_at)
+            has_budget = by.is_user and self._engine.budgets().has_budget(task.owner)
+            update = {"request_fingerprint": request_fingerprint, "defined_by": by.author, "has_budget": has_budget}
             return task.model_copy(update=update), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
@@ -149,7 +144,7 @@ class Scheduler:
         return self._follow_calendars(task, started) if task.schedule.calendars else task, is_new
 
     def _repeat_creation(
-        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None, by: Caller
+        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, by: Authority
     ) -> Task | None:
         """Return the existing task of a draft's id, edited if no fingerprint protects it; None if there is none."""
         existing = self._engine.store.load(task_id)
@@ -158,7 +153,7 @@ class Scheduler:
         if request_fingerprint is not None:
             return self._idempotent_replay(existing, request_fingerprint)
         try:
-            return self._replace(existing, draft, defined_by, by)
+            return self._replace(existing, draft, by)
         except NotFound:
             current = self._engine.store.load(task_id)
             if current and not current.task.deleted_at and current.task.created_at == existing.task.created_at:
@@ -177,29 +172,21 @@ class Scheduler:
             raise KeyReused("Idempotency-Key", "was already used for a different request", hint)
         return self._dispatch_or_defer(existing)
 
-    def _replace(self, existing: VersionedTask, draft: TaskDraft, defined_by: Authority | None, by: Caller) -> Task:
+    def _replace(self, existing: VersionedTask, draft: TaskDraft, by: Authority) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Transition:
             resolved = self._resolve(draft, task)
-            return apply_edit(task, resolved, now, self._engine.lead, defined_by=defined_by)
+            return apply_edit(task, resolved, now, self._engine.lead, defined_by=by.author)
 
-        authority = defined_by or Authority.SERVERS
-        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, authority=authority))
+        return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by))
 
-    def get(self, task_id: str, by: Caller = TRUSTED_CALLER) -> Task:
+    def get(self, task_id: str, by: Authority) -> Task:
         """Return a task. Raises NotFound."""
         return self._load(task_id, by).task
 
-    def update(
-        self,
-        task_id: str,
-        patch: dict[str, Any],
-        *,
-        authority: Authority = Authority.SERVERS,
-        by: Caller = TRUSTED_CALLER,
-    ) -> Task:
+    def update(self, task_id: str, patch: dict[str, Any], by: Authority) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
         Raises:
@@ -213,33 +200,25 @@ class Scheduler:
             draft = edit_draft(task, patch)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._engine.lead)})
-            validated = self._validate(draft, authority, patch.keys())
+            validated = self._validate(draft, by, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            author = Authority.USERS if authority is Authority.USERS else task.defined_by
-            return apply_edit(task, validated, now, self._engine.lead, defined_by=author)
+            return apply_edit(task, validated, now, self._engine.lead, defined_by=by.author or task.defined_by)
 
-        return self._after_change(self._act(task_id, Action.EDITED, decide, by, authority=authority))
+        return self._after_change(self._act(task_id, Action.EDITED, decide, by))
 
-    def pause(
-        self,
-        task_id: str,
-        *,
-        authority: Authority = Authority.SERVERS,
-        is_gone: bool = False,
-        by: Caller = TRUSTED_CALLER,
-    ) -> Task:
+    def pause(self, task_id: str, by: Authority, *, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
-        paused_by = Authority.USERS if authority is Authority.USERS else None
-        return self._act(task_id, Action.PAUSED, partial(budget_pause.pause, paused_by=paused_by, is_gone=is_gone), by)
+        decide = partial(budget_pause.pause, paused_by=by.author, is_gone=is_gone)
+        return self._act(task_id, Action.PAUSED, decide, by)
 
-    def resume(self, task_id: str, *, authority: Authority = Authority.SERVERS, by: Caller = TRUSTED_CALLER) -> Task:
+    def resume(self, task_id: str, by: Authority) -> Task:
         """Resume a paused task from now on; as a user a task that may be started, or that a user has paused."""
-        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, authority, lifecycle.resume, by))
+        return self._after_change(self.manual_runs.start(task_id, Action.RESUMED, lifecycle.resume, by))
 
-    def cancel(self, task_id: str, by: Caller = TRUSTED_CALLER) -> Task:
+    def cancel(self, task_id: str, by: Authority) -> Task:
         """Cancel a task permanently, with the calls below it; its record stays."""
         return self._cancel_descendants(self._act(task_id, Action.CANCELLED, budget_pause.cancel, by))
 
@@ -254,7 +233,7 @@ class Scheduler:
             return task
         contents = read_contents(self._engine.store.records, task, self._engine.clock)
         with suppress(NotFound):
-            return self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now))
+            return self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now), OWN_CODE)
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
@@ -278,23 +257,28 @@ class Scheduler:
         payload: Any,  # noqa: ANN401 - any JSON
         execution_id: str | None = None,
         *,
-        sender: EventSender = TRUSTED_CODE,
-        by: Caller = TRUSTED_CALLER,
+        by: Authority,
+        sender: EventSender | None = None,
     ) -> Task:
         """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
         content = to_json_value("payload", payload)
-        fields = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8), "sender": sender}
+        fields = {
+            "name": parse_event_name(name),
+            "payload": content,
+            "token": secrets.token_hex(8),
+            "sender": sender or by.actor,
+        }
 
         def decide(task: Task, now: datetime) -> Transition:
             return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
 
         return self.change(task_id, decide, by)
 
-    def delete(self, task_id: str, by: Caller = TRUSTED_CALLER) -> None:
+    def delete(self, task_id: str, by: Authority) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
         self._child_tasks.remove(self.change(task_id, lifecycle.delete, by))
 
-    def _load(self, task_id: str, by: Caller) -> VersionedTask:
+    def _load(self, task_id: str, by: Authority) -> VersionedTask:
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
@@ -306,10 +290,8 @@ class Scheduler:
         task_id: str,
         action: Action,
         decide: Callable[[Task, datetime], Transition],
-        by: Caller,
+        by: Authority,
         reason: str | None = None,
-        *,
-        authority: Authority = Authority.SERVERS,
     ) -> Task:
         """Change a task as its caller asks for, and note who did that; for users, quotas hold."""
 
@@ -319,18 +301,11 @@ class Scheduler:
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             if action is Action.EDITED:
                 about["reason"] = say_bound_runs(decided.task) or None
-            return replace(decided, task=with_entry(task, decided.task, action, by.sender, now, **about))
+            return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
-        return self.change(task_id, decide_and_note, by, authority=authority)
+        return self.change(task_id, decide_and_note, by)
 
-    def change(
-        self,
-        task_id: str,
-        decide: Callable[[Task, datetime], Transition],
-        by: Caller = TRUSTED_CALLER,
-        *,
-        authority: Authority = Authority.SERVERS,
-    ) -> Task:
+    def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
         """Change a task as a decision says, and dispatch it; after a conflict, read and decide again.
 
         Raises:
@@ -341,8 +316,8 @@ class Scheduler:
             transition = decide(stored.task, self._engine.now())
             if transition.task is stored.task:
                 return stored
-            lock = self._engine.quotas.check_revival(stored.task, transition.task, authority)
-            return Commit.build(stored, self._with_budget(stored.task, transition, authority), lock=lock)
+            lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
+            return Commit.build(stored, self._with_budget(stored.task, transition, by), lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
         if not isinstance(changed, Committed):
@@ -354,9 +329,9 @@ class Scheduler:
             self._engine.locks.waits.cancel_task(base.task, self._engine.now())
         return self._dispatch_or_defer(changed.stored)
 
-    def _with_budget(self, before: Task, decided: Transition, authority: Authority) -> Transition:
+    def _with_budget(self, before: Task, decided: Transition, by: Authority) -> Transition:
         """Return a change that a user asks for; a task that it starts again knows of its owner's budget."""
-        is_known = before.has_budget or authority is not Authority.USERS or not is_revival(before, decided.task)
+        is_known = before.has_budget or not by.is_user or not is_revival(before, decided.task)
         if is_known or not self._engine.budgets().has_budget(before.owner):
             return decided
         return replace(decided, task=decided.task.model_copy(update={"has_budget": True}))
@@ -374,11 +349,12 @@ class Scheduler:
 
     def check(self, draft: TaskDraft) -> TaskDraft:
         """Return a draft with its handler's defaults, as it would be stored. Raises InvalidInput."""
-        return self._validate(draft, Authority.SERVERS)
+        return self._validate(draft, OWN_CODE)
 
-    def _validate(self, draft: TaskDraft, authority: Authority, changed: Collection[str] | None = None) -> TaskDraft:
-        return validate_draft(draft, self._engine.registry, self._engine.settings.retention, authority, changed=changed)
+    def _validate(self, draft: TaskDraft, by: Authority, changed: Collection[str] | None = None) -> TaskDraft:
+        return validate_draft(
+            draft, self._engine.registry, self._engine.settings.retention, by.requesters, changed=changed
+        )
 
-    def _resolve(self, draft: TaskDraft, task: Task | None = None) -> TaskDraft:
-        known = None if task is None else task.schedule
-        return resolve_draft(self._engine.store.records, draft, self._engine.clock, known)
+    def _resolve(self, draft: TaskDraft, task: Task) -> TaskDraft:
+        return resolve_draft(self._engine.store.records, draft, self._engine.clock, task.schedule)

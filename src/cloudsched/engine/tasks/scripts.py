@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.records import VersionedRecord
 
 
@@ -36,7 +36,7 @@ class Scripts:
         source: str,
         description: str = "",
         tools: Sequence[str] | None = None,
-        authority: Authority = Authority.SERVERS,
+        by: Authority,
     ) -> StoredScript:
         """Create or replace a script. What runs already goes on with the version that it began with.
 
@@ -46,7 +46,7 @@ class Scripts:
             source: The body of an async function, in JavaScript.
             description: What it does, for people.
             tools: The handlers that it may call; None for all tools.
-            authority: Who writes it: what a user writes may call only what users may, whoever runs it.
+            by: Who writes it: what a user writes may call only what users may, whoever runs it.
 
         Raises:
             InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
@@ -54,8 +54,7 @@ class Scripts:
         if not is_script_name(name):
             hint = "Give 1 to 64 letters, digits, hyphens and underscores; not then, nor toJSON."
             raise InvalidInput("name", f"is {name[:80]!r}", hint)
-        content = self._check(name, owner, source, tools, authority)
-        author = Authority.USERS if authority is Authority.USERS else None
+        content = self._check(name, owner, source, tools, by)
         key = script_key(owner, name)
 
         def write(stored: VersionedRecord[StoredScript] | None) -> StoredScript:
@@ -72,7 +71,7 @@ class Scripts:
                 source=content[0],
                 tools=content[1],
                 version=1 if before is None else before.version + (not is_same),
-                defined_by=author,
+                defined_by=by.author,
                 created_at=now if before is None else before.created_at,
                 updated_at=now,
             )
@@ -105,7 +104,7 @@ class Scripts:
         return stored
 
     def _check(
-        self, name: str, owner: str, source: str, tools: Sequence[str] | None, authority: Authority
+        self, name: str, owner: str, source: str, tools: Sequence[str] | None, by: Authority
     ) -> tuple[str, tuple[str, ...] | None]:
         """Check a script as that of a task is checked; return its source and its tools."""
         script = {"source": source, **({} if tools is None else {"tools": list(tools)})}
@@ -113,7 +112,7 @@ class Scripts:
         try:
             draft = TaskDraft.of(owner=owner, title=name, script=script)
             if check is not None:
-                check(draft, authority)
+                check(draft, by.requesters)
         except InvalidInput as error:
             raise InvalidInput(error.field.removeprefix("script."), error.problem, error.hint) from error
         return source, None if tools is None else tuple(tools)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.app import App
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.tasks.execution_search import FoundExecution
@@ -40,7 +41,7 @@ class AllowedVerbs:
         """
         if not self._may_change(task):
             return ()
-        found = find_task_verbs(task, self._read_clock, self._caller.sender)
+        found = find_task_verbs(task, self._read_clock, self._sender)
         if Verb.EDIT in found and not self._may_edit(task):
             found.remove(Verb.EDIT)
         return self._without_starts(task, found)
@@ -54,7 +55,7 @@ class AllowedVerbs:
         """Return what the caller may do with one of a task's executions."""
         if not self._may_change(task):
             return ()
-        return self._without_starts(task, find_execution_verbs(task, execution, self._read_clock, self._caller.sender))
+        return self._without_starts(task, find_execution_verbs(task, execution, self._read_clock, self._sender))
 
     def of_found_execution(self, found: FoundExecution) -> tuple[Verb, ...] | None:
         """Return what the caller may do with an execution in a list across tasks; None if only its task would tell."""
@@ -69,7 +70,7 @@ class AllowedVerbs:
     def _without_starts(self, task: Task, found: Iterable[Verb]) -> tuple[Verb, ...]:
         """Return the verbs without those by which a user may not start this task."""
         found = tuple(found)
-        if self._caller.authority is not Authority.USERS:
+        if self._caller.requesters is not Requesters.USERS:
             return found
         try:
             require_user_start(task, self._app.container.engine.registry)
@@ -80,17 +81,23 @@ class AllowedVerbs:
     def _may_edit(self, task: Task) -> bool:
         registry = self._app.container.engine.registry
         try:
-            if self._caller.authority is Authority.USERS:
+            if self._caller.requesters is Requesters.USERS:
                 require_user_edit(task, registry)
             handler = registry.find(task.handler)
             if handler is not None:
                 if handler.check is not None and task.handler != SCRIPT_HANDLER:
-                    handler.check(TaskDraft.from_wire(to_editable_fields(task)), self._caller.authority)
+                    handler.check(TaskDraft.from_wire(to_editable_fields(task)), self._caller.requesters)
             elif task.pull is None:
                 return False
         except InvalidInput:
             return False
         return True
+
+    @property
+    def _sender(self) -> EventSender:
+        sender = self._caller.sender
+        assert sender is not None  # noqa: S101 - whoever may change tasks is one
+        return sender
 
     def _read_clock(self) -> datetime:
         return self._now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents import overview_responses as responses
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.errors import InvalidInput
@@ -53,5 +53,5 @@ def batch_change_tasks(call: ApiCall, body: BatchChangeRequest) -> Response:
     if body.dry_run:
         found = changes.count(change)
         return json_response(responses.TaskCount(count=found.count, is_at_least=found.is_at_least).to_wire())
-    owner = SYSTEM_OWNER if call.caller.authority is Authority.SERVERS else str(call.caller.owner)
-    return task_response(call, changes.start(change, owner, key, call.caller.sender), 202)
+    owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
+    return task_response(call, changes.start(change, owner, key, call.authority.actor), 202)

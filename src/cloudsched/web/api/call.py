@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.web.api.visibility import Visibility
     from cloudsched.web.auth.roles import Caller
 
@@ -25,6 +26,8 @@ class ApiCall:
     app: App
     """The app, with tasks that the caller may not use hidden."""
     caller: Caller
+    authority: Authority
+    """What the caller may do below; the app has it as well."""
     visibility: Visibility
     """Checks which tasks the request may use."""
     request: Request

@@ -11,7 +11,6 @@ from cloudsched import app
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
-from cloudsched.engine.tasks.caller import Caller
 from cloudsched.errors import CloudschedError
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.problems import render_problem
@@ -47,7 +46,7 @@ def draft_task(call: ApiCall) -> Response:
     from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
 
     request = DraftRequest.from_wire(call.read_content())
-    access = Access(_requester(call, request.owner), call.caller.authority, Caller(call.visibility.check_task))
+    access = Access(_requester(call, request.owner), call.authority)
     drafts = call.app.container.drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
         return json_response(drafts.make(request, access).to_wire())
@@ -60,9 +59,7 @@ def patch_confirmed(call: ApiCall, content: dict[str, Any]) -> Task:
     """Change a task as a draft has shown."""
     owner = call.app.get(call.task_id).owner
     requester = Requester(call.caller.subject, owner)
-    return app.patch_confirmed(
-        call.app, call.task_id, content, requester, call.caller.authority, call.visibility.check_task
-    )
+    return app.patch_confirmed(call.app, call.task_id, content, requester)
 
 
 def _requester(call: ApiCall, owner: str | None) -> Requester:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.app import App
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.tasks.caller import Caller
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.web.api.responses import json_response, make_occurrence, task_to_json
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.web.api.call import ApiCall
 
@@ -26,9 +26,9 @@ PREVIEWED = 10
 class _DryApp(App):
     """The app for one request that stores nothing."""
 
-    def __init__(self, app: App, authorize: Callable[[Task], None]) -> None:
+    def __init__(self, app: App, authority: Authority) -> None:
         self.container = app.container
-        self._caller = Caller(authorize)
+        self._authority = authority
         self._dry_scheduler = make_dry_scheduler(app.container.engine)
 
     @property
@@ -47,7 +47,7 @@ def validate_only(
         show: Returns what the answer shows of the changed task besides.
     """
     try:
-        task = act(_DryApp(call.app, call.visibility.check_task))
+        task = act(_DryApp(call.app, call.authority))
     except WouldCommit as stopped:
         task = stopped.task
     zone = task.timezone

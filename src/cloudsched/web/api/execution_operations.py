@@ -68,11 +68,11 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     keys. `triggered` in the answer says what was started.
     """
     body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
-    key, authority = read_idempotency_key(call.request), call.caller.authority
+    key = read_idempotency_key(call.request)
     mark = None if key is None else TriggerMark.of(key, call.caller.subject, body.payload)
 
     def act(app: App) -> Task:
-        return app.trigger(call.task_id, body.payload, mark=mark, authority=authority)
+        return app.trigger(call.task_id, body.payload, mark=mark)
 
     def show(task: Task) -> Json:
         return {"triggered": {"payload": task.payload if body.payload is None else body.payload}}
@@ -100,8 +100,7 @@ def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
     Without an `executionId`, the last execution is retried. A durable handler continues from its failure; with
     `fromStep`, from that step: what it did before is kept, and calls under way after it are cancelled.
     """
-    authority = call.caller.authority
-    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, authority=authority)
+    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step)
     return task_response(call, retried)
 
 
@@ -113,7 +112,7 @@ def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
 
     They run one after the other; both ends of the range are included.
     """
-    return task_response(call, call.app.backfill(call.task_id, body.start, body.end, authority=call.caller.authority))
+    return task_response(call, call.app.backfill(call.task_id, body.start, body.end))
 
 
 @operation(
@@ -130,7 +129,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
 
     An event that no handler waits for yet is kept until one asks for it.
     """
-    event, sender = call.path["event"], call.caller.sender
+    event, sender = call.path["event"], call.authority.actor
     sent = call.app.send_event(call.task_id, event, body.payload, execution_id=body.execution_id, sender=sender)
     return task_response(call, sent)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from cloudsched.domain.documents import overview_responses as responses
-from cloudsched.domain.documents.authority import Authority
+from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.lock_scope import describe_lock_key
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.pull import Pull
@@ -148,7 +148,7 @@ def list_handlers(call: ApiCall) -> Response:
     Users see those that are open to users. Handlers that only workers have are not known here.
     """
     registry = call.app.container.registry
-    visible = registry if call.caller.authority is Authority.SERVERS or call.caller.visible_owner is None else None
+    visible = registry if call.caller.requesters is Requesters.SERVERS or call.caller.visible_owner is None else None
     shown = sorted(visible or registry.for_users(), key=lambda each: each.name)
     handlers = tuple(_make_handler(each) for each in shown if not each.is_built_in)
     return json_response(responses.Handlers(handlers=handlers).to_wire())

@@ -92,8 +92,8 @@ class Api:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
-        app = self._authorized_app(visibility, operation, caller)
-        call = ApiCall(app, caller, visibility, request, path, _build_document)
+        authority = caller.to_authority(visibility.check_task)
+        call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
             try:
@@ -116,13 +116,6 @@ class Api:
         caller = authenticator_for(self._app.container.settings).authenticate(request)
         caller.require(operation.right)
         return caller
-
-    def _authorized_app(self, visibility: Visibility, operation: Operation, caller: Caller) -> App:
-        if operation.right is Right.WRITE:
-            return self._app.guarded(visibility.check_task, caller.sender)
-        if operation.right is Right.WORK or not visibility.is_restricted:
-            return self._app  # `worker_operations` checks claims, which depend on queues, too
-        return self._app.guarded(visibility.check_task)
 
 
 def _build_document(handlers: tuple[str, ...] | None, root: str) -> dict[str, Any]:

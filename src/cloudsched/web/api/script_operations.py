@@ -56,7 +56,7 @@ def put_script(call: ApiCall) -> Response:
         source=body.source,
         description=body.description,
         tools=body.tools,
-        authority=call.caller.authority,
+        by=call.authority,
     )
     return json_response(_to_json(script))
 

@@ -78,7 +78,7 @@ def create_or_edit(
     owner = caller.resolve_owner(content.get("owner"))
     if FIELD in content and batch_index is None:  # the token makes it safe to repeat
         requester = Requester(caller.subject, str(owner or SYSTEM_OWNER))
-        return create_confirmed(app, content, requester, caller.authority)
+        return create_confirmed(app, content, requester)
     content = {**content, **({} if owner is None else {"owner": owner})}
     requested_id = content.get("id")
     if refusal is not None and key is None and requested_id is None and not _derives_id(app, content):
@@ -89,11 +89,11 @@ def create_or_edit(
     if key is not None and not _derives_id(app, content):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
-        return app.put(draft, mark=_hash(content), authority=caller.authority, refusal=refusal)
+        return app.put(draft, mark=_hash(content), refusal=refusal)
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
-    return app.put(app.read_draft(content), authority=caller.authority, refusal=refusal)
+    return app.put(app.read_draft(content), refusal=refusal)
 
 
 def _derives_id(app: App, content: dict[str, Any]) -> bool:

@@ -175,13 +175,13 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
     With a `draftToken`, the fields have to be those that the draft showed.
     """
-    content, authority = call.read_content(), call.caller.authority
+    content = call.read_content()
     if query.is_only_validation:
         changes = {name: value for name, value in content.items() if name != FIELD}
-        return validate_only(call, lambda app: app.patch(call.task_id, changes, authority=authority))
+        return validate_only(call, lambda app: app.patch(call.task_id, changes))
     if FIELD in content:
         return task_response(call, patch_confirmed(call, content))
-    return task_response(call, call.app.patch(call.task_id, content, authority=authority))
+    return task_response(call, call.app.patch(call.task_id, content))
 
 
 @operation(
@@ -206,7 +206,7 @@ def pause(call: ApiCall) -> Response:
 
     Nothing of it starts until it is resumed.
     """
-    return task_response(call, call.app.pause(call.task_id, authority=call.caller.authority))
+    return task_response(call, call.app.pause(call.task_id))
 
 
 @operation("POST", "/v1/tasks/{taskId}/resume", "Tasks", response_schema="Task", **CHANGE)
@@ -215,7 +215,7 @@ def resume(call: ApiCall) -> Response:
 
     It continues with its first occurrence from now.
     """
-    return task_response(call, call.app.resume(call.task_id, authority=call.caller.authority))
+    return task_response(call, call.app.resume(call.task_id))
 
 
 @operation("POST", "/v1/tasks/{taskId}/cancel", "Tasks", response_schema="Task", **CHANGE)

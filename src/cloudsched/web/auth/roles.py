@@ -27,12 +27,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
+from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.subjects import MAX_OWNER, RESERVED_SUBJECTS, SYSTEM_OWNER, is_subject
+from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from cloudsched.domain.documents.task import Task
 
 
 class Right(StrEnum):
@@ -131,17 +134,19 @@ class Caller:
         return None if _GRANTS[self.role].sees_all else self.owner
 
     @property
-    def authority(self) -> Authority:
+    def requesters(self) -> Requesters:
         """Whether the caller counts as a user or as a server for the `access` of handlers."""
-        return Authority.SERVERS if self.role is Role.ADMIN else Authority.USERS
+        return Requesters.SERVERS if self.role is Role.ADMIN else Requesters.USERS
 
     @property
-    def sender(self) -> EventSender:
-        """The caller as the sender of an event. Raises Forbidden if the role sends none."""
+    def sender(self) -> EventSender | None:
+        """The caller as who changes tasks and sends events; None if the role does neither."""
         role = _GRANTS[self.role].sends_as
-        if role is None:
-            raise Forbidden(f"The role {self.role} sends no events.")
-        return EventSender(role=role, subject=self.subject, via=self.via)
+        return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
+
+    def to_authority(self, authorize: Callable[[Task], None]) -> Authority:
+        """Return what the caller may do below the door, where each task is checked once more."""
+        return Authority(self.requesters, self.sender, authorize)
 
     def require(self, right: Right) -> None:
         """Check that the role has a right.

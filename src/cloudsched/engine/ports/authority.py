@@ -1,0 +1,67 @@
+"""On whose authority a task is read or changed: a value that is made once, at a door, and required by all below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters
+from cloudsched.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Who acts, for whom, and what they may do.
+
+    Nothing takes one by default: whoever has none cannot call what needs it, and trusted code says `OWN_CODE`.
+
+    Attributes:
+        requesters: Whether a user or a server asks; it decides which handlers, fields, priorities and queues may be
+            named, which tasks may be started, and whether quotas hold.
+        sender: Who acts, and through which server, for histories and events; None for whoever may only look.
+        authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
+            sees exactly the state that a change replaces, even if others change the task at the same time.
+    """
+
+    requesters: Requesters
+    sender: EventSender | None
+    authorize: Callable[[Task], None]
+    is_user: bool = field(init=False)
+    """Whether a user asks, who may do less than a server."""
+    author: Requesters | None = field(init=False)
+    """Who is recorded as the author of what this authority writes; None for servers, as in stored documents."""
+
+    def __post_init__(self) -> None:
+        is_user = self.requesters is Requesters.USERS
+        object.__setattr__(self, "is_user", is_user)
+        object.__setattr__(self, "author", Requesters.USERS if is_user else None)
+
+    @property
+    def actor(self) -> EventSender:
+        """Who acts. Raises Forbidden if they may only look."""
+        if self.sender is None:
+            raise Forbidden("Whoever asks may look, and change nothing.")
+        return self.sender
+
+    def limited_by(self, check: Callable[[Task], None]) -> Authority:
+        """Return this authority with a further check of each task; it can do no more than before."""
+
+        def authorize(task: Task) -> None:
+            self.authorize(task)
+            check(task)
+
+        return replace(self, authorize=authorize)
+
+
+def _allow(_: Task) -> None:
+    """Allow everything."""
+
+
+OWN_CODE: Final = Authority(Requesters.SERVERS, TRUSTED_CODE, _allow)
+"""The app's own code, in a handler, a server or a command: it may do everything."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from cloudsched import App, Context, Depends, Schedule
+from cloudsched.engine.durable.journal_cursor import JournalCursor
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.testing import Simulation
@@ -83,6 +84,46 @@ def test_a_run_has_a_journal_if_its_handler_may_get_the_context(
         sim.advance(timedelta(minutes=2))
         assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
     assert [not isinstance(each, NoJournal) for each in made] == [has_journal]
+
+
+def report_progress(ctx: Context) -> None:
+    ctx.progress("half way")
+    ctx.used(queries=1)
+    ctx.notify("Hello", str(ctx.uuid()))
+    ctx.random.random()
+    ctx.time_left()
+
+
+def ask_the_time(ctx: Context) -> None:
+    ctx.now()
+
+
+def sleep_an_hour(ctx: Context) -> None:
+    ctx.sleep(timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("function", "opened"), [(report_progress, 0), (ask_the_time, 1), (with_context, 1), (sleep_an_hour, 2)]
+)
+def test_a_journal_is_opened_once_an_attempt_needs_it(
+    function: Callable[..., object], opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what is recorded needs one; an attempt that resumes has one from its beginning."""
+    made: list[JournalCursor] = []
+    begin = JournalCursor.__init__
+
+    def begin_noted(cursor: JournalCursor, *arguments: Any) -> None:
+        made.append(cursor)
+        begin(cursor, *arguments)
+
+    monkeypatch.setattr(JournalCursor, "__init__", begin_noted)
+    app = App()
+    app.handler("h")(function)
+    with Simulation(app, start=AT) as sim:
+        task = app.create(owner="ada", title="T", handler="h", schedule=Schedule.once(AT + timedelta(minutes=1)))
+        sim.advance(timedelta(hours=2))
+        assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
+    assert len(made) == opened
 
 
 def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> None:

@@ -67,6 +67,23 @@ def test_what_is_decided_instead_of_a_commit_is_returned(sim: Simulation) -> Non
     assert sim.counts.since(before) == type(before)()
 
 
+def test_a_change_that_others_make_superfluous_is_left_out(sim: Simulation) -> None:
+    """It is tried once, on what was read: theirs stays. Without theirs it is made, and its write is counted."""
+    committer, store = sim.app.container.engine.committer, sim.app.container.store
+    read = store.load("t")
+    assert read is not None
+    sim.app.update("t", title="theirs")
+    assert committer.try_to_change(read, sim.now, deferred=True) is None
+    assert not sim.app.get("t").deferred
+    now = store.load("t")
+    assert now is not None
+    marked = committer.try_to_change(now, sim.now, deferred=True)
+    assert marked is not None
+    assert sim.app.get("t") == marked
+    assert (marked.deferred, marked.title) == (True, "theirs")
+    assert marked.usage[-1].counts.writes == now.task.usage[-1].counts.writes + 1
+
+
 def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
     """The bound is that of `compare_and_set`; a commit of another task does not disturb."""
 

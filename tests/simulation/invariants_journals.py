@@ -21,6 +21,7 @@ from tests.simulation.invariants_runs import InvariantViolated
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepError, StepKind, StepRecord, StepStatus
+from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import CallFailed, JournalMismatch
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.ports.store import ArchivedJournal
 
+_OWN_WORDS = {"no use", "enough", *(f"The task is {each}." for each in FINAL_STATUSES)}
+"""What the error says of an execution that its handler, or the end of its task, has ended."""
 _FAILURES = {StepStatus.FAILED, StepStatus.TIMED_OUT}
 
 Key = tuple[str, datetime, str]
@@ -223,7 +226,9 @@ class JournalInvariants:
         if error.type in kinds:
             return {*sorted(each.number for each in failed if each.kind is kinds[error.type])[-1:]}
         asked, told = known.told
-        is_in_own_words = error.type in {"HandlerError", "Retry"} or error.message in {"no use", "enough"}
+        if record.handler == CHILDREN_HANDLER:  # built in, so it tells nothing: in order, it meets one after the other
+            asked, told = len(known.entries), {len(known.entries)}
+        is_in_own_words = error.type in {"HandlerError", "Retry"} or error.message in _OWN_WORDS
         return {each.number for each in failed if is_in_own_words and asked == len(known.entries)} & told
 
     def _check_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:

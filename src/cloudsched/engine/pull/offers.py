@@ -87,15 +87,15 @@ class WorkerFilter:
             return False
         return self._includes(task.handler, task.owner) and (not self.is_user or may_user_claim(task, registry))
 
-    def matches_offer(self, offer: OfferEntry, registry: Registry) -> bool:
+    def matches_offer(self, offer: OfferEntry, for_users: Registry) -> bool:
         """Return whether the worker may run the task of an offer under one of its queue keys, as far as that says."""
-        return self._includes(offer.handler, offer.owner) and not self.is_kept_from(offer, registry)
+        return self._includes(offer.handler, offer.owner) and not self.is_kept_from(offer, for_users)
 
-    def is_kept_from(self, offer: OfferEntry, registry: Registry) -> bool:
+    def is_kept_from(self, offer: OfferEntry, for_users: Registry) -> bool:
         """Return whether an offer is of what servers or code asked for, and a user claims."""
         if not self.is_user:
             return False
-        return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in registry.for_users()
+        return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in for_users
 
     def _includes(self, handler: str, owner: str) -> bool:
         return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
@@ -186,10 +186,9 @@ class WorkQueue:
         return claim_attempt.claims
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
-        batch_size = claim_attempt.limit
+        batch_size, for_users = claim_attempt.limit, self._engine.registry.for_users()
         for offers in self._iter_pages(claim_attempt.worker_filter, claim_attempt.limit):
-            worker_filter, registry = claim_attempt.worker_filter, self._engine.registry
-            fitting = [each for each in offers if worker_filter.matches_offer(each, registry)]
+            fitting = [each for each in offers if claim_attempt.worker_filter.matches_offer(each, for_users)]
             claim_attempt.skipped += len(offers) - len(fitting)
             if self._monotonic() >= claim_attempt.deadline:
                 return
@@ -253,6 +252,7 @@ class WorkQueue:
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
         page_size, examined, of_others = limit + self.contention.competitors, 0, 0
+        for_users = self._engine.registry.for_users()
         while examined < MAX_SCANNED and of_others < MAX_OF_OTHERS:
             offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
@@ -262,7 +262,7 @@ class WorkQueue:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
-            passed = sum(worker_filter.is_kept_from(each, self._engine.registry) for each in offers)
+            passed = sum(worker_filter.is_kept_from(each, for_users) for each in offers)
             of_others += passed
             examined += len(offers) - passed
             if len(offers) < page_size:

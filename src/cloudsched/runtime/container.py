@@ -421,9 +421,9 @@ class Container:
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
         """Renews, releases and ends the claims of workers."""
-        from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.pull.claims import THIS_PROCESS, WorkerClaims  # noqa: PLC0415 - imported only when used
 
-        return WorkerClaims(self.engine, self.attempt_runner)
+        return WorkerClaims(self.engine, self.attempt_runner, THIS_PROCESS)
 
     @lazy_property
     def work_queue(self) -> WorkQueue:

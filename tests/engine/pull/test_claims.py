@@ -25,7 +25,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Snooze
-from cloudsched.engine.pull.claims import ClaimCaller
+from cloudsched.engine.pull.claims import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -207,7 +207,7 @@ def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = sim.app.container.worker_claims.for_caller(ClaimCaller(authorize=authorize_nobody))
+    guarded = sim.app.container.worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_nobody))
     verbs: list[Callable[[], object]] = [
         lambda: guarded.finish_by_token(*claim_keys(found), DONE),
         lambda: guarded.heartbeat(*claim_keys(found)),
@@ -337,5 +337,7 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     assert found
     with pytest.raises(LeaseLost):
         app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    app.container.worker_claims.for_caller(ClaimCaller("ada")).finish_by_token(*claim_keys(found), DONE)
+    app.container.worker_claims.for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(
+        *claim_keys(found), DONE
+    )
     assert statuses(sim, "a") == ["SUCCEEDED"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.pull.claims import ClaimCaller
+from cloudsched.engine.pull.claims import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 
@@ -224,7 +225,7 @@ def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simu
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = sim.app.container.worker_claims.for_caller(ClaimCaller(authorize=authorize_gpu))
+    pulls = sim.app.container.worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_gpu))
     assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
     pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):

@@ -14,7 +14,7 @@ import hmac
 import logging
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
@@ -42,20 +42,21 @@ _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 
 @dataclass(frozen=True, slots=True)
 class ClaimCaller:
-    """Who renews, releases and ends claims, and which of them it may."""
+    """Who renews, releases and ends claims, and which of them it may. None of it has a default: trusted code says so."""
 
-    subject: str | None = None
+    subject: str | None
     """Who calls through the API; None for code in this process."""
-    authorize: Callable[[Task, str | None], None] = lambda *_: None
+    authorize: Callable[[Task, str | None], None]
     """Called with each task before its claim is changed, and with the queue that it was claimed from; if there is no
     such claim, with the task's own queue. What it raises is raised."""
-    may_report: Callable[[Task], bool] = lambda _: True
+    may_report: Callable[[Task], bool]
     """Whether it may report on a run that it holds, by its task as the run began it."""
-    can_end_others: bool = False
+    can_end_others: bool
     """Whether it may end claims that other API callers made, if it has their tokens."""
 
 
-THIS_PROCESS = ClaimCaller()
+THIS_PROCESS: Final = ClaimCaller(None, lambda *_: None, may_report=lambda _: True, can_end_others=False)
+"""A worker at the store, in this process: it may do everything with what it has claimed."""
 
 
 class WorkerClaims:
@@ -65,7 +66,7 @@ class WorkerClaims:
         self,
         engine: EngineContext,
         attempt_runner: AttemptRunner,
-        caller: ClaimCaller = THIS_PROCESS,
+        caller: ClaimCaller,
     ) -> None:
         self._engine = engine
         self._attempt_runner = attempt_runner

@@ -17,23 +17,27 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import SystemClock
+from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryRefused
 from cloudsched.local.outbox import MAX_KEPT, Outbox
 from cloudsched.local.outbox_pages import respond_outbox
 from cloudsched.local.stack import run_stack
 from cloudsched.runtime.senders import Senders
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import OWNER_ROLES, Role
 
 DEVICE = "phone:1"
 EVIL = '<script>alert(1)</script><img src="https://evil.example/x.png">'
 
 
 def open_outbox(**settings: Any) -> tuple[Outbox, Client]:
-    outbox = Outbox(Settings(**settings), SystemClock(), lambda: None)
+    made = Settings(**{"access": Access(open=True), **settings})
+    outbox = Outbox(made, SystemClock(), lambda: None)
 
     @Request.application
     def answer(request: Request) -> Response:
-        return respond_outbox(request, outbox)
+        return respond_outbox(request, outbox, made)
 
     return outbox, Client(answer)
 
@@ -125,6 +129,24 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
     outbox["EMAIL"].send(make_message(), ADA)
     assert client.get(f"/dev/outbox{path}").status_code == 404
     assert client.post("/dev/outbox").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["", ".json", "/1", "/1.html", "/1.eml"])
+def test_where_there_are_keys_only_an_admin_reads_it(path: str) -> None:
+    """Mails are everybody's, and their codes prove addresses; other users of this machine reach the port, too."""
+    made = {role: create_key(role, role, "bob" if role in OWNER_ROLES else None) for role in Role}
+    outbox, client = open_outbox(access=Access(open=True, api_keys=tuple(str(entry) for _, entry in made.values())))
+    outbox["EMAIL"].send(make_message(body="code 123456"), ADA)
+    asked = {"nobody": client.get(f"/dev/outbox{path}"), "wrong": client.get(f"/dev/outbox{path}", auth=("x", "x"))}
+    assert [each.status_code for each in asked.values()] == [401, 401]
+    assert asked["nobody"].headers["WWW-Authenticate"].startswith("Basic ")
+    for role, (key, _) in made.items():
+        for answer in (
+            client.get(f"/dev/outbox{path}", headers={"X-Api-Key": key}),
+            client.get(f"/dev/outbox{path}", auth=("", key)),
+        ):
+            assert answer.status_code == (200 if role is Role.ADMIN else 403), role
+            assert role is Role.ADMIN or "123456" not in answer.text
 
 
 def test_with_a_mail_server_it_sends_for_real() -> None:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.domain.local_requests import find_detour, find_foreign_name
-from cloudsched.errors import Forbidden
+from cloudsched.errors import CloudschedError, Forbidden, Unauthenticated
 from cloudsched.web.api.cors import require_allowed_origin
+from cloudsched.web.auth.authentication import authenticator_for
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
+    from cloudsched.config.settings import Settings
     from cloudsched.local.outbox import Outbox, SentMessage
 
 PATH: Final = "/dev/outbox"
@@ -42,12 +45,17 @@ def is_outbox_path(path: str) -> bool:
     return path in {PATH, f"{PATH}.json"} or path.startswith(f"{PATH}/")
 
 
-def respond_outbox(request: Request, outbox: Outbox) -> Response:
+def respond_outbox(request: Request, outbox: Outbox, settings: Settings) -> Response:
     """Answer a request for one of the pages."""
     try:
         _require_own_machine(request)
         require_allowed_origin(request, ())
-    except Forbidden as error:
+        _require_admin(request, settings)
+    except Unauthenticated as error:
+        refusal = _text(f"{error}\n", 401)
+        refusal.headers["WWW-Authenticate"] = 'Basic realm="cloudsched: an admin\'s key as the password"'
+        return refusal
+    except CloudschedError as error:
         return _text(f"{error}\n", 403)
     if request.method not in {"GET", "HEAD"}:
         return _text("Only GET is answered here.\n", 405)
@@ -77,6 +85,19 @@ def _require_own_machine(request: Request) -> None:
     refusal = find_foreign_name(request.host) or find_detour(request.headers.keys())
     if refusal is not None:
         raise Forbidden(refusal)
+
+
+def _require_admin(request: Request, settings: Settings) -> None:
+    """Check that an admin asks, if there are keys. Raises Unauthenticated or Forbidden."""
+    if not settings.access.is_configured:
+        return
+    given = request.authorization
+    if given is not None and given.type == "basic":
+        request.environ["HTTP_X_API_KEY"] = given.password or ""
+    if authenticator_for(settings).authenticate(request).role is not Role.ADMIN:
+        raise Forbidden(
+            "Only an admin may look at what is sent: it is everybody's, with the codes that prove addresses."
+        )
 
 
 def _text(text: str, status: int) -> Response:

@@ -188,7 +188,7 @@ def run_stack(
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
         outbox = Outbox(base, clock, lambda: app.container.registry.registrations.mail_template)
-        dashboard = DashboardMount(_with_pages(wsgi(app), outbox))
+        dashboard = DashboardMount(_with_pages(wsgi(app), outbox, base))
         parts.callback(dashboard.close)
         web = parts.enter_context(WebServer(dashboard, port=port))
         is_open = not base.access.is_configured
@@ -230,7 +230,7 @@ def run_stack(
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}", stack_clock)
 
 
-def _with_pages(application: WSGIApplication, outbox: Outbox) -> WSGIApplication:
+def _with_pages(application: WSGIApplication, outbox: Outbox, settings: Settings) -> WSGIApplication:
     """Return the application with the local stack's pages."""
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -240,7 +240,7 @@ def _with_pages(application: WSGIApplication, outbox: Outbox) -> WSGIApplication
                 return Response(refusal, status=403, mimetype="text/plain")(environ, start_response)
             return render_index(request)(environ, start_response)
         if is_outbox_path(request.path):
-            return respond_outbox(request, outbox)(environ, start_response)
+            return respond_outbox(request, outbox, settings)(environ, start_response)
         return application(environ, start_response)
 
     return respond

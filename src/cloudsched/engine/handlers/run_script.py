@@ -187,7 +187,7 @@ class ScriptHandler:
             _require_object(tool, request.payload)
 
         try:
-            fields = self._call_fields(context.task, tool)
+            fields = self._call_fields(context.task, tool, author)
             return context.durable_run.perform(_WHAT, start_call, tool, request.payload, fields, check).number
         except InvalidInput as error:
             return error
@@ -215,9 +215,9 @@ class ScriptHandler:
         except InvalidInput as error:
             return error
 
-    def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
+    def _call_fields(self, task: Task, tool: str, author: Requesters | None) -> dict[str, Any]:
         """Return the priority of a call that a user's script makes: no more urgent than users may ask for."""
-        if task.defined_by is not Requesters.USERS or tool not in self._registry:
+        if author is not Requesters.USERS or tool not in self._registry:
             return {}
         return {"priority": limit_priority(self._registry.get(tool), task.priority)}
 

@@ -44,6 +44,8 @@ _DAY: Final = timedelta(days=1)
 class MailLimits:
     """Counts mails before they are sent, so that a failure counts as well.
 
+    The counts are the system's: who has all that is theirs erased begins no new day.
+
     Args:
         records: Where they are counted.
         clock: The current time.
@@ -61,10 +63,10 @@ class MailLimits:
         Raises:
             QuotaExceeded: There were enough; it says when the next one may be sent.
         """
-        self._count(secret_hash(f"{self._kind}owner", owner), owner, MAX_FOR_OWNER)
-        self._count(secret_hash(f"{self._kind}address", address.casefold()), SYSTEM_OWNER, MAX_TO_ADDRESS)
+        self._count(secret_hash(f"{self._kind}owner", owner), MAX_FOR_OWNER)
+        self._count(secret_hash(f"{self._kind}address", address.casefold()), MAX_TO_ADDRESS)
 
-    def _count(self, key: str, owner: str, limit: int) -> None:
+    def _count(self, key: str, limit: int) -> None:
         def write() -> None:
             now = self._clock.now()
             stored = self._records.load(MailLimit, key)
@@ -73,7 +75,12 @@ class MailLimits:
             _require_room(recent, limit, now)
             made = now if stored is None else stored.record.created_at
             counted = MailLimit(
-                id=key, owner=owner, sent_at=(*recent, now), created_at=made, updated_at=now, expire_at=now + _DAY
+                id=key,
+                owner=SYSTEM_OWNER,
+                sent_at=(*recent, now),
+                created_at=made,
+                updated_at=now,
+                expire_at=now + _DAY,
             )
             self._records.write(counted, None if stored is None else stored.version)
 

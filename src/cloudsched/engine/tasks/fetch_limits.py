@@ -41,11 +41,11 @@ class FetchLimits:
             QuotaExceeded: There were enough; it says when the next one may be made.
         """
         if owner != SYSTEM_OWNER:
-            self._count(owner, secret_hash("calendar owner", owner), MAX_FOR_OWNER, _DAY, "calendars fetched in a day")
+            self._count(secret_hash("calendar owner", owner), MAX_FOR_OWNER, _DAY, "calendars fetched in a day")
         quota = "calendars fetched from one host in a minute"
-        self._count(SYSTEM_OWNER, secret_hash("calendar host", host.casefold()), MAX_FROM_HOST, _MINUTE, quota)
+        self._count(secret_hash("calendar host", host.casefold()), MAX_FROM_HOST, _MINUTE, quota)
 
-    def _count(self, owner: str, key: str, limit: int, span: timedelta, quota: str) -> None:
+    def _count(self, key: str, limit: int, span: timedelta, quota: str) -> None:
         def write(stored: VersionedRecord[MailLimit] | None) -> None:
             now = self._clock.now()
             known = () if stored is None else stored.record.sent_at
@@ -55,7 +55,12 @@ class FetchLimits:
                 raise QuotaExceeded(quota, limit, f"Try again in {seconds} seconds, or give the days as text.", seconds)
             made = now if stored is None else stored.record.created_at
             counted = MailLimit(
-                id=key, owner=owner, sent_at=(*recent, now), created_at=made, updated_at=now, expire_at=now + span
+                id=key,
+                owner=SYSTEM_OWNER,
+                sent_at=(*recent, now),
+                created_at=made,
+                updated_at=now,
+                expire_at=now + span,
             )
             self._records.write(counted, None if stored is None else stored.version)
 

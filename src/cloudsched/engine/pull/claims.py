@@ -42,7 +42,7 @@ _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 
 @dataclass(frozen=True, slots=True)
 class ClaimCaller:
-    """Who renews, releases and ends claims, and which of them it may. None of it has a default: trusted code says so."""
+    """Who renews, releases and ends claims, and which of them it may; it has no default: trusted code says so."""
 
     subject: str | None
     """Who calls through the API; None for code in this process."""

@@ -322,7 +322,8 @@ class Container:
     def _person_data(self) -> PersonData:
         from cloudsched.engine.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
 
-        return PersonData(self.store, self.clock, lambda: self.scheduler)
+        note_use = self.many_tasks.budgets.note_use
+        return PersonData(self.store, self.clock, lambda: self.scheduler, note_use)
 
     @lazy_property
     def _batches(self) -> DeliveryBatches:

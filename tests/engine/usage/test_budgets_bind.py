@@ -220,6 +220,23 @@ def test_whatever_a_user_does_nothing_starts_once_it_is_used_up(sim: Simulation,
     assert spending.used < BUDGET + MOST
 
 
+@pytest.mark.parametrize("way", ["delete each task", "erase everything"])
+def test_what_is_deleted_was_used(sim: Simulation, spending: Spending, way: str) -> None:
+    """Deleting tasks, or all that is stored of a person, between two looks makes no room in the budget."""
+    set_budget(sim, spending)
+    for _ in range(4):
+        for _ in range(3):
+            task_id = create(sim)
+            sim.advance(timedelta(seconds=1))
+            if way == "delete each task":
+                sim.app.delete(task_id)
+        if way == "erase everything":
+            sim.app.container.person_jobs.erase("ada")
+            sim.advance(timedelta(seconds=20))
+    assert spending.starts_when_used_up == 0
+    assert spending.used == BUDGET
+
+
 def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: Simulation, spending: Spending) -> None:
     """Many claims while none has reported anything: they were running when it was used up; no later one starts."""
     set_budget(sim, spending)

@@ -79,12 +79,16 @@ class PersonData:
         store: Where it is.
         clock: The current time.
         scheduler: Returns what deletes tasks.
+        note_use: Keeps with an owner's budget what was used of it, although the sheets that say so are deleted.
     """
 
-    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], note_use: Callable[[str], None]
+    ) -> None:
         self._store = store
         self._clock = clock
         self._scheduler = scheduler
+        self._note_use = note_use
 
     # ── Deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -100,6 +104,7 @@ class PersonData:
                 ctx.progress(f"{count} {name} deleted")
                 if _is_time_up(ctx):
                     return Snooze(_AGAIN, "It goes on with what is left.")
+        self._note_use(owner)
         for kind in OWNED_RECORDS:
             while found := self._store.records.list(kind, owner, limit=_RECORDS_PAGE):
                 for each in found:
@@ -107,6 +112,7 @@ class PersonData:
                 ctx.progress(f"{len(found)} of {kind.collection} deleted")
                 if _is_time_up(ctx):
                     return Snooze(_AGAIN, "It goes on with what is left.")
+        self._note_use(owner)
         delete_record(self._store.records, PersonJob, job_id("export", owner))
         delete_record(self._store.records, PersonJob, job_id("erase", owner))
         return Done({"isErased": True})

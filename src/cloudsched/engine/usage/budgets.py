@@ -187,6 +187,14 @@ class Budgets:
                 self._store.records.delete(Budget, owner, stored.version)
         return True
 
+    def note_use(self, owner: str) -> None:
+        """Keep what an owner has used with their budget: before the sheets that say so are deleted, and after."""
+        if self.has_budget(owner):
+            month = self.current_month
+            self._write(
+                owner, lambda known: known.with_use(month, self._ledger.count_queries(owner, month, ())).__dict__
+            )
+
     def has_budget(self, owner: str) -> bool:
         """Return whether an owner has a budget. Costs a read."""
         stored = self._store.records.load(Budget, owner)

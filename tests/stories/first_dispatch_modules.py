@@ -47,14 +47,14 @@ OWN: Final = {
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change budget_pause category changeable_values channel children delivery document "
-        "document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
+        "assistant authority batch_change budget_pause category changeable_values channel children definition delivery "
+        "document document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
         "person_handlers policy pull record script source stored_form stored_script subjects task usage"
     ),
     "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
     "domain.transitions": (
-        "backlog claim deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
+        "backlog claim definitions deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
         "outcome planning quick records requirements retry_execution suspend usage"
     ),
     "engine": "builtin_handlers engine_context",

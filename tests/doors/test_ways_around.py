@@ -56,3 +56,30 @@ def test_a_users_stored_script_is_a_users_in_a_servers_task(world: World, author
     world.sim.advance(2 * SECOND)
     (call,) = ask(world, "admin", "GET", f"/v1/tasks/{made['id']}/tree")[1]["children"]
     assert call["task"]["priority"] == priority
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "cancel", "delete", "retryFailed"])
+def test_a_batch_does_not_say_which_tasks_of_others_there_are(action: str) -> None:
+    """Its counts for another's task are those for none: ids that people choose can be guessed."""
+    with WORLDS.enter("own", "active") as (world, target):
+        counts = []
+        for task_id in (target.task_id, "there-is-none"):
+            body = {"action": action, "filter": {"ids": [task_id]}}
+            made = ask(world, "bob", "POST", "/v1/tasks:batchChange", body)[1]
+            world.sim.advance(timedelta(0))
+            counts.append(ask(world, "bob", "GET", f"/v1/tasks/{made['id']}/executions")[1]["executions"][0]["content"])
+    assert counts == [{"changed": 0, "skipped": 1, "refused": 0, "refusals": []}] * 2
+
+
+@pytest.mark.parametrize("who", ["ada", "delegate"])
+def test_a_user_takes_no_key_of_a_server(world: World, who: str) -> None:
+    """What a user has made with a key neither stands for what a server makes for them with it, nor refuses it."""
+    acting = {**headers_of(who), **({"X-On-Behalf-Of": "ada"} if who == "delegate" else {})}
+    body = {"title": "Credit", "handler": "open", "owner": "ada"}
+    made = []
+    for headers in (acting, headers_of("admin"), acting, headers_of("admin")):
+        answer = world.ask("POST", "/v1/tasks", body, {**headers, "Idempotency-Key": "credit-7"})
+        made.append((answer.status_code, (answer.get_json() or {}).get("id")))
+    (_, users), (_, servers) = made[:2]
+    assert users != servers
+    assert made == [(201, users), (201, servers), (200, users), (200, servers)]

@@ -94,8 +94,8 @@ class _Page:
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
         """Change a page of a query's tasks; return the counts, and the token of the next page."""
-        tasks, following = self._read(number, token)
-        done: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "refusals": [], "next": following}
+        tasks, following, absent = self._read(number, token)
+        done: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
         for task in tasks:
             try:
                 self._change_task(task)
@@ -112,15 +112,17 @@ class _Page:
                 done["changed"] += 1
         return done
 
-    def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None]:
+    def _read(self, number: int, token: str | None) -> tuple[Sequence[Task], str | None, int]:
+        """Return a page of tasks, the token of the next one, and how many ids have no task: skipped, as others' are."""
         ids = self.batch.filter.ids
         if ids is None:
             page = self.store.list_tasks(to_queries(self.batch)[number], limit=PAGE_SIZE, page_token=token)
-            return page.items, page.next_page_token
+            return page.items, page.next_page_token, 0
         start = int(token or 0)
-        found = self.store.load_many(ids[start : start + PAGE_SIZE])
         end = start + PAGE_SIZE
-        return [each.task for each in found if each.task.deleted_at is None], str(end) if end < len(ids) else None
+        named = set(ids[start:end])
+        found = [each.task for each in self.store.load_many(ids[start:end]) if each.task.deleted_at is None]
+        return found, str(end) if end < len(ids) else None, len(named - {each.id for each in found})
 
     def _change_task(self, task: Task) -> None:
         sender = next((each.by for each in self.own_task.history), None)

@@ -1,7 +1,8 @@
 """The creation of every task by the API, so that the request is safe to repeat.
 
 There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
-``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner and the key.
+``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and
+whether its caller is a user: what a server makes for a user with a key, that user neither finds nor blocks with the same.
 The task stores a hash of the request. The task itself is the record of the key, so the key costs no extra read or write
 and is remembered as long as the task exists. A handler with a ``task_id`` makes its tasks' ids from their payloads:
 creating one again edits it, with or without a key.
@@ -88,6 +89,8 @@ def create_or_edit(
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
     if key is not None and not _derives_id(app, content):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
+        if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
+            scope = ["user", *scope]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
         return app.put(draft, mark=_hash(content), refusal=refusal)
     if caller.visible_owner is not None and isinstance(requested_id, str):

@@ -2,10 +2,10 @@
 
 There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
 ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and
-whether its caller is a user: what a server makes for a user with a key, that user neither finds nor blocks with the same.
-The task stores a hash of the request. The task itself is the record of the key, so the key costs no extra read or write
-and is remembered as long as the task exists. A handler with a ``task_id`` makes its tasks' ids from their payloads:
-creating one again edits it, with or without a key.
+whether a user sends it: a user neither finds nor blocks with it what a server makes for them. The task stores a hash of
+the request. The task itself is the record of the key, so the key costs no extra read or write and is remembered as long
+as the task exists. A handler with a ``task_id`` makes its tasks' ids from their payloads: creating one again edits it,
+with or without a key.
 
 Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
 hash of the owner unless it already has that prefix.

@@ -51,7 +51,7 @@ OWN: Final = {
         "document document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
         "person_handlers policy pull record script source stored_form stored_script subjects task usage"
     ),
-    "domain.recurrence": "days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
+    "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
     "domain.transitions": (
         "backlog claim definitions deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
@@ -73,7 +73,7 @@ OWN: Final = {
         "validation"
     ),
     "engine.people": "preferred_channels",
-    "engine.ports": "clock known_tasks look_through pages queue records search shards store task_query tracing version",
+    "engine.ports": "authority clock known_tasks look_through pages queue records search shards store task_query tracing version",
     "engine.state": (
         "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates lock_waits "
         "locks log_seal quotas"

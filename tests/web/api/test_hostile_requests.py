@@ -1,0 +1,70 @@
+"""No operation takes much of the processor, whatever it is sent: steps of searches and calls of functions are counted.
+
+`python -m benchmarks.hostile_requests` measures the same requests, and more of them, in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.call_counts import count_calls
+from tests.hostile_requests import HostileRequest, iter_hostile_requests, prepare
+
+from cloudsched.domain.recurrence import allowance
+from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance
+from cloudsched.web.api.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+pytestmark = pytest.mark.slow
+
+MAX_CALLS = 1_500_000
+"""How many functions one request calls at most: a hundred thousand take about 10 ms."""
+EACH = 6
+"""Every which request is sent: another one of each field and value than of the next."""
+SPARED = {"openapi", "reference"}
+"""Build the description of the API once, which depends on nothing that a caller sends."""
+
+
+@pytest.fixture
+def requests(sim: Simulation, call: Call) -> Iterator[HostileRequest]:
+    """Return the requests, at a store with a user's dearest tasks."""
+    return iter_hostile_requests(prepare(sim, call), is_quick=True)
+
+
+def test_no_request_searches_or_calls_more_than_it_may(
+    call: Call, requests: Iterator[HostileRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each operation is sent some; none fails with a server's error, and each is within its limits."""
+    made: list[Allowance] = []
+
+    class KnownAllowance(Allowance):
+        __slots__ = ()
+
+        def __init__(self, steps: int, within: Allowance | None = None) -> None:
+            super().__init__(steps, within)
+            made.append(self)
+
+    monkeypatch.setattr(allowance, "Allowance", KnownAllowance)
+    sent = Counter[str]()
+    for number, each in enumerate(requests):
+        is_first = not sent[each.operation]
+        if each.operation in SPARED or not (is_first or number % EACH == 0):
+            continue
+        made.clear()
+        with count_calls() as calls:
+            answer = call(each.method, each.path, each.body, headers=each.headers)
+        assert answer.status_code < 500 or answer.status_code == 503, f"{each}: {answer.get_data(as_text=True)}"
+        assert calls.count < MAX_CALLS, f"{each}: {calls.count} calls"
+        spent = max((one.steps - one.remaining for one in made), default=0)
+        assert spent < REQUEST_STEPS * 1.2, f"{each}: {spent} steps"
+        sent[each.operation] += 1
+    assert set(sent) | SPARED == {each.name for each in OPERATIONS}
+    assert sent.total() > 300

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from tests.doors.world import ACTORS
+from tests.doors.world import ACTORS, OWNED
 
 from cloudsched.web.api.operations import OPERATIONS
 
@@ -45,6 +45,12 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
     "a callback to anybody": {"onCompletion": {"webhook": "https://elsewhere.example/hook"}},
 }
 """What the fields of a task may ask for, and users may not, or only as their own."""
+
+
+STARTS_AND_WORK: Final = frozenset(
+    {"resume", "trigger", "retry", "backfill", "send_event", "heartbeat", "complete", "fail", "release"}
+)
+"""The operations for which it matters whether the owner could have written a task that a server wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,10 @@ class Act:
         """Of which origin what it is about may be."""
         if self.is_about_a_task and self.asks_for in FROM_SERVERS_ALONE:
             return ("own", "served")
-        if self.is_about_a_task:
+        if self.is_about_a_task and self.operation not in STARTS_AND_WORK:
             return ("own", "served", "other", "system")
+        if self.is_about_a_task:
+            return tuple(OWNED)
         names_nobody = not self.names_owner and "{owner}" not in BY_NAME[self.operation].path
         return ("own",) if names_nobody and self.state != "records" else ("own", "other", "system")
 

@@ -1,4 +1,4 @@
-"""A small world: tasks of four origins, six people with a key each, and an API within this process."""
+"""A small world: tasks of five origins, six people with a key each, and an API within this process."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ PEOPLE: Final[dict[str, tuple[Role, str | None]]] = {
 }
 ACTORS: Final = ("ada", "bob", "reader", "viewer", "admin", "worker")
 """Who tries each act: the owner of what is Ada's, a stranger, and the other roles."""
-OWNED: Final = {"own": "ada", "served": "ada", "other": "carol", "system": "system"}
-"""The four origins, with the owner of each: a server wrote what is ``served``, for Ada."""
+OWNED: Final = {"own": "ada", "served": "ada", "lent": "ada", "other": "carol", "system": "system"}
+"""The origins, with the owner of each. A server wrote for Ada what is ``served``, and what is ``lent``: that runs what
+users may name, so Ada could have written it."""
 MOST_TASKS: Final = 3
 SECRETS: Final = ("handler's log line", "server's payload")
 log = logging.getLogger("tests.doors")
@@ -201,7 +202,7 @@ class World:
         """Store what there is of an origin, in a state, and return it."""
         owner = OWNED[origin]
         author = Author.USERS if origin in {"own", "other"} else Author.SERVERS
-        kind = "open" if author is Author.USERS else "closed"
+        kind = "open" if author is Author.USERS or origin == "lent" else "closed"
         target = Target(origin, owner)
         if state == "none":
             return target

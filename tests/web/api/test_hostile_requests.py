@@ -64,7 +64,7 @@ def test_no_request_searches_or_calls_more_than_it_may(
         assert answer.status_code < 500 or answer.status_code == 503, f"{each}: {answer.get_data(as_text=True)}"
         assert calls.count < MAX_CALLS, f"{each}: {calls.count} calls"
         spent = max((one.steps - one.remaining for one in made), default=0)
-        assert spent < REQUEST_STEPS * 1.2, f"{each}: {spent} steps"
+        assert spent < REQUEST_STEPS + 20_000, f"{each}: {spent} steps"
         sent[each.operation] += 1
     assert set(sent) | SPARED == {each.name for each in OPERATIONS}
     assert sent.total() > 300

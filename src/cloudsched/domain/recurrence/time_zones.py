@@ -119,9 +119,9 @@ def _parse_seconds(text: str) -> int:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_TABLE_YEAR = 9999
-_TABLE_YEARS = 100  # how many years one extension of a table covers
+_TABLE_YEARS = 100  # how many years one extension of a table covers at least
 _FIRST_TABLE_ENDS = 2100
-_STEPS_A_YEAR = 10
+_STEPS_A_YEAR = 2
 """What the changes of one year cost, in steps of a search."""
 
 
@@ -174,7 +174,8 @@ class Zone:
         """Return a table that covers an instant."""
         if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
-            self._extend(min(year + _TABLE_YEARS, LAST_TABLE_YEAR))
+            ahead = max(_TABLE_YEARS, year - _FIRST_TABLE_ENDS)  # twice as far each time: what is built is copied
+            self._extend(min(year + ahead, LAST_TABLE_YEAR))
         return self._table
 
     def offset_at(self, seconds: int) -> int:

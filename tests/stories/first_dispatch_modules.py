@@ -73,7 +73,9 @@ OWN: Final = {
         "validation"
     ),
     "engine.people": "preferred_channels",
-    "engine.ports": "authority clock known_tasks look_through pages queue records search shards store task_query tracing version",
+    "engine.ports": (
+        "authority clock known_tasks look_through pages queue records search shards store task_query tracing version"
+    ),
     "engine.state": (
         "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates lock_waits "
         "locks log_seal quotas"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from urllib.parse import urlsplit
 
-from cloudsched.domain.local_requests import is_loopback
-
 _TIMEOUT_SECONDS = 1.0
 
 
@@ -15,7 +13,7 @@ def explain_unreachable(url: str) -> str:
     if hint := find_missing_stack(url):
         return hint
     host, port = _host_and_port(url)
-    if not is_loopback(host):
+    if not _is_loopback(host):
         return ""
     return f"Something listens on {host}:{port}, but not the API: is it the port of cloudsched dev?"
 
@@ -23,7 +21,7 @@ def explain_unreachable(url: str) -> str:
 def find_missing_stack(url: str) -> str:
     """Return a hint if the address is on this machine and nothing listens there; else nothing."""
     host, port = _host_and_port(url)
-    if not is_loopback(host) or _accepts_connections(host, port):
+    if not _is_loopback(host) or _accepts_connections(host, port):
         return ""
     place = f"{host}:{port}"
     return (
@@ -34,7 +32,13 @@ def find_missing_stack(url: str) -> str:
 
 def is_this_machine(url: str) -> bool:
     """Whether an address is on this machine."""
-    return is_loopback(_host_and_port(url)[0])
+    return _is_loopback(_host_and_port(url)[0])
+
+
+def _is_loopback(host: str) -> bool:
+    from cloudsched.domain.local_requests import is_loopback  # noqa: PLC0415 - not needed for --help
+
+    return is_loopback(host)
 
 
 def _host_and_port(url: str) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from werkzeug.exceptions import NotFound as HttpNotFound
 from werkzeug.routing import BaseConverter, Map, Rule
 
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.web.api import cors
 from cloudsched.web.api.call import ApiCall
@@ -92,7 +93,7 @@ class Api:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
-        authority = caller.to_authority(visibility.check_task)
+        authority = Authority(caller.requesters, caller.sender, visibility.check_task)
         call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):

@@ -29,13 +29,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.subjects import MAX_OWNER, RESERVED_SUBJECTS, SYSTEM_OWNER, is_subject
-from cloudsched.engine.ports.authority import Authority
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from cloudsched.domain.documents.task import Task
+    from collections.abc import Iterable
 
 
 class Right(StrEnum):
@@ -143,10 +140,6 @@ class Caller:
         """The caller as who changes tasks and sends events; None if the role does neither."""
         role = _GRANTS[self.role].sends_as
         return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
-
-    def to_authority(self, authorize: Callable[[Task], None]) -> Authority:
-        """Return what the caller may do below the door, where each task is checked once more."""
-        return Authority(self.requesters, self.sender, authorize)
 
     def require(self, right: Right) -> None:
         """Check that the role has a right.

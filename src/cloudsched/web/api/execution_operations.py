@@ -129,8 +129,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
 
     An event that no handler waits for yet is kept until one asks for it.
     """
-    event, sender = call.path["event"], call.authority.actor
-    sent = call.app.send_event(call.task_id, event, body.payload, execution_id=body.execution_id, sender=sender)
+    sent = call.app.send_event(call.task_id, call.path["event"], body.payload, execution_id=body.execution_id)
     return task_response(call, sent)
 
 

@@ -14,16 +14,17 @@ import binascii
 import hmac
 import secrets
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Verification, secret_hash
-from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.person import ContactSecrets, Verification, secret_hash
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.errors import DeliveryRefused, InvalidInput, Misconfigured, NotFound, QuotaExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from cloudsched.engine.people.people import People
@@ -42,9 +43,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class MailLimits:
-    """Counts mails before they are sent, so that a failure counts as well.
-
-    The counts are the system's: who has all that is theirs erased begins no new day.
+    """Counts mails before they are sent.
 
     Args:
         records: Where they are counted.
@@ -67,27 +66,10 @@ class MailLimits:
         self._count(secret_hash(f"{self._kind}address", address.casefold()), MAX_TO_ADDRESS)
 
     def _count(self, key: str, limit: int) -> None:
-        def write() -> None:
-            now = self._clock.now()
-            stored = self._records.load(MailLimit, key)
-            known = () if stored is None else stored.record.sent_at
-            recent = tuple(each for each in known if now - each < _DAY)
-            _require_room(recent, limit, now)
-            made = now if stored is None else stored.record.created_at
-            counted = MailLimit(
-                id=key,
-                owner=SYSTEM_OWNER,
-                sent_at=(*recent, now),
-                created_at=made,
-                updated_at=now,
-                expire_at=now + _DAY,
-            )
-            self._records.write(counted, None if stored is None else stored.version)
-
-        retry_conflicts("mail limit", write)
+        count_recent(self._records, self._clock, key, _DAY, partial(_require_room, limit=limit))
 
 
-def _require_room(recent: tuple[datetime, ...], limit: int, now: datetime) -> None:
+def _require_room(recent: Sequence[datetime], now: datetime, *, limit: int) -> None:
     frees_at = now
     if recent and now - recent[-1] < INTERVAL:
         frees_at = recent[-1] + INTERVAL

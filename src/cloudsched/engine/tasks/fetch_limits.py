@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.person import MailLimit, secret_hash
+from cloudsched.domain.documents.person import secret_hash
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.engine.state.recent_counts import count_recent
 from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore
 
 MAX_FOR_OWNER: Final = 30
 """How many calendars a user may have fetched in a day by writing them; those that are refreshed do not count."""
@@ -23,7 +26,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 class FetchLimits:
-    """Counts fetches before they are made, so that a failure counts as well.
+    """Counts fetches before they are made.
 
     Args:
         records: Where they are counted.
@@ -46,22 +49,9 @@ class FetchLimits:
         self._count(secret_hash("calendar host", host.casefold()), MAX_FROM_HOST, _MINUTE, quota)
 
     def _count(self, key: str, limit: int, span: timedelta, quota: str) -> None:
-        def write(stored: VersionedRecord[MailLimit] | None) -> None:
-            now = self._clock.now()
-            known = () if stored is None else stored.record.sent_at
-            recent = tuple(each for each in known if now - each < span)
+        def require_room(recent: Sequence[datetime], now: datetime) -> None:
             if len(recent) >= limit:
                 seconds = -(-(recent[0] + span - now) // timedelta(seconds=1))
                 raise QuotaExceeded(quota, limit, f"Try again in {seconds} seconds, or give the days as text.", seconds)
-            made = now if stored is None else stored.record.created_at
-            counted = MailLimit(
-                id=key,
-                owner=SYSTEM_OWNER,
-                sent_at=(*recent, now),
-                created_at=made,
-                updated_at=now,
-                expire_at=now + span,
-            )
-            self._records.write(counted, None if stored is None else stored.version)
 
-        compare_and_set("fetch limit", lambda: self._records.load(MailLimit, key), write)
+        count_recent(self._records, self._clock, key, span, require_room)

@@ -57,7 +57,10 @@ def test_a_user_has_so_many_calendars_fetched_a_day(sim: Simulation, fetched: li
     for number in range(MAX_FOR_OWNER + 1):
         calendars(sim).put("all", url=f"https://host{number}.example/a.ics")
     assert len(fetched) == 2 * MAX_FOR_OWNER + 2
-    sim.advance(timedelta(days=1, minutes=1))
+    sim.advance(timedelta(hours=23, minutes=59))
+    with pytest.raises(QuotaExceeded, match="in a day"):
+        calendars(sim).put("a", "ada", url="https://other.example/a.ics")
+    sim.advance(timedelta(minutes=2))
     calendars(sim).put("a", "ada", url="https://other.example/a.ics")
 
 
@@ -69,7 +72,10 @@ def test_a_host_is_asked_so_often_a_minute(sim: Simulation, fetched: list[str]) 
     with pytest.raises(QuotaExceeded, match="in a minute"):
         calendars(sim).put("a", "one-more", url="https://victim.example/")
     assert len(fetched) == MAX_FROM_HOST
-    sim.advance(timedelta(minutes=1))
+    sim.advance(timedelta(seconds=59))
+    with pytest.raises(QuotaExceeded, match="in a minute"):
+        calendars(sim).put("a", "one-more", url="https://victim.example/")
+    sim.advance(timedelta(seconds=1))
     calendars(sim).put("a", "one-more", url="https://victim.example/")
 
 

@@ -198,7 +198,7 @@ class App:
 
     @property
     def dependency_overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
-        """What a test calls instead of a dependency's factory: ``app.dependency_overrides[open_session] = fake``."""
+        """Functions for tests instead of dependencies' factories: ``app.dependency_overrides[open_session] = fake``."""
         return self.container.registry.registrations.dependency_overrides
 
     def scheduled(

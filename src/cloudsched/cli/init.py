@@ -26,7 +26,7 @@ class OwnRequirement(NamedTuple):
 
     @property
     def pinned(self) -> str:
-        """What a deployment requires: of an index exactly this version, so that it installs what was tested."""
+        """The package to deploy: of an index exactly this version, so that it installs what was tested."""
         return self.specifier.replace(">=", "==") if self.specifier.startswith(">=") else self.specifier
 
 

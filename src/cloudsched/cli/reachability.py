@@ -31,7 +31,7 @@ def find_missing_stack(url: str) -> str:
 
 
 def is_this_machine(url: str) -> bool:
-    """Whether an address is on this machine."""
+    """Return whether an address is on this machine."""
     return _is_loopback(_host_and_port(url)[0])
 
 

@@ -258,7 +258,7 @@ def _open_pipes() -> list[int]:
 
 
 def _is_any_unread(pipes: list[int]) -> bool:
-    """Whether the reader of one of these pipes is gone."""
+    """Return whether the reader of one of these pipes is gone."""
     poll = select.poll()
     for each in pipes:
         poll.register(each, 0)  # an error is reported in any case

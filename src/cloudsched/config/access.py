@@ -121,7 +121,7 @@ class Access(SettingsSection):
 
     @property
     def is_configured(self) -> bool:
-        """Whether any authentication method is configured."""
+        """Return whether any authentication method is configured."""
         return bool(self.firebase_project or self.service_accounts or self.api_keys)
 
     @classmethod

@@ -371,12 +371,12 @@ class Settings:
 
     @property
     def allows_http(self) -> bool:
-        """Whether webhooks may be without TLS: on a developer's machine."""
+        """Return whether webhooks may be without TLS: on a developer's machine."""
         return self.access.open and not self.is_deployed
 
     @property
     def reads_preferences(self) -> bool:
-        """Whether owners' preferences give new tasks their channels."""
+        """Return whether owners' preferences give new tasks their channels."""
         if self.preferred_channels is not None:
             return self.preferred_channels
         return self.smtp_url is not None or self.fcm_project is not None

@@ -35,7 +35,7 @@ class Stretch:
 
     @property
     def duration(self) -> timedelta:
-        """How long it is."""
+        """Its length in time."""
         return self.end - self.start
 
 
@@ -66,7 +66,7 @@ class Scale:
 
     @property
     def span(self) -> Interval:
-        """Where the axis begins and ends."""
+        """The axis's beginning and end."""
         return self.stretches[0].start, self.stretches[-1].end
 
 

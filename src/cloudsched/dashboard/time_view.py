@@ -29,7 +29,7 @@ class LocalClock(Protocol):
 
     @property
     def mode(self) -> str:
-        """Whether the clock runs or is frozen, in a word."""
+        """Return whether the clock runs or is frozen, in a word."""
         ...
 
     def now(self) -> datetime:

@@ -40,7 +40,7 @@ class Visit:
 
     @property
     def may_move_clock(self) -> bool:
-        """Whether the caller may move the local stack's clock, which is the same for everybody."""
+        """Return whether the caller may move the local stack's clock, which is the same for everybody."""
         return self.is_local and self.may_change and self.role == "admin"
 
     @property

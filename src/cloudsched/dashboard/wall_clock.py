@@ -33,7 +33,7 @@ class WallDay:
 
     @property
     def length(self) -> timedelta:
-        """How long the day really is: 23 or 25 hours if clocks change."""
+        """The day's real length: 23 or 25 hours if clocks change."""
         return DAY + sum(
             ((span.start - span.end) if span.is_skipped else (span.end - span.start) for span in self.spans),
             timedelta(0),

@@ -67,13 +67,13 @@ class Waterfall:
 
     @property
     def has_now(self) -> bool:
-        """Whether now is in sight."""
+        """Return whether now is in sight."""
         start, end = self.scale.span
         return self.is_open and start <= self.now <= end
 
     @property
     def gaps_text(self) -> str:
-        """What was compressed, in words."""
+        """The compressed stretches, in words."""
         gaps = [gap for gap in self.scale.gaps if not gap.is_future]
         if not gaps:
             return ""

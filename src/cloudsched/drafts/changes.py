@@ -38,7 +38,7 @@ class Changes(NamedTuple):
 
 
 def is_schedule(field: str) -> bool:
-    """Whether people call the schedule, or a part of it, so."""
+    """Return whether people call the schedule, or a part of it, so."""
     return " ".join(field.lower().split()) in _TIMES
 
 

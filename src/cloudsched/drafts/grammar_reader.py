@@ -86,7 +86,7 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
 
 
 def _may_say_when_later(text: str, reading: Reading) -> bool:
-    """Whether a text asks for a reminder and says nothing of when."""
+    """Return whether a text asks for a reminder and says nothing of when."""
     return _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text)
 
 

@@ -110,7 +110,7 @@ def find_category(text: str) -> Category:
 
 
 def is_reminder(text: str) -> bool:
-    """Whether a text says at once that it asks for a reminder, even if it does not say when."""
+    """Return whether a text says at once that it asks for a reminder, even if it does not say when."""
     return _REMIND.match(text) is not None
 
 

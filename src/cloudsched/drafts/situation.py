@@ -110,7 +110,7 @@ def find_meant(tasks: Sequence[Task], what: str) -> list[Task]:
 
 
 def is_named(task: Task, what: str) -> bool:
-    """Whether each of some words is one of a task's own, such as those of its title."""
+    """Return whether each of some words is one of a task's own, such as those of its title."""
     own = content_words(f"{task.title} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
     wanted = content_words(what) - {"it"}
     return count_shared(wanted, own) == len(wanted)

@@ -136,7 +136,7 @@ def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
 
 
 def _says_when(situation: Situation, words: str) -> bool:
-    """Whether words that should name a task name a time: "e-mail me the report every Monday" is a new task."""
+    """Return whether words that should name a task name a time: "e-mail me the report every Monday" is a new task."""
     return situation.read(words).kind != "refusal"
 
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cloud_tasks_settings() -> dict[str, Any]:
-    """The arguments of `CloudTasksEmulator`; by default a task for a missing queue creates the queue."""
+    """Return the arguments of `CloudTasksEmulator`; by default a task for a missing queue creates the queue."""
     return {"auto_create_queues": True}
 
 
 @pytest.fixture
 def cloud_tasks(cloud_tasks_settings: dict[str, Any]) -> Iterator[CloudTasksEmulator]:
-    """A running emulator on a free port; it stops at the end of the test and keeps nothing."""
+    """Run an emulator on a free port; it stops at the end of the test and keeps nothing."""
     from cloudsched.emulator import CloudTasksEmulator  # noqa: PLC0415 - imported only by tests that use it
 
     with CloudTasksEmulator(**cloud_tasks_settings) as emulator:

@@ -73,5 +73,5 @@ class EngineContext:
 
     @property
     def lead(self) -> LeadTimes:
-        """How soon a task may run."""
+        """The shortest time from now at which a task may run."""
         return LeadTimes(self.settings.default_lead, self.settings.minimum_lead)

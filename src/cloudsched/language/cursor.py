@@ -26,7 +26,7 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        """Whether all tokens are consumed."""
+        """Return whether all tokens are consumed."""
         return self.at >= len(self.tokens)
 
     @property

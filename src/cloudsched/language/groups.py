@@ -50,12 +50,12 @@ class Group:
 
     @property
     def has_days(self) -> bool:
-        """Whether the group says on which days."""
+        """Return whether the group says on which days."""
         return bool(self.days or self.relatives or self.repeat)
 
     @property
     def has_times(self) -> bool:
-        """Whether the group says at what time."""
+        """Return whether the group says at what time."""
         return bool(self.clocks or self.window or self.part or self.grid)
 
 
@@ -74,7 +74,7 @@ class Plan:
 
     @property
     def recurs(self) -> bool:
-        """Whether any part of the phrase says that it repeats."""
+        """Return whether any part of the phrase says that it repeats."""
         return any(_is_recurring(group) for group in self.groups)
 
 

@@ -47,7 +47,7 @@ class StackClock:
 
     @property
     def mode(self) -> str:
-        """Whether the clock runs or is frozen, in a word."""
+        """Return whether the clock runs or is frozen, in a word."""
         return "runs" if self._clock.mode == "running" else "stands still"
 
     def now(self) -> datetime:

@@ -90,7 +90,7 @@ class Outbox(Mapping[str, "Sender"]):
 
     @property
     def messages(self) -> list[SentMessage]:
-        """What is kept, the latest first."""
+        """The kept messages, the latest first."""
         with self._lock:
             return list(reversed(self._kept))
 
@@ -99,7 +99,7 @@ class Outbox(Mapping[str, "Sender"]):
         return next((each for each in self.messages if each.number == number), None)
 
     def pass_on(self, senders: Mapping[str, Sender]) -> None:
-        """Also send by these from now on: what is refused or fails there is not kept."""
+        """Send by these too from now on: what is refused or fails there is not kept."""
         self._real = senders
 
     def _send(self, channel: str, message: Message, recipient: Recipient) -> str:

@@ -214,7 +214,7 @@ class Container:
 
     @lazy_property
     def engine(self) -> EngineContext:
-        """What the engine's parts below work with."""
+        """Holds what the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
         runners = BuiltInRunners(
             scripts=lambda: self._script_handler,
@@ -354,7 +354,7 @@ class Container:
 
     @lazy_property
     def many_tasks(self) -> ManyTasks:
-        """What concerns many tasks at once."""
+        """Does what concerns many tasks at once."""
         from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
 
         return ManyTasks(self.store, self.clock, lambda: self.scheduler)

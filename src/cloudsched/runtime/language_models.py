@@ -41,7 +41,7 @@ class LanguageModels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the assistant's tasks may name; the usual one first.
+        """The models that the assistant's tasks may name, the usual one first.
 
         Raises:
             Misconfigured: There is none.

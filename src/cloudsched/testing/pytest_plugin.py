@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cloudsched_app() -> App:
-    """The app under test. Define a fixture of this name that returns yours."""
+    """Return the app under test. Define a fixture of this name that returns yours."""
     raise pytest.UsageError(
         "The fixture `simulation` needs your app. Define this in conftest.py:\n\n"
         "    @pytest.fixture\n"
@@ -27,7 +27,7 @@ def cloudsched_app() -> App:
 
 @pytest.fixture
 def simulation(cloudsched_app: App) -> Iterator[Simulation]:
-    """Your app in a world of its own whose clock the test moves; see `cloudsched.testing`."""
+    """Put your app into a world of its own whose clock the test moves; see `cloudsched.testing`."""
     from cloudsched.testing.simulation import Simulation  # noqa: PLC0415 - imported only by tests that use it
 
     with Simulation(cloudsched_app) as simulated:

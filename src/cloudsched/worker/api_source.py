@@ -175,12 +175,12 @@ class ApiWork:
 
     @property
     def is_async(self) -> bool:
-        """Whether its handler runs on the event loop."""
+        """Return whether its handler runs on the event loop."""
         return is_async_handler(self._source.registry, self.task)
 
     @property
     def has_blocking_hook(self) -> bool:
-        """Whether `finish` calls a function of the user that may block when the handler has failed."""
+        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
         return has_blocking_hook(self._source.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:

@@ -42,12 +42,12 @@ class ClaimedWork(Protocol):
 
     @property
     def is_async(self) -> bool:
-        """Whether its handler runs on the event loop."""
+        """Return whether its handler runs on the event loop."""
         ...
 
     @property
     def has_blocking_hook(self) -> bool:
-        """Whether `finish` calls a function of the user that may block when the handler has failed."""
+        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
         ...
 
     def start(self) -> Context | None:
@@ -77,7 +77,7 @@ class WorkSource(Protocol):
 
     @property
     def can_listen(self) -> bool:
-        """Whether `listen` notifies of new work."""
+        """Return whether `listen` notifies of new work."""
         ...
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
@@ -140,13 +140,13 @@ class LeaseKeeper:
 
 
 def is_async_handler(registry: Registry, task: Task) -> bool:
-    """Whether the task's handler, if there is one, runs on the event loop."""
+    """Return whether the task's handler, if there is one, runs on the event loop."""
     handler = registry.find(task.handler)
     return handler is not None and handler.is_async
 
 
 def has_blocking_hook(registry: Registry, task: Task) -> bool:
-    """Whether a failure of the task calls a hook, of its handler or of the app, that is not asynchronous."""
+    """Return whether a failure of the task calls a hook, of its handler or of the app, that is not asynchronous."""
     hooks = [failure_hook(registry, task), *registry.registrations.failure_hooks]
     return any(hook is not None and not is_async(hook) for hook in hooks)
 

@@ -69,7 +69,7 @@ class StoreSource:
 
     @property
     def can_listen(self) -> bool:
-        """Whether the app has a listener."""
+        """Return whether the app has a listener."""
         return self._app.container.listener is not None
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
@@ -133,12 +133,12 @@ class StoreWork:
 
     @property
     def is_async(self) -> bool:
-        """Whether its handler runs on the event loop."""
+        """Return whether its handler runs on the event loop."""
         return is_async_handler(self._app.container.registry, self.task)
 
     @property
     def has_blocking_hook(self) -> bool:
-        """Whether `finish` calls a function of the user that may block when the handler has failed."""
+        """Return whether `finish` calls a function of the user that may block when the handler has failed."""
         return has_blocking_hook(self._app.container.registry, self.task)
 
     def plan_call(self) -> Procedure[AttemptReport]:

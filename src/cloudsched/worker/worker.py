@@ -193,7 +193,7 @@ class Worker:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether `stop` was called."""
+        """Return whether `stop` was called."""
         return self._stops > 0
 
     def stop(self) -> None:

@@ -80,7 +80,7 @@ class SmtpServer:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine, so that nobody can listen on the way."""
+        """Return whether it is on this machine, so that nobody can listen on the way."""
         return is_loopback(self.host)
 
 

@@ -36,7 +36,7 @@ class Backoff:
 
     @property
     def seconds_left(self) -> float:
-        """How long the next try may take."""
+        """Return how long the next try may take."""
         return max(0.0, self._give_up_at - time.monotonic())
 
     def retry(self, call: Callable[[float], T], is_retryable: Callable[[BaseException], bool]) -> T:

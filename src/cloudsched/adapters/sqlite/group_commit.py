@@ -88,7 +88,7 @@ class GroupCommit:
 
     @property
     def waiting(self) -> int:
-        """How many writers wait for a transaction, apart from those whose transaction is under way."""
+        """Count the writers that wait for a transaction, apart from those whose transaction is under way."""
         return len(self._waiting)
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> WriteUnit[T]:

@@ -86,7 +86,7 @@ class OAuth:
 
     @property
     def settings(self) -> AuthSettings:
-        """What the SDK publishes and checks."""
+        """The settings that the SDK publishes and checks."""
         fields = {
             "issuer_url": self.issuer,
             "resource_server_url": self.resource,
@@ -97,7 +97,7 @@ class OAuth:
 
     @property
     def metadata_routes(self) -> list[Any]:
-        """What this server publishes about itself (RFC 9728). The SDK's own names the scope that every tool needs."""
+        """The routes of this server's metadata (RFC 9728). The SDK's own names the scope that every tool needs."""
         settings = self.settings
         assert settings.resource_server_url is not None  # noqa: S101 - it was given
         return create_protected_resource_routes(

@@ -152,7 +152,7 @@ def _check_smoke_account(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _trusts_cloud_run(service: dict[str, Any] | None) -> bool:
-    """Whether the API believes tokens without a signature, so that Cloud Run must not admit everybody."""
+    """Return whether the API believes tokens without a signature, so that Cloud Run must not admit everybody."""
     variables = environment(service or {})
     return any(each["name"] == "CLOUDSCHED_TRUST_CLOUD_RUN" and each.get("value") == "on" for each in variables)
 

@@ -171,7 +171,7 @@ class Finding:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing has to be done about it."""
+        """Return whether nothing has to be done about it."""
         return self.verdict in {Verdict.OK, Verdict.SKIPPED}
 
 

@@ -31,7 +31,7 @@ SWEEP_LIMIT = timedelta(minutes=3)
 
 
 def check_services(deployment: Deployment) -> Iterator[Finding]:
-    """Whether each API that is needed is on."""
+    """Return whether each API that is needed is on."""
     enabled = set(deployment.gcloud.lines("services", "list", "--enabled", "--format=value(config.name)") or ())
     missing = [f"{each}.googleapis.com" for each in SERVICES if f"{each}.googleapis.com" not in enabled]
     if missing:
@@ -43,7 +43,7 @@ def check_services(deployment: Deployment) -> Iterator[Finding]:
 
 
 def check_database(deployment: Deployment) -> Iterator[Finding]:
-    """Whether the database is there, and its indexes and TTL policies are there and ready."""
+    """Return whether the database is there, and its indexes and TTL policies are there and ready."""
     gcloud, database = deployment.gcloud, f"--database={deployment.database}"
     found = gcloud.resource("firestore", "databases", "describe", database)
     if found is None:
@@ -97,7 +97,7 @@ def _expect_indexes(content: dict[str, Any], present: set[tuple[str, tuple[str, 
 
 
 def is_replaced(group: str, paths: Sequence[str]) -> bool:
-    """Whether shards replace an index, as ``infra/lib/firestore_indexes.py`` says."""
+    """Return whether shards replace an index, as ``infra/lib/firestore_indexes.py`` says."""
     is_led = any(path in {"owner", "parent.taskId"} or path.rpartition(".")[2] == "shard" for path in paths)
     return group in {"tasks", "offers"} and paths[-1] in RISING and not is_led
 
@@ -132,7 +132,7 @@ def _paths(index: dict[str, Any]) -> tuple[str, ...]:
 
 
 def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Finding]:
-    """Whether each queue is there, runs, and has limits that Cloud Tasks and the executor can keep up with.
+    """Return whether each queue is there, runs, and has limits that Cloud Tasks and the executor can keep up with.
 
     Args:
         deployment: The deployment.
@@ -176,7 +176,7 @@ def find_ramp(rate: float) -> tuple[int, int]:
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    """Whether each function is there, ready, and serves; and whether their secrets fit together."""
+    """Return whether each function is there, ready, and serves; and whether their secrets fit together."""
     for function in (*FUNCTIONS, LINKS):
         name, found = f"{deployment.name}-{function}", services[function]
         if found is None and function == LINKS and not leads_links_to(name, services["api"]):
@@ -196,7 +196,7 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
 
 
 def leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
-    """Whether links in mails lead to the function of this name."""
+    """Return whether links in mails lead to the function of this name."""
     url = next(
         (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_PUBLIC_URL"), ""
     )
@@ -204,7 +204,7 @@ def leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
 
 
 def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
-    """Whether what each function signs with is enabled, and accepted by the executor."""
+    """Return whether what each function signs with is enabled, and accepted by the executor."""
     listed = deployment.gcloud.lines(
         "secrets", "versions", "list", deployment.secret, "--filter=state=ENABLED", "--format=value(name.basename())"
     )
@@ -264,7 +264,7 @@ def capacity_of(service: dict[str, Any] | None) -> int | None:
 
 
 def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
-    """Whether Cloud Scheduler calls the sweep, and the last call was recent and succeeded."""
+    """Return whether Cloud Scheduler calls the sweep, and the last call was recent and succeeded."""
     name = f"{deployment.name}-sweep"
     found = deployment.gcloud.resource("scheduler", "jobs", "describe", name, f"--location={deployment.region}")
     if found is None:

@@ -51,12 +51,12 @@ class FreeDays:
 
     @property
     def has_none(self) -> bool:
-        """Whether it is plain that no day is free: the calendars have all days of the week."""
+        """Return whether it is plain that no day is free: the calendars have all days of the week."""
         return len(frozenset[int]().union(*(each.days.weekdays for each in self.calendars))) == _WEEK
 
     @property
     def is_only_skipping(self) -> bool:
-        """Whether no occurrence is moved: those on a calendar's days are left out."""
+        """Return whether no occurrence is moved: those on a calendar's days are left out."""
         return self.business_day is None and all(each.on == "skip" for each in self.calendars)
 
     def find(self, day: int) -> Taken | None:

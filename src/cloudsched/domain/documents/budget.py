@@ -56,11 +56,11 @@ class Budget(Record):
 
     @property
     def has_none_left(self) -> bool:
-        """Whether nothing is left of it for the month that it was last looked at in."""
+        """Return whether nothing is left of it for the month that it was last looked at in."""
         return self.queries >= self.max_queries_per_month
 
     @property
     def reason(self) -> str:
-        """Why tasks are paused."""
+        """The reason why tasks are paused."""
         used = f"{self.queries:,} of {self.max_queries_per_month:,} queries of {self.month}"
         return f"Its owner's budget is used up ({used}); it resumes next month, or when an admin raises the budget."

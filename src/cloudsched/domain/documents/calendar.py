@@ -88,12 +88,12 @@ def calendar_key(owner: str, name: str) -> str:
 
 
 def is_calendar_name(name: str) -> bool:
-    """Whether a calendar can have this name: letters, digits, hyphens and underscores."""
+    """Return whether a calendar can have this name: letters, digits, hyphens and underscores."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_owned_key(name: str) -> bool:
-    """Whether a name looks like the id of somebody's own calendar."""
+    """Return whether a name looks like the id of somebody's own calendar."""
     return _OWNED.match(name) is not None
 
 

@@ -29,7 +29,7 @@ class DeliveryChannel(StoredEnum):
 
     @property
     def traits(self) -> ChannelTraits:
-        """What is true of it."""
+        """Its row of the table."""
         return _TRAITS[self]
 
 

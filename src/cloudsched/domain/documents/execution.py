@@ -259,12 +259,12 @@ class Run(WireModel):
 
     @property
     def wake_at(self) -> Instant:
-        """When this run must be processed: at its lease's end, or at the start of its next attempt."""
+        """The instant at which this run must be processed: at its lease's end, or at the start of its next attempt."""
         return self.lease.until if self.lease else self.due_at
 
     @property
     def has_begun(self) -> bool:
-        """Whether an edit of its task no longer changes what it runs: it has started, or has a payload of its own."""
+        """Return whether edits of its task do not change what it runs: it has started, or has a payload of its own."""
         return self.started_at is not None or self.payload is not None
 
 
@@ -352,7 +352,7 @@ class Execution(Document):
 
     @property
     def is_left_out(self) -> bool:
-        """Whether a calendar leaves this occurrence out, so that nothing was to run."""
+        """Return whether a calendar leaves this occurrence out, so that nothing was to run."""
         return self.status is ExecutionStatus.SKIPPED and (self.message or "").startswith("Left out: ")
 
 

@@ -58,12 +58,12 @@ class RunLog(WireModel):
 
     @property
     def count(self) -> int:
-        """How many lines there were, kept or not."""
+        """The number of lines, kept or not."""
         return self.left_out + len(self.lines)
 
     @property
     def bytes_left(self) -> int:
-        """How many bytes may be added before the earliest lines are left out."""
+        """The number of bytes that may be added before the earliest lines are left out."""
         return MAX_LOG_BYTES - sum(map(_size, self.lines))
 
     def with_lines_of(self, claim: str, found: RunLog) -> RunLog:

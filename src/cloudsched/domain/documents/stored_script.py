@@ -50,5 +50,5 @@ def script_key(owner: str, name: str) -> str:
 
 
 def is_script_name(name: str) -> bool:
-    """Whether a script can have this name: letters, digits, hyphens and underscores; not ``then``, nor ``toJSON``."""
+    """Return whether scripts can be named so: letters, digits, hyphens, underscores; not ``then``, nor ``toJSON``."""
     return _NAME.fullmatch(name) is not None and name not in _TAKEN

@@ -223,7 +223,7 @@ class Event(WireModel):
     """Who sent it: whether it counts is decided when it is taken, by the handler that waits."""
 
     def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
-        """Whether an execution that waits for an event of that name, from one of these senders, may take this one."""
+        """Return whether an execution that waits for an event of that name from these senders may take this one."""
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
 
@@ -327,32 +327,32 @@ class Task(PublicTask):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has a final status and no open run."""
+        """Return whether it has a final status and no open run."""
         return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs
 
     @property
     def is_made_by_code(self) -> bool:
-        """Whether it is a call that a handler's code made: what it is and how it ends is not for its owner to say."""
+        """Return whether it is a call by a handler's code: what it is and how it ends is not for its owner to say."""
         return self.parent is not None and not self.parent.is_owners
 
     @property
     def is_written_by_owner(self) -> bool:
-        """Whether its owner wrote what it runs, as children or a script, and it is no call that code made."""
+        """Return whether its owner wrote what it runs, as children or a script, and it is no call that code made."""
         return self.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER} and not self.is_made_by_code
 
     @property
     def is_for_user(self) -> bool:
-        """Whether a user wrote or edited it, or the task at the top of its tree: then its calls count in quotas."""
+        """Return whether a user wrote or edited it, or the top of its tree: then its calls count in quotas."""
         return self.defined_by is Requesters.USERS or (self.parent is not None and self.parent.is_for_user)
 
     @property
     def is_paused_by_user(self) -> bool:
-        """Whether a user's pause holds, which a user may end."""
+        """Return whether a user's pause holds, which a user may end."""
         return self.status is TaskStatus.PAUSED and self.paused_by is Requesters.USERS
 
     @property
     def is_active(self) -> bool:
-        """Whether its dispatches may run anything."""
+        """Return whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None
 
     @property

@@ -32,7 +32,7 @@ class UsageMark(WireModel):
 
     @property
     def key(self) -> tuple[str, datetime, str]:
-        """What tells the mark from others."""
+        """The key that tells the mark from others."""
         return self.task_id, self.since, self.handler
 
 

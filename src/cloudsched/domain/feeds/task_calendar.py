@@ -42,7 +42,7 @@ def build_task_calendar(task: Task, now: datetime) -> str:
 
 
 def _keeps_rule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
-    """Whether the schedule's rule says when the task runs, and every program reads it alike."""
+    """Return whether the schedule's rule says when the task runs, and every program reads it alike."""
     schedule = task.schedule
     if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.calendars:
         return False
@@ -57,7 +57,7 @@ def _keeps_rule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
 
 
 def is_portable(schedule: Schedule) -> bool:
-    """Whether programs agree on what the schedule's rules mean, clock changes aside.
+    """Return whether programs agree on what the schedule's rules mean, clock changes aside.
 
     They do not on rules finer than a day across clock changes, on SKIP, and on numbered weekdays beside plain ones. And
     ical.js, which Thunderbird and Nextcloud read with, does not follow the RFC on all that is left out here.
@@ -80,7 +80,7 @@ def _is_read_alike(rule: Rule) -> bool:
 
 
 def _is_simple(rule: Rule) -> bool:
-    """Whether ical.js finds what a rule means: days by numbers, but hardly any two limits together."""
+    """Return whether ical.js finds what a rule means: days by numbers, but hardly any two limits together."""
     numbers = [abs(day.nth) for day in rule.weekdays if day.nth]
     is_numbered = bool(numbers) or bool(rule.month_days)
     if rule.week_numbers or rule.year_days or len(rule.minutes) > 1:

@@ -44,7 +44,7 @@ class Allowance:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether nothing more may be searched."""
+        """Return whether nothing more may be searched."""
         return self.remaining < 0 or (self._within is not None and self._within.is_used_up)
 
     def spend(self, steps: int) -> None:

@@ -70,7 +70,7 @@ def vtimezone_lines(name: str, first: int, last: int | None = None) -> list[str]
 
 
 def _is_summer(observance: _Observance, observances: list[_Observance]) -> bool:
-    """Whether clocks go back from this offset within a year: a guess, as the name of an observance changes nothing."""
+    """Return whether clocks go back from this offset within a year: a guess, as its name changes nothing."""
     return any(
         each.offset_before == observance.offset
         and 0 < each.begins - observance.begins < _YEAR

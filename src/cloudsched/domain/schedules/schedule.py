@@ -301,12 +301,12 @@ class Schedule(BaseModel):
 
     @property
     def is_one_time(self) -> bool:
-        """Whether this is a single instant."""
+        """Return whether this is a single instant."""
         return self.at is not None
 
     @property
     def is_anchored(self) -> bool:
-        """Whether the schedule has a start."""
+        """Return whether the schedule has a start."""
         return self.at is not None or self.dtstart is not None
 
     def anchored(self, start: datetime) -> Self:

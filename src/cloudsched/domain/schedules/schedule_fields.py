@@ -42,15 +42,15 @@ class ScheduleFields(Protocol):
 
     @property
     def gap(self) -> Gap:
-        """What happens to a local time that a clock change skips."""
+        """The policy for local times that a clock change skips."""
 
     @property
     def fold(self) -> Fold:
-        """Which of the two instants a repeated local time means."""
+        """The instant that a repeated local time means: the first, the second or both."""
 
     @property
     def sub_daily(self) -> SubDaily:
-        """How rules finer than a day step."""
+        """The way in which rules finer than a day step."""
 
     @property
     def calendars(self) -> tuple[CalendarRule, ...]:

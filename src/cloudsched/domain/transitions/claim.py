@@ -127,7 +127,7 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop
 
 
 def missed_lock_turn(run: Run, dispatch: Dispatch) -> bool:
-    """Whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
+    """Return whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
     return run.waiting_for is WaitingFor.WORKER and run.lock_turn_until is None and dispatch.due_at > run.due_at
 
 

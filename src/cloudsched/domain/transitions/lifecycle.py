@@ -228,7 +228,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
-    """Whether a task may have made calls, given these new journal entries.
+    """Return whether a task may have made calls, given these new journal entries.
 
     A document of an earlier version lacks `has_children`; its open runs tell.
     """
@@ -242,7 +242,7 @@ def delete(task: Task, now: datetime) -> Transition:
 
 
 def was_recreated(task: Task, current: Task) -> bool:
-    """Whether a task that was read as deleted or cancelled has since been created again or rescheduled."""
+    """Return whether a task that was read as deleted or cancelled has since been created again or rescheduled."""
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None

@@ -80,7 +80,7 @@ class Waiter(Document):
         return f"{self.due_at.astimezone(UTC).isoformat(timespec='microseconds')} {self.task_id} {self.execution_id}"
 
     def has_missed_turn(self, now: datetime) -> bool:
-        """Whether it was notified and did not acquire the lock in time."""
+        """Return whether it was notified and did not acquire the lock in time."""
         return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now
 
     def with_next_turn(self, now: datetime) -> Waiter:
@@ -125,7 +125,7 @@ class Lock(Document):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody holds it and nobody waits."""
+        """Return whether nobody holds it and nobody waits."""
         return not self.holders and not self.waiters and not self.queued_limit
 
 
@@ -256,17 +256,17 @@ def _grant_turns(
 
 
 def is_held_by(lock: Lock, task_id: str, execution_id: str, now: datetime) -> bool:
-    """Whether a run holds the lock."""
+    """Return whether a run holds the lock."""
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in _live_holders(lock, now))
 
 
 def is_waiting(lock: Lock, task_id: str, execution_id: str) -> bool:
-    """Whether a run waits for the lock."""
+    """Return whether a run waits for the lock."""
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in lock.waiters)
 
 
 def holds_lock(task: Task, now: datetime) -> bool:
-    """Whether a running handler of a task holds a lock."""
+    """Return whether a running handler of a task holds a lock."""
     return any(run.lease is not None and run.lease.until > now and run.lock_key is not None for run in task.runs)
 
 

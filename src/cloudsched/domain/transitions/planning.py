@@ -275,7 +275,7 @@ class Dispatch:
 
     @property
     def is_hop(self) -> bool:
-        """Whether it comes before its time, to be followed by another one."""
+        """Return whether it comes before its time, to be followed by another one."""
         return self.at < self.due_at
 
     @property

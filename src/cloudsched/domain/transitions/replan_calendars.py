@@ -70,7 +70,7 @@ def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> 
 
 
 def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
-    """Whether two schedules have the same occurrences in a range."""
+    """Return whether two schedules have the same occurrences in a range."""
     at = due.next_at - _TICK
     for _ in range(_MAX_COMPARED):
         old, new = before.after(at), after.after(at)

@@ -101,7 +101,7 @@ def on_journal_append(
 
 
 def can_still_call(task: Task, now: datetime) -> bool:
-    """Whether a running handler could still make calls if its task were cancelled or deleted now."""
+    """Return whether a running handler could still make calls if its task were cancelled or deleted now."""
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 

@@ -64,12 +64,12 @@ class Administration:
     # IAM ---------------------------------------------------------------------------------------------------------
 
     def get_iam_policy(self, request: Proto) -> Proto:
-        """GetIamPolicy: the stored policy, or an empty one."""
+        """Return the stored policy, or an empty one."""
         self._calls.queues.get_queue(request.resource)
         return self._policies.get(request.resource) or _Policy(etag=b"\0\1")
 
     def set_iam_policy(self, request: Proto) -> Proto:
-        """SetIamPolicy: replaces the policy; ABORTED if its etag is not the present one's."""
+        """Replace the policy; ABORTED if its etag is not the present one's."""
         self._calls.queues.get_queue(request.resource)
         present = self._policies.get(request.resource) or _Policy(etag=b"\0\1")
         if request.policy.etag and request.policy.etag != present.etag:
@@ -85,36 +85,36 @@ class Administration:
         return policy
 
     def test_iam_permissions(self, request: Proto) -> Proto:
-        """TestIamPermissions: grants all permissions of the request."""
+        """Grant all permissions of the request."""
         self._calls.queues.get_queue(request.resource)
         return _Permissions(permissions=request.permissions)
 
     # Locations and keys ------------------------------------------------------------------------------------------
 
     def list_locations(self, request: Proto) -> Proto:
-        """ListLocations: the service's regions, and every other location that has a queue."""
+        """List the service's regions, and every other location that has a queue."""
         project = request.name.removeprefix("projects/")
         queue_names = (names.split_queue(name) for name in self._calls.queues.queues)
         regions = sorted({*REGIONS, *(name.location for name in queue_names if name.project == project)})
         return _Locations(locations=[_make_location(f"projects/{project}/locations/{region}") for region in regions])
 
     def get_location(self, request: Proto) -> Proto:
-        """GetLocation: any well-formed location exists."""
+        """Return a location: any well-formed location exists."""
         return _make_location(names.check_location(request.name))
 
     def get_cmek_config(self, request: Proto) -> Proto:
-        """GetCmekConfig: the stored key; nothing is encrypted with it."""
+        """Return the stored key; nothing is encrypted with it."""
         return _CmekConfig(name=request.name, kms_key=self._keys.get(request.name, ""))
 
     def update_cmek_config(self, request: Proto) -> Proto:
-        """UpdateCmekConfig: stores the key."""
+        """Store the key."""
         self._keys[request.cmek_config.name] = request.cmek_config.kms_key
         return request.cmek_config
 
     # Batches -----------------------------------------------------------------------------------------------------
 
     def batch_create_tasks(self, request: Proto) -> Proto:
-        """BatchCreateTasks: up to 100 tasks, independent of each other; the operation is done at once."""
+        """Create up to 100 tasks, independent of each other; the operation is done at once."""
         if not 0 < len(request.requests) <= MAX_BATCH_CREATE:
             raise invalid_argument(
                 f"BatchCreateTasksRequest.requests must have between 1 and {MAX_BATCH_CREATE} requests."
@@ -135,7 +135,7 @@ class Administration:
         return self._finish_operation(operation, metadata, response, len(request.requests))
 
     def batch_delete_tasks(self, request: Proto) -> Proto:
-        """BatchDeleteTasks: up to 1000 tasks, independent of each other; the operation is done at once."""
+        """Delete up to 1000 tasks, independent of each other; the operation is done at once."""
         if not 0 < len(request.names) <= MAX_BATCH_DELETE:
             raise invalid_argument(f"BatchDeleteTasksRequest.names must have between 1 and {MAX_BATCH_DELETE} names.")
         self._calls.queues.get_queue(request.parent)
@@ -152,7 +152,7 @@ class Administration:
         return self._finish_operation(operation, metadata, _Empty(), len(request.names))
 
     def get_operation(self, request: Proto) -> Proto:
-        """GetOperation: a batch's result."""
+        """Return a batch's result."""
         operation = self._operations.get(request.name)
         if operation is None:
             raise not_found()
@@ -184,7 +184,7 @@ class Administration:
     # Buffered tasks ----------------------------------------------------------------------------------------------
 
     def buffer_task(self, request: Proto) -> Proto:
-        """BufferTask: creates a task from a body alone; the queue's HTTP target supplies the rest."""
+        """Create a task from a body alone; the queue's HTTP target supplies the rest."""
         create = _CreateTask(parent=request.queue)
         if request.task_id:
             create.task.name = f"{request.queue}/tasks/{request.task_id}"

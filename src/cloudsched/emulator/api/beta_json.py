@@ -108,7 +108,7 @@ def mask_to_v2(version: str, path: str) -> str:
 
 
 def names_stats(read_mask: str) -> bool:
-    """Whether a read mask names a queue's statistics, which are returned only then."""
+    """Return whether a read mask names a queue's statistics, which are returned only then."""
     return any(path.partition(".")[0] == "stats" for path in read_mask.split(","))
 
 
@@ -152,7 +152,7 @@ def iter_resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _iter_all(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The resources of a response, including those of a finished batch."""
+    """Yield the resources of a response, including those of a finished batch."""
     yield from iter_resources(content)
     if isinstance(response := content.get("response"), dict):
         yield from iter_resources(response)

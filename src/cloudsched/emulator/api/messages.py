@@ -310,7 +310,7 @@ POOL, _CLASSES = _build()
 
 
 def has_message(full_name: str) -> bool:
-    """Whether there is a message with that full name."""
+    """Return whether there is a message with that full name."""
     return full_name in _CLASSES
 
 

@@ -56,7 +56,7 @@ class CloudTasksService:
     # Queues ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, request: Proto) -> Proto:
-        """CreateQueue."""
+        """Create a queue."""
         names.check_location(request.parent)
         name = names.split_queue(request.queue.name)
         if name.parent != request.parent:
@@ -66,11 +66,11 @@ class CloudTasksService:
         return write_queue(self.queues.create_queue(request.queue.name, config, self.now()))
 
     def get_queue(self, request: Proto) -> Proto:
-        """GetQueue."""
+        """Return a queue."""
         return write_queue(self.queues.get_queue(request.name), with_stats=request.with_stats)
 
     def list_queues(self, request: Proto) -> Proto:
-        """ListQueues: in lexicographic order, filtered by `state` or `name`."""
+        """List queues in lexicographic order, filtered by `state` or `name`."""
         accepts = _parse_filter(request.filter)
         size = _clamp_page_size(request.page_size, MAX_QUEUES_A_PAGE)
         queues = [queue for queue in self.queues.list_queues(request.parent) if queue.name > request.page_token]
@@ -85,7 +85,7 @@ class CloudTasksService:
         return reply
 
     def update_queue(self, request: Proto) -> Proto:
-        """UpdateQueue: changes the fields in the mask, or all fields without a mask; creates a missing queue."""
+        """Change the fields in the mask, or all fields without a mask; creates a missing queue."""
         paths = list(request.update_mask.paths)
 
         def change(config: QueueConfig | None) -> QueueConfig:
@@ -96,35 +96,35 @@ class CloudTasksService:
         return write_queue(self.queues.update_queue(names.check_queue(request.queue.name), change, self.now()))
 
     def delete_queue(self, request: Proto) -> Proto:
-        """DeleteQueue."""
+        """Delete a queue."""
         self.queues.delete_queue(request.name, self.now())
         return _Empty()
 
     def purge_queue(self, request: Proto) -> Proto:
-        """PurgeQueue."""
+        """Purge a queue."""
         return write_queue(self.queues.purge_queue(request.name, self.now()))
 
     def pause_queue(self, request: Proto) -> Proto:
-        """PauseQueue."""
+        """Pause a queue."""
         return write_queue(self.queues.pause_queue(request.name, paused=True))
 
     def resume_queue(self, request: Proto) -> Proto:
-        """ResumeQueue."""
+        """Resume a queue."""
         return write_queue(self.queues.pause_queue(request.name, paused=False))
 
     # Tasks -------------------------------------------------------------------------------------------------------
 
     def create_task(self, request: Proto) -> Proto:
-        """CreateTask."""
+        """Create a task."""
         return write_task(self._create(request.parent, request.task), request.parent, request.response_view)
 
     def get_task(self, request: Proto) -> Proto:
-        """GetTask."""
+        """Return a task."""
         queue_name, task_id = names.split_task(request.name)
         return write_task(self.queues.get_task(queue_name, task_id, self.now()), queue_name, request.response_view)
 
     def list_tasks(self, request: Proto) -> Proto:
-        """ListTasks, in order of creation."""
+        """List tasks in order of creation."""
         if request.parent not in self.queues.queues:
             names.check_parent_queue(request.parent)
         queue = self.queues.get_queue(request.parent)
@@ -143,13 +143,13 @@ class CloudTasksService:
         return reply
 
     def delete_task(self, request: Proto) -> Proto:
-        """DeleteTask."""
+        """Delete a task."""
         queue_name, task_id = names.split_task(request.name)
         self.queues.delete_task(queue_name, task_id, self.now())
         return _Empty()
 
     def run_task(self, request: Proto) -> Proto:
-        """RunTask: sends the task at once, regardless of the queue's state and rate."""
+        """Send the task at once, regardless of the queue's state and rate."""
         queue_name, task_id = names.split_task(request.name)
         dispatch = self.queues.run_task(queue_name, task_id, self.now())
         reply = write_task(dispatch.task, queue_name, request.response_view)

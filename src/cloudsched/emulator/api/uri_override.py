@@ -19,7 +19,7 @@ _IF_NOT_EXISTS = 1
 
 
 def supplies_url(override: Proto | None) -> bool:
-    """Whether tasks of a queue with this override need no URL of their own."""
+    """Return whether tasks of a queue with this override need no URL of their own."""
     return override is not None and bool(override.uri_override.host)
 
 

@@ -50,7 +50,7 @@ class Faults:
 
     @property
     def any(self) -> bool:
-        """Whether any fault has a probability above 0."""
+        """Return whether any fault has a probability above 0."""
         return any(getattr(self, name) for name in _PROBABILITIES)
 
     def delay(self, task_id: str, attempt: int) -> timedelta:

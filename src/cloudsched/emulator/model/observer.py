@@ -17,16 +17,16 @@ class QueueObserver(Protocol[Queue_contra]):
     """Is called after each change of the model, in order."""
 
     def on_queue_changed(self, queue: Queue_contra) -> None:
-        """A queue was created, or its configuration or state changed."""
+        """Take note that a queue was created, or its configuration or state changed."""
 
     def on_queue_deleted(self, name: str, at: datetime) -> None:
-        """A queue was deleted together with its tasks."""
+        """Take note that a queue was deleted together with its tasks."""
 
     def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
-        """A task was created, or waits for another attempt."""
+        """Take note that a task was created, or waits for another attempt."""
 
     def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """A task succeeded, was exhausted or was deleted; its name stays taken until that instant."""
+        """Take note that a task succeeded, was exhausted or was deleted; its name stays taken until that instant."""
 
 
 class CompositeObserver(Generic[Queue_contra]):

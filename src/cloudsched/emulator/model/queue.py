@@ -56,7 +56,7 @@ def backoff(config: RetryConfig, retry: int) -> timedelta:
 
 
 def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
-    """Whether no further attempt follows.
+    """Return whether no further attempt follows.
 
     Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
     limit on either means that the task is retried for as long as the service keeps it.
@@ -124,7 +124,7 @@ class Dispatch:
 
     @property
     def deadline_at(self) -> datetime:
-        """When the sender stops waiting for a response."""
+        """The instant at which the sender stops waiting for a response."""
         return self.dispatch_at + self.deadline
 
 
@@ -284,11 +284,11 @@ class Queue:
         return False
 
     def is_name_taken(self, task_id: str, now: datetime) -> bool:
-        """Whether a name is taken by a task, or by one that ended less than 24 hours ago."""
+        """Return whether a name is taken by a task, or by one that ended less than 24 hours ago."""
         return task_id in self.tasks or self.is_name_reserved(task_id, now)
 
     def is_name_reserved(self, task_id: str, now: datetime) -> bool:
-        """Whether a task of that name is gone and its name still taken."""
+        """Return whether a task of that name is gone and its name still taken."""
         order = self._reservations_by_expiry
         while order and order[0][0] <= now:
             until, name = order.popleft()

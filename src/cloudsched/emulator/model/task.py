@@ -120,12 +120,12 @@ class HttpResult:
 
     @property
     def ok(self) -> bool:
-        """Only 2xx is success; a redirect is not."""
+        """Return whether it succeeded: only 2xx is success, a redirect is not."""
         return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004 - the range is HTTP's
 
     @property
     def reported_status(self) -> int | None:
-        """What the next attempt at an HTTP target reports as the previous response: a timeout counts as 504."""
+        """The previous response's status as the next attempt at an HTTP target reports it: a timeout counts as 504."""
         return 504 if self.timed_out else self.status
 
 

@@ -39,11 +39,11 @@ class MovableClock:
 
     @property
     def mode(self) -> Mode:
-        """Whether the clock runs or is frozen."""
+        """Return whether the clock runs or is frozen."""
         return "running" if self._frozen_at is None else "frozen"
 
     def now(self) -> datetime:
-        """The present instant, in UTC."""
+        """Return the present instant, in UTC."""
         frozen_at = self._frozen_at
         return frozen_at if frozen_at is not None else _real_now() + self._offset
 

@@ -145,7 +145,7 @@ class Dispatcher:
 
     @property
     def is_advancing(self) -> bool:
-        """Whether the clock is being moved."""
+        """Return whether the clock is being moved."""
         return self._is_advancing
 
     def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:

@@ -149,6 +149,6 @@ def _read_document(document: object, where: str) -> Iterator[Proto]:
 
 
 def _parse_routing(value: object) -> dict[str, str]:
-    """`service:abc,version:v1`, as in gcloud's flag."""
+    """Parse `service:abc,version:v1`, as in gcloud's flag."""
     parts = (part.partition(":") for part in str(value).split(","))
     return {key.strip(): text.strip() for key, _, text in parts}

@@ -119,7 +119,7 @@ class ChildTasks:
         return found
 
     def _is_cancelled(self, call: str) -> bool:
-        """Whether a call was cancelled, though its attempt may still run: it will end without a result."""
+        """Return whether a call was cancelled, though its attempt may still run: it will end without a result."""
         stored = self._engine.store.load(call)
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 

@@ -18,7 +18,7 @@ _ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling the function returns a coroutine or an asynchronous iterator, as far as its definition says."""
+    """Return whether calls return a coroutine or an asynchronous iterator, as far as the definition says."""
     while isinstance(function, partial):
         function = function.func
     if type(function) is FunctionType and not function.__dict__:  # plain: neither decorated nor marked

@@ -124,7 +124,7 @@ def _finish_time(execution: Execution) -> datetime:
 
 
 def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
-    """Whether a record shows how a call ended: not if the call was never made, or a retry may make it again."""
+    """Return whether a record shows how a call ended: not if the call was never made, or a retry may make it again."""
     status = None if end.get("error") is None else end["error"].status
     if status == DELETED:
         return bool(entry.is_made) or entry.number <= execution.calls_made

@@ -71,11 +71,11 @@ class DurableRun(Protocol):
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the next entry was in the journal when this attempt started; False inside a step."""
+        """Return whether the next entry was in the journal when this attempt started; False inside a step."""
 
     @property
     def lease_until(self) -> datetime | None:
-        """Until when the last commit of journal entries renewed the lease."""
+        """The instant until which the last commit of journal entries renewed the lease."""
 
     # ── For the executor ──
 
@@ -99,11 +99,11 @@ class DurableRun(Protocol):
 
     @property
     def suspension(self) -> Suspended | None:
-        """What suspended the handler."""
+        """The signal that suspended the handler."""
 
     @property
     def calls_made(self) -> int:
-        """Up to which entry number all calls are known to have tasks."""
+        """The entry number up to which all calls are known to have tasks."""
 
     @property
     def pending_entries(self) -> tuple[JournalEntry, ...]:

@@ -230,7 +230,7 @@ class _Job:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the coroutine has ended, and so has not run out of time."""
+        """Return whether the coroutine has ended, and so has not run out of time."""
         return self._task is not None and self._task.done()
 
     def _end(self) -> None:

@@ -111,7 +111,7 @@ class FailureTracker:
 
 
 def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
-    """Whether a script rethrew a failed call: the exception object is lost in a script, but the call's id is not."""
+    """Return whether a script rethrew a failed call: the exception is lost in a script, but the call's id is not."""
     if not isinstance(error, ScriptFailed) or not isinstance(noted, CallFailed):
         return False
     return bool(noted.task_id) and noted.task_id in error.problem
@@ -148,12 +148,12 @@ class PendingCalls:
 
     @property
     def waiting_count(self) -> int:
-        """How many calls have an end that is not recorded."""
+        """The number of calls that have an end that is not recorded."""
         return len(self._waiting)
 
     @property
     def is_refused(self) -> bool:
-        """Whether the owner's quota had no room for a call when it was last tried."""
+        """Return whether the owner's quota had no room for a call when it was last tried."""
         return self._quota_refusal is not None
 
     def note(self, entries: Iterable[JournalEntry]) -> None:
@@ -163,7 +163,7 @@ class PendingCalls:
             (self._waiting.add if is_waiting else self._waiting.discard)(entry.number)
 
     def may_have_ended(self, number: int) -> bool:
-        """Whether it makes sense to ask for a call's outcome: not if this attempt has only just made it."""
+        """Return whether it makes sense to ask for a call's outcome: not if this attempt has only just made it."""
         return number not in self._new and number not in self.tasks
 
     def create(self) -> None:
@@ -267,7 +267,7 @@ class JournalCursor:
 
     @property
     def is_in_step(self) -> bool:
-        """Whether a step's function is running; only its result is recorded."""
+        """Return whether a step's function is running; only its result is recorded."""
         return self.step_usage is not None
 
     @contextmanager

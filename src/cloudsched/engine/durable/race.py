@@ -120,7 +120,7 @@ def _decide(cursor: JournalCursor, race: JournalEntry) -> JournalEntry:
 
 
 def _was_cancelled(call: JournalEntry, race: JournalEntry) -> bool:
-    """Whether a call was cancelled as a loser of this race, by a process that died before it recorded the winner."""
+    """Return whether a call lost this race and was cancelled by a process that died before recording the winner."""
     if call.error is None or call.finished_at is None or call.finished_at < race.started_at:
         return False
     return call.error.status == ExecutionStatus.CANCELLED and call.error.message == LOST

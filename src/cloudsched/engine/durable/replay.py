@@ -129,13 +129,13 @@ class Replay:
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the next entry was in the journal when this attempt started; False inside a step."""
+        """Return whether the next entry was in the journal when this attempt started; False inside a step."""
         cursor = self._opened
         return cursor is not None and not cursor.is_in_step and cursor.position < self._run.steps
 
     @property
     def lease_until(self) -> datetime | None:
-        """Until when the last commit of journal entries renewed the lease."""
+        """The instant until which the last commit of journal entries renewed the lease."""
         return None if self._opened is None else self._opened.lease_until
 
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
@@ -173,12 +173,12 @@ class Replay:
 
     @property
     def suspension(self) -> Suspended | None:
-        """What suspended the handler."""
+        """The signal that suspended the handler."""
         return None if self._opened is None else self._opened.suspension
 
     @property
     def calls_made(self) -> int:
-        """Up to which entry number all calls are known to have tasks."""
+        """The entry number up to which all calls are known to have tasks."""
         return self._run.calls_made if self._opened is None else self._opened.calls.made
 
     @property

@@ -55,7 +55,7 @@ def require_not_timed_out() -> None:
 
 
 def in_step_attempt() -> bool:
-    """Whether the caller belongs to a step's function that has a `_StepAttempt`."""
+    """Return whether the caller belongs to a step's function that has a `_StepAttempt`."""
     return _STEP_ATTEMPT.get() is not None
 
 

@@ -49,7 +49,7 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
 
 
 def _round_trips(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - any JSON
-    """Whether JSON is decoded as something that is encoded as the same JSON."""
+    """Return whether JSON is decoded as something that is encoded as the same JSON."""
     try:
         back = _read(adapter, value, by_name=by_name)
         return bool(to_jsonable_python(back, by_alias=not by_name, round_trip=by_name) == value)

@@ -39,7 +39,7 @@ class Suspended(BaseException):
 
 
 def is_handler_failure(error: BaseException) -> bool:
-    """Whether an exception raised by user code is a failure of that code; a group is if all of its members are.
+    """Return whether an exception raised by user code is a failure of that code; a group is if all of its members are.
 
     `sys.exit()` raises `SystemExit`, and a cancelled asyncio task raises `CancelledError`. A handler, step or hook does
     not own the process or event loop that it runs in, so either one only fails the attempt. `KeyboardInterrupt`,

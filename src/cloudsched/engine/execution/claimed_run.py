@@ -78,7 +78,7 @@ class ClaimedRun:
 
     @property
     def is_committed(self) -> bool:
-        """Whether its claim is committed."""
+        """Return whether its claim is committed."""
         return self._quick_claim is None
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:

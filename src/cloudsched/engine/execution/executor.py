@@ -243,7 +243,7 @@ class Executor:
         return stored, now
 
     def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
-        """Whether a run that left its queue for its lock has to wait on.
+        """Return whether a run that left its queue for its lock has to wait on.
 
         A grant offers it again; any other dispatch, such as the sweep's, does so only if the lock is free or the run
         has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.

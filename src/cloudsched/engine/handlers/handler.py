@@ -139,12 +139,12 @@ class Handler:
 
     @property
     def may_be_durable(self) -> bool:
-        """Whether its code, or a dependency's, can get the context, which alone records anything in a journal."""
+        """Return whether its code, or a dependency's, can get the context, which alone writes a journal."""
         return not self.is_quick and (self.takes_context or bool(self.dependencies))
 
     @property
     def is_for_users(self) -> bool:
-        """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
+        """Return whether users may name it. A built-in one runs other handlers, which are checked separately."""
         return self.is_built_in or self.access is Requesters.USERS
 
     @property
@@ -202,11 +202,11 @@ class Handler:
         return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
 
     def accepts_field(self, field: str) -> bool:
-        """Whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
+        """Return whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
         return self.payload is not None and accepts_field(self.payload.core_schema, field)
 
     def is_retryable(self, error: BaseException) -> bool:
-        """Whether an attempt that failed with this error is retried.
+        """Return whether an attempt that failed with this error is retried.
 
         `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are retried if
         it contains `Exception` itself.

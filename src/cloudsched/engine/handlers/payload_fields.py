@@ -36,7 +36,7 @@ class UnknownField(NamedTuple):
 
 
 def accepts_field(schema: CoreSchema, field: str) -> bool:
-    """Whether a field of a value would be used: False only for a plain model that would reject or ignore it.
+    """Return whether a field of a value would be used: False only for a plain model that would reject or ignore it.
 
     True for a model with a validator that runs before its fields: it may accept anything.
     """

@@ -241,7 +241,7 @@ class Registry:
         declarations[declaration.id] = check_declaration(declaration, declarations)
 
     def is_quick(self, name: str) -> bool:
-        """Whether there is a handler of that name, and it is quick."""
+        """Return whether there is a handler of that name, and it is quick."""
         handler = self.registrations.handlers.get(name)
         return handler is not None and handler.is_quick
 
@@ -250,7 +250,7 @@ class Registry:
         return sorted(each.name for each in self.registrations.handlers.values() if each.function is function)
 
     def derives_id(self, name: object) -> bool:
-        """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""
+        """Return whether there is a handler of that name that makes the ids of its tasks from their payloads."""
         handler = self.find(name)
         return handler is not None and handler.task_id is not None
 

@@ -44,7 +44,7 @@ class Authority:
 
     @property
     def actor(self) -> EventSender:
-        """Who acts. Raises Forbidden if they may only look."""
+        """The one who acts. Raises Forbidden if they may only look."""
         if self.sender is None:
             raise Forbidden("Whoever asks may look, and change nothing.")
         return self.sender

@@ -45,7 +45,7 @@ class ScriptRequest:
 
     @property
     def is_call(self) -> bool:
-        """Whether it calls something."""
+        """Return whether it calls something."""
         return self.tool is not None or self.script is not None
 
 

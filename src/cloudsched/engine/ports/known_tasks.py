@@ -45,7 +45,7 @@ class KnownTasks:
 
     @property
     def size(self) -> int:
-        """How many bytes the kept tasks have, as they are stored."""
+        """The bytes of the kept tasks, as they are stored."""
         return self._bytes
 
     def find(self, task_id: str, stamp: object) -> Task | None:

@@ -24,5 +24,5 @@ class Listener(Protocol):
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Within the context, call `notify` about offers under these queue keys, and of this owner if one is given."""
+        """Call `notify`, within the context, about offers under these queue keys, and of this owner if one is given."""
         ...

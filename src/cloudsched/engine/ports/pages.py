@@ -36,7 +36,7 @@ class Page(Generic[T]):
 
     @property
     def read(self) -> int:
-        """How many documents were read for it, at least one: a query that finds nothing is billed as a read."""
+        """The number of documents read for it, at least one: a query that finds nothing is billed as a read."""
         return max(1, len(self.items) + self.unreadable + self.passed_over)
 
 

@@ -61,12 +61,12 @@ class VersionedLock:
 
     @property
     def is_document_changed(self) -> bool:
-        """Whether the document is to be written or deleted."""
+        """Return whether the document is to be written or deleted."""
         return self.document is None or self.document != self.new_document
 
     @property
     def has_drained(self) -> bool:
-        """Whether the new document is the first to say that nobody waits."""
+        """Return whether the new document is the first to say that nobody waits."""
         return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
 
     def count_writes(self) -> tuple[int, int]:
@@ -253,7 +253,7 @@ class Store(Protocol):
 
     @property
     def inbox(self) -> InboxStore:
-        """What becomes of messages after they were delivered."""
+        """The inbox that holds messages after they were delivered."""
         ...
 
     @property

@@ -58,7 +58,7 @@ class TaskQuery:
 
     @property
     def is_sorted_by_due_time(self) -> bool:
-        """Whether the soonest come first, rather than the newest."""
+        """Return whether the soonest come first, rather than the newest."""
         return self.due_from is not None or self.due_until is not None
 
     @property
@@ -72,7 +72,7 @@ class TaskQuery:
 
     @property
     def indexed(self) -> TaskQuery:
-        """The query without what is `looked_for`: an index has the rest."""
+        """The query without the filters in `looked_for`: an index has the rest."""
         kept = {name: None if name in self.looked_for else getattr(self, name) for name in ("handler", "parent")}
         return replace(self, handler=kept["handler"], parent=kept["parent"])
 

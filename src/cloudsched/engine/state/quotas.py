@@ -52,7 +52,7 @@ class QuotaLimits:
 
     @property
     def max_excess(self) -> int:
-        """By how many tasks simultaneous creations may exceed a limit."""
+        """The number of tasks by which simultaneous creations may exceed a limit."""
         limits = (each for each in (self.unfinished, self.creations_a_minute) if each is not None)
         return min(MAX_EXCESS, min(limits, default=0) // _EXCESS_SHARE)
 

@@ -97,7 +97,7 @@ class CalendarReplan:
         return False
 
     def _is_current(self, calendar: Calendar) -> bool:
-        """Whether the days are still those that the tasks got here.
+        """Return whether the days are still those that the tasks got here.
 
         The tasks of a newer change may have got older days from this run, after their own had come by.
         """

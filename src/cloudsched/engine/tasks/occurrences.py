@@ -122,7 +122,7 @@ class _TaskOccurrences:
             return next(self._times, None)
 
     def __lt__(self, other: _TaskOccurrences) -> bool:
-        """Tasks have ids of their own, so nothing is compared but those."""
+        """Compare by task ids alone, which differ."""
         return self.task.id < other.task.id
 
 

@@ -42,7 +42,7 @@ class ApiCall:
 
     @property
     def public_root(self) -> str | None:
-        """What links to the API begin with; None if nobody has said under which address people reach it.
+        """The beginning of links to the API; None if nobody has said under which address people reach it.
 
         What a request says about that (``Host``) is its sender's claim: a link made of it could lead anywhere, with the
         secret that is in it. It counts only where the API is open, and then names this machine.

@@ -97,12 +97,12 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """What it does: the first paragraph of the function's docstring."""
+        """Its summary: the first paragraph of the function's docstring."""
         return _join_lines((self.function.__doc__ or "").partition("\n\n")[0])
 
     @property
     def description(self) -> str:
-        """What a caller needs to know besides, in CommonMark: the rest of the function's docstring."""
+        """Its description in CommonMark: the rest of the function's docstring."""
         return _join_lines((self.function.__doc__ or "").partition("\n\n")[2])
 
     @property

@@ -185,7 +185,7 @@ class ValidateQuery(WireModel):
 
     @property
     def is_only_validation(self) -> bool:
-        """Whether nothing is to be stored."""
+        """Return whether nothing is to be stored."""
         return self.validate_only == "true"
 
 

@@ -42,7 +42,7 @@ class Visibility:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there may be tasks that the request may not use."""
+        """Return whether there may be tasks that the request may not use."""
         return bool(self._caller.visible_owner is not None or self._caller.queues or self._precondition)
 
     def check_task(self, task: Task) -> None:
@@ -60,7 +60,7 @@ class Visibility:
             raise NotFound("task", task.id)
 
     def equalize_time(self) -> None:
-        """After NotFound, take the time that parsing a hidden task takes, unless one was parsed."""
+        """Take, after NotFound, the time that parsing a hidden task takes, unless one was parsed."""
         if self.is_restricted and count_parsed() == self._parsed_before:
             read_stand_in()
 

@@ -132,12 +132,12 @@ class Caller:
 
     @property
     def requesters(self) -> Requesters:
-        """Whether the caller counts as a user or as a server for the `access` of handlers."""
+        """Return whether the caller counts as a user or as a server for the `access` of handlers."""
         return Requesters.SERVERS if self.role is Role.ADMIN else Requesters.USERS
 
     @property
     def sender(self) -> EventSender | None:
-        """The caller as who changes tasks and sends events; None if the role does neither."""
+        """The caller as the actor who changes tasks and sends events; None if the role does neither."""
         role = _GRANTS[self.role].sends_as
         return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
 

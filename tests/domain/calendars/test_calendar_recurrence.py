@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -9,9 +10,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import try_each
 
 from cloudsched.domain.calendars.calendar_rule import CalendarRule
 from cloudsched.domain.calendars.days import WEEKDAYS, format_days, parse_days, to_day
+from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone, zone_names
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
@@ -99,7 +102,9 @@ def walk_day(
     one = timedelta(days=1)
 
     def is_free(each: date) -> bool:
-        return not any(is_taken(each, calendar) for calendar in calendars)
+        noon = datetime(each.year, each.month, each.day, 12, tzinfo=zone)
+        is_skipped = noon.astimezone(UTC).astimezone(zone).date() != each
+        return not is_skipped and not any(is_taken(each, calendar) for calendar in calendars)
 
     if business_day is not None:
         month = [day.replace(day=1) + timedelta(n) for n in range(31)]
@@ -126,8 +131,23 @@ def walk(
         elif day == local.date():
             expected.add(instant)
         else:
-            expected.update(read_wall(datetime.combine(day, local.time()), zone, plain.gap, plain.fold))
+            for wall in said_walls(plain, instant, zone):
+                expected.update(read_wall(datetime.combine(day, wall.time()), zone, plain.gap, plain.fold))
     return expected, skipped
+
+
+def said_walls(plain: Schedule, instant: datetime, zone: ZoneInfo) -> list[datetime]:
+    """Return the times that a rule says for an instant: after a gap it may be an earlier one than the clock shows."""
+    shown = instant.astimezone(zone).replace(tzinfo=None)
+    if "HOURLY" in str(plain.rrule):
+        return [shown]
+    as_said = plain.model_copy(update={"timezone": "UTC", "rrule": str(plain.rrule).partition(";COUNT")[0]})
+    walls = [shown, shown - timedelta(minutes=30), shown - timedelta(hours=1)]
+    return [
+        wall
+        for wall in walls
+        if as_said.occurs(wall.replace(tzinfo=UTC)) and instant in read_wall(wall, zone, plain.gap, plain.fold)
+    ]
 
 
 def read_wall(wall: datetime, zone: ZoneInfo, gap: str, fold: str) -> set[datetime]:
@@ -137,6 +157,67 @@ def read_wall(wall: datetime, zone: ZoneInfo, gap: str, fold: str) -> set[dateti
     if first < second:  # the clock shows it twice
         return {"first": {first}, "last": {second}, "both": {first, second}}[fold]
     return {first} if gap == "shift" else set()
+
+
+ON = ("skip", "before", "after")
+
+
+def clock_changes(zone: str, chance: random.Random) -> list[int]:
+    """Return some of a zone's clock changes since 1970: the latest, those that last longest, and a random one."""
+    table = load_zone(zone).table_for(0)
+    known = [
+        (abs(table.offsets[at + 1] - table.offsets[at]), change)
+        for at, change in enumerate(table.changes)
+        if 0 < change < datetime(2037, 1, 1, tzinfo=UTC).timestamp()
+    ]
+    changes = [change for _, change in known]
+    return (
+        list(dict.fromkeys([*changes[-2:], *(at for _, at in sorted(known)[-1:]), chance.choice(changes)]))
+        if known
+        else []
+    )
+
+
+@try_each("zone", [each for each in zone_names() if "/" in each and not each.startswith("Etc/")])
+def test_no_day_gets_a_second_run_and_none_is_lost(zone: str) -> None:
+    """Rules with one time a day, in every zone, around clock changes, weekends and holidays, whatever they do.
+
+    A day has one run at most, but where it would have two without calendars. No run is on one of their days. Whatever
+    they do not leave out has a run on the day to which it moves.
+    """
+    chance = random.Random(zone)  # noqa: S311 - the same choices on each run
+    tzinfo = load_tzinfo(zone)
+    for change in clock_changes(zone, chance):
+        at = datetime.fromtimestamp(change, UTC)
+        holiday = at.date() + timedelta(chance.randint(-2, 2))
+        some: list[CalendarParts] = [
+            (chance.choice(ON), set(chance.choice((("SA", "SU"), ("FR", "SA"), ("SU",), ("SA",)))), []),
+            (chance.choice(ON), set(), [(holiday, holiday + timedelta(chance.randint(0, 2)), "Holiday")]),
+        ]
+        wall = at.astimezone(tzinfo) + timedelta(minutes=chance.randint(-90, 90))
+        plain = Schedule(
+            rrule=chance.choice(("FREQ=DAILY", "FREQ=WEEKLY;BYDAY=FR,SA,SU,MO", "FREQ=DAILY;INTERVAL=2")),
+            dtstart=(wall.replace(tzinfo=None) - timedelta(days=20)).isoformat(timespec="minutes"),
+            timezone=zone,
+            gap=chance.choice(("shift", "shift", "skip")),
+            fold=chance.choice(("first", "last")),
+        )
+        rules = [
+            CalendarRule(id=f"c{n}", on=on).with_content(format_days(w, spans)) for n, (on, w, spans) in enumerate(some)
+        ]
+        begin, end = at - timedelta(days=12), at + timedelta(days=12)
+        found = [
+            each.astimezone(tzinfo).date() for each in plain.model_copy(update={"calendars": rules}).between(begin, end)
+        ]
+        without = [each.astimezone(tzinfo).date() for each in plain.between(begin, end)]
+        case = (zone, plain, some)
+        assert not [day for day in found if any(is_taken(day, each) for each in some)], case
+        assert not [day for day in found if found.count(day) > max(1, without.count(day))], case
+        inner = plain.between(begin + timedelta(days=4), end - timedelta(days=4))
+        targets = {day for each in inner if (day := walk_day(each, some, None, tzinfo)) is not None}
+        if plain.gap == "skip":  # the other day may not have that time
+            targets = {day for day in targets if read_wall(datetime.combine(day, wall.time()), tzinfo, "skip", "first")}
+        assert targets <= {*found}, case
 
 
 def with_calendars(rule: str, *calendars: CalendarRule, **more: Any) -> Schedule:
@@ -182,6 +263,26 @@ def test_a_move_across_a_clock_change_keeps_the_wall_time() -> None:
     after = calendar("after", ("2027-03-27", "2027-03-28", "closed"))
     schedule = with_calendars("FREQ=WEEKLY;BYDAY=SA", after)
     assert schedule.upcoming(datetime(2027, 3, 26, tzinfo=UTC), 1) == [datetime(2027, 3, 29, 7, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize(("on", "day"), [("after", "2027-03-29"), ("before", "2027-03-26")])
+def test_a_moved_occurrence_keeps_the_time_that_the_rule_says(on: Any, day: str) -> None:  # noqa: ANN401 - one of three
+    """Sunday's 02:30 is in a gap, and would be 03:30 there: moved, it meets the other day's own 02:30."""
+    schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", timezone="Europe/Berlin").model_copy(
+        update={"calendars": (WEEKENDS.model_copy(update={"on": on}),)}
+    )
+    times = local_times(schedule, datetime(2027, 3, 24, tzinfo=UTC), 6)
+    assert [each for each in times if each.startswith(day)] == [f"{day} 02:30"]
+
+
+def test_a_move_to_a_day_whose_last_hour_is_missing_stays_on_it() -> None:
+    """In Nuuk clocks go from 23:00 to midnight: 23:30 of that Saturday is 22:30, and not on Sunday, which is taken."""
+    before = calendar("before", ("2027-03-28", "2027-03-28", "closed"))
+    schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T23:30:00", timezone="America/Nuuk").model_copy(
+        update={"calendars": (before,)}
+    )
+    times = local_times(schedule, datetime(2027, 3, 26, 12, tzinfo=UTC), 3)
+    assert times == ["2027-03-26 23:30", "2027-03-27 22:30", "2027-03-29 23:30"]
 
 
 def test_what_would_have_moved_into_the_past_is_over() -> None:

@@ -1,8 +1,11 @@
 """The instants of a schedule that respects calendars.
 
 * An occurrence is on the day that the clock shows in the schedule's zone. If that day is free, it stays as it is.
-* Moved to another day, it keeps the time that the clock shows, also across a clock change. If the other day does not
-  have that time, or has it twice, ``gap`` and ``fold`` decide as for any other.
+* Moved to another day, it keeps the time that its rule says: 02:30 is 02:30 there, also if a gap shifted it to 03:30 on
+  its own day. So it meets what is at 02:30 already, and no day gets a second run.
+* If the other day does not have that time, or has it twice, ``gap`` and ``fold`` decide as for any other. It stays on
+  that day, though: where a gap ends at midnight, it is as long before the gap as it would have been after.
+* A day that the zone skips is not free.
 * Occurrences that meet at one instant are one.
 * COUNT, UNTIL and EXDATE apply before the calendars do: they count what the rules produce. An occurrence moved before
   DTSTART still occurs.
@@ -17,7 +20,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.calendars.days import parse_days
+from cloudsched.domain.calendars.days import CalendarDays, Interval, parse_days
 from cloudsched.domain.calendars.free_days import MAX_MOVE, DayCalendar, FreeDays, Taken
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
@@ -181,6 +184,7 @@ class CalendarRecurrence:
         time = max(0, instant + self._offset_at(instant) - target * DAY - change)
         if time >= DAY:
             return None
+        change = max(change, self._change_around(source))
         best: int | None = None
         for found in self._iter_moved(source, target, time, budget):
             if best is not None and found > best + change:
@@ -194,15 +198,22 @@ class CalendarRecurrence:
     def _iter_moved(self, source: int, target: int, time: int, budget: StepBudget) -> Iterator[int]:
         """Yield the instants to which a day's occurrences from a time of day on move, nearly in order."""
         start = self._start_of_day(source)
-        found = self.base.first_from(max(start, start + time - self._change_around(source)))
+        found = self.base.first_from(start if self._change_around(source) else start + time)
         while found is not None:
             budget.consume()
             wall = found + self._offset_at(found)
             if wall // DAY > source:
                 break
             if wall // DAY == source:
-                yield from self.base.clock.instants(target * DAY + wall % DAY)
+                for time_of_day in {each % DAY for each in self.base.walls_of(found)}:
+                    yield from self._iter_on_day(target, time_of_day)
             found = self.base.first_from(found + 1)
+
+    def _iter_on_day(self, day: int, time_of_day: int) -> Iterator[int]:
+        """Yield the instants of a time of day that are on that day."""
+        wall = day * DAY + time_of_day
+        for found in self.base.clock.instants(wall):
+            yield found if self._day_of(found) == day else wall - self._offset_at(found)
 
     def _first_on_or_after_day(self, day: int) -> int | None:
         if day > _LAST_DAY:
@@ -248,4 +259,7 @@ def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_
             problem = f"the days of calendar {rule.id!r} are not known here"
             raise InvalidSchedule(f"calendars.{number}.id", problem, "create the task through the app or the API")
         calendars.append(DayCalendar(rule.id, rule.on, parse_days(rule.content)))
+    skipped = [Interval(first, last, "") for first, last in base.clock.zone.skipped_days]
+    if skipped:
+        calendars.append(DayCalendar(base.clock.zone.name, "skip", CalendarDays(frozenset(), skipped)))
     return CalendarRecurrence(base, FreeDays(tuple(calendars), business_day))

@@ -68,6 +68,17 @@ class Recurrence:
                 return result
             instant = result + 1
 
+    def walls_of(self, instant: int) -> tuple[int, ...]:
+        """Return the wall-clock times that an occurrence stands for, ascending.
+
+        One, and that which the clock shows, but after a gap: there 03:30 may stand for 02:30, for itself, or for both.
+        """
+        shown = instant + self.clock.zone.offset_at(instant)
+        if len(self.clock.walls_at(instant)) <= 1:
+            return (shown,)
+        having = [stream for stream in self.streams if stream.first_from(instant) == instant]
+        return tuple(sorted({wall for stream in having for wall in stream.walls_of(instant, shown)})) or (shown,)
+
     def _earliest_from(self, instant: int) -> int | None:
         if len(self.streams) == 1:
             return self.streams[0].first_from(instant)
@@ -76,15 +87,20 @@ class Recurrence:
 
 
 class Dates(Stream):
-    """Instants that are listed one by one."""
+    """Instants that are listed one by one, with the wall-clock times that were written."""
 
-    def __init__(self, instants: set[int]) -> None:
+    def __init__(self, instants: dict[int, set[int]]) -> None:
         self._instants = sorted(instants)
+        self._walls = instants
 
     @override
     def first_from(self, instant: int) -> int | None:
         at = bisect_left(self._instants, instant)
         return self._instants[at] if at < len(self._instants) else None
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return tuple(self._walls[instant])
 
 
 @lru_cache(maxsize=1024)
@@ -106,9 +122,12 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     clock = wall_clock(timezone, gap, fold)
     start = parse_moment(dtstart, "dtstart").wall
     streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily) for rule in rules]
-    dates: set[int] = set() if rules else set(clock.instants(start))
+    dates: dict[int, set[int]] = {} if rules else {each: {start} for each in clock.instants(start)}
     for number, text in enumerate(rdates):
-        dates.update(list_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
+        moment = parse_moment(text, f"rdates.{number}")
+        for each in list_instants(moment, clock, start % DAY):
+            wall = moment.wall + (start % DAY if moment.is_date else 0)
+            dates.setdefault(each, set()).add(wall if moment.offset is None else each + clock.zone.offset_at(each))
     if dates or not streams:
         streams.append(Dates(dates))
     excluded: set[int] = set()

@@ -48,6 +48,11 @@ class Stream(Protocol):
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none."""
 
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        """Return the wall-clock times by which it has one of its instants; without any, the time that is shown."""
+        del instant
+        return (shown,)
+
 
 class RuleStream(Stream):
     """The instants of one rule."""
@@ -75,6 +80,10 @@ class RuleStream(Stream):
                 return result
             self._count_up_to(result, self._count)
         return result if result is not None and result <= self._last else None
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return self._unbounded.walls_of(instant, shown)
 
     def _first(self) -> int | None:
         return self._unbounded.first_from(-LAST_SECOND)
@@ -128,6 +137,10 @@ class WallClockStream(Stream):
     @override
     def first_from(self, instant: int) -> int | None:
         return self._clock.first_from(self._times, instant)
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return tuple(wall for wall in self._clock.walls_at(instant) if self._times.first_from(wall) == wall)
 
 
 class ElapsedPeriods(Stream):
@@ -204,7 +217,7 @@ class ElapsedPeriods(Stream):
         return self._periods.grid_at(self._first_period + offset)
 
 
-class WallPeriods(WallTimes):
+class WallPeriods(Stream):
     """A rule finer than a day whose periods are those of the wall clock."""
 
     def __init__(self, periods: Periods, first_period: int, last: int) -> None:
@@ -271,6 +284,10 @@ class StartingAt(Stream):
     @override
     def first_from(self, instant: int) -> int | None:
         return self._stream.first_from(max(instant, self._start))
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return self._stream.walls_of(instant, shown)
 
 
 def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int) -> Stream:

@@ -170,6 +170,16 @@ class Zone:
         """The last clock change that is listed by date; from there on the zone follows a yearly rule, or none."""
         return self._listed_until
 
+    @property
+    def skipped_days(self) -> list[tuple[int, int]]:
+        """Whole days that its clock has skipped so far, the first and the last, counted from 1970-01-01."""
+        table, found = self._table, list[tuple[int, int]]()
+        for change, before, after in zip(table.changes, table.offsets, table.offsets[1:], strict=False):
+            first, end = -(-(change + before) // SECONDS_A_DAY), (change + after) // SECONDS_A_DAY
+            if first < end:
+                found.append((first, end - 1))
+        return found
+
     def table_for(self, seconds: int) -> Offsets:
         """Return a table that covers an instant."""
         if self._table.end <= seconds:

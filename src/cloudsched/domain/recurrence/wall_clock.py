@@ -82,6 +82,11 @@ class WallClock:
             if is_certain and following is not None:
                 instant = max(instant, following - self.zone.largest)
 
+    def walls_at(self, instant: int) -> tuple[int, ...]:
+        """Return the wall-clock times that mean an instant: what the clock shows, and what a gap shifts there."""
+        intervals = self._intervals_for(instant)
+        return tuple(instant + each for each in intervals.offsets[bisect_right(intervals.boundaries, instant)])
+
     def instants(self, wall: int) -> tuple[int, ...]:
         """Return the instants of one wall-clock time: one, none (a skipped gap) or two (both of a fold)."""
         table = self.zone.table_for(wall + 2 * DAY)

@@ -382,3 +382,27 @@ def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: 
     assert execution.steps[0].error
     assert execution.steps[0].error.type == "InvalidPayload"
     assert "in the call of 'fine'" in execution.steps[0].error.message
+
+
+def test_a_replay_test_tells_apart_runs_of_one_task_that_begin_together(app: App) -> None:
+    """Each run's calls are compared with its own, not with those of the run that began at the same instant."""
+
+    @app.handler("fine")
+    def fine(row: Row) -> int:
+        return row.n
+
+    @app.handler("work")
+    def work(ctx: Context, row: Row) -> object:
+        return ctx.gather(*[ctx.call("fine", row) for _ in range(2)])
+
+    with Simulation(app, replay=True) as sim:
+        late = Schedule.once(sim.now + DAY)
+        app.create(id="t", owner="ada", title="T", handler="work", payload={"n": 0}, schedule=late, overlap="allow")
+        for n in (1, 2):
+            app.trigger("t", {"n": n})
+            sim.clock.advance(timedelta(microseconds=1))
+        sim.advance(MINUTE)
+        runs = sim.executions("t")
+        assert len({each.started_at for each in runs}) == 1 < len(runs)
+        assert [(each.status, each.error) for each in runs] == [("SUCCEEDED", None)] * 2
+        assert sorted(each.content for each in runs) == [[1, 1], [2, 2]]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.engine.ports.store import Commit, VersionedTask
     from cloudsched.testing import Simulation
 
 
@@ -86,6 +87,31 @@ def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
     app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
     sim.queue.deliver_due()
     assert (heard, reached) == ([False], [2])
+
+
+def test_a_renewal_that_is_answered_after_its_new_end_is_lost(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store took longer than the lease lasts: meanwhile another process may have taken over, so it is not told."""
+    heard: list[bool] = []
+
+    @app.handler("slow", retry=False, expected_duration=timedelta(seconds=40))
+    def slow(ctx: Context) -> None:
+        store = app.container.store
+        commit = store.commit
+
+        def answer_late(change: Commit) -> VersionedTask:
+            committed = commit(change)
+            sim.clock.advance(timedelta(seconds=40))
+            return committed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "commit", answer_late)
+            heard.append(ctx.heartbeat())
+
+    app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
+    sim.queue.deliver_due()
+    assert heard == [False]
 
 
 @pytest.mark.parametrize("renewal", ["heartbeat", "step"])

@@ -152,7 +152,7 @@ def _compare_arguments(
     policy = cursor.surroundings.suspend_policy
     if not policy.every_step:
         return
-    key = (cursor.claimed_run.task.id, cursor.run.started_at, number)
+    key = (cursor.claimed_run.task.id, cursor.execution_id, cursor.run.started_at, number)
     now = arguments()
     cursor.require_same(number, f"call {name!r}", now if entry is None else policy.call_arguments.get(key, now), now)
     policy.call_arguments[key] = now

@@ -61,8 +61,9 @@ class SuspendPolicy:
     """From this instant on, the handler is suspended at its next durable point: its function's time is nearly over."""
     every_step: bool = False
     """Suspend at every durable point, to test whether the handler is deterministic in a replay."""
-    call_arguments: dict[tuple[str, datetime | None, int], str] = field(default_factory=dict)
-    """The arguments of calls in such a test, by task id, start of the run and entry number: the journal has no copy."""
+    call_arguments: dict[tuple[str, str, datetime | None, int], str] = field(default_factory=dict)
+    """The arguments of calls in such a test, by task id, execution id, start of the run (a manual retry begins another
+    journal) and entry number: the journal has no copy."""
 
 
 class JournaledRun(Protocol):

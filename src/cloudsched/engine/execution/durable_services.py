@@ -49,7 +49,7 @@ class DurableServices:
     def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
         self._engine = engine
         self._child_tasks = child_tasks
-        self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
+        self._call_arguments: dict[tuple[str, str, datetime | None, int], str] = {}
 
     def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
         """Return the durable run of a run that has just been claimed; its journal is opened when it is first needed.

@@ -320,7 +320,8 @@ class Context(Calls):
         """Renew the lease (one commit); return False if the task was cancelled or the lease is lost.
 
         If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is not
-        renewed, because another executor may have started the next attempt. Runs of a paused task may finish.
+        renewed, and one whose renewal was answered only after its new end is lost as well, because another executor may
+        have started the next attempt. Runs of a paused task may finish.
         """
         require_not_timed_out()
         try:
@@ -332,7 +333,7 @@ class Context(Calls):
             return self.time_left() > timedelta(0)
         if state.until is not None:
             self._lease_until = state.until
-        return not state.is_cancelled
+        return not state.is_cancelled and self.time_left() > timedelta(0)
 
     def notify(self, title: str, body: str) -> None:
         """Send a message to the owner's web inbox, in the commit that records the success of this attempt.

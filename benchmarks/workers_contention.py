@@ -22,6 +22,7 @@ from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -232,15 +233,15 @@ def _claim_all(
     store = ContendedStore(location.open(), Counts())
     app = App(SETTINGS, store=store, dispatcher=DiscardingDispatcher())
     worker_filter = WorkerFilter(QUEUE_KEY, worker=f"w{number}")
-    app.container.work_queue.claim(WorkerFilter("nothing"))  # connects
+    app.container.work_queue.claim(WorkerFilter("nothing"), THIS_PROCESS)  # connects
     before = store._counts.copy()  # noqa: SLF001 - the figure
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
     start.wait(TIMEOUT_SECONDS)
     started_at, unavailable = time.monotonic(), 0
     while True:
         try:
-            works = app.container.work_queue.claim(worker_filter, limit)
-            if not works and not store.list_offers([QUEUE_KEY], limit=1):
+            works = app.container.work_queue.claim(worker_filter, THIS_PROCESS, limit)
+            if not works and not store.list_offers([QUEUE_KEY], None, limit=1):
                 break
         except StoreUnavailable:  # 16 workers may wait too long for SQLite's write lock; a worker tries again
             unavailable += 1
@@ -260,14 +261,14 @@ def _read_and_commit_all(
     """Read what a claim reads and commit what it commits, without the engine and without competitors."""
     store, queue_key = location.open(), f"{QUEUE_KEY}/{number}"
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
-    store.list_offers(["nothing"], limit=1)  # connects
-    (first,) = store.load_many([each.task_id for each in store.list_offers([queue_key], limit=1)]) or (None,)
+    store.list_offers(["nothing"], None, limit=1)  # connects
+    (first,) = store.load_many([each.task_id for each in store.list_offers([queue_key], None, limit=1)]) or (None,)
     now = datetime.now(UTC)
     lease = Lease(token_hash="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
     runs = [each.model_copy(update={"lease": lease, "waiting_for": None}) for each in first.task.runs] if first else []
     start.wait(TIMEOUT_SECONDS)
     started_at, unavailable = time.monotonic(), 0
-    while offers := store.list_offers([queue_key], limit=limit):
+    while offers := store.list_offers([queue_key], None, limit=limit):
         for each in store.load_many([offer.task_id for offer in offers]):
             try:
                 store.commit(Commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each))

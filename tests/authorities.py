@@ -10,7 +10,13 @@ from cloudsched.engine.ports.authority import OWN_CODE, Authority
 if TYPE_CHECKING:
     from cloudsched import App
 
-A_USER = Authority(Requesters.USERS, EventSender(role=SenderRole.OWNER, subject="user:ada"), lambda _: None)
+A_USER = Authority(
+    Requesters.USERS,
+    EventSender(role=SenderRole.OWNER, subject="user:ada"),
+    owner=None,
+    is_valid=lambda: True,
+    authorize=lambda _: None,
+)
 """A user, whom nothing else limits than what users may name and start."""
 
 

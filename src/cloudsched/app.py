@@ -328,7 +328,7 @@ class App:
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
         limit = check_page_size(limit)
-        return self.container.store.list_tasks(query or TaskQuery(), limit=limit, page_token=page_token)
+        return self.container.store.list_tasks(query or TaskQuery(owner=None), limit=limit, page_token=page_token)
 
     def update(self, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None resets one to its default.
@@ -418,7 +418,7 @@ class App:
         First those that failed or timed out, then the open ones, then all others; each part with the latest first.
         """
         search = self.container.store.search
-        return find_executions(search, query or ExecutionQuery(), check_page_size(limit), page_token)
+        return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
@@ -453,7 +453,8 @@ class App:
             InvalidInput: The payload is too large, or not JSON.
             NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
-        return self._scheduler.send_event(task_id, name, payload, execution_id, by=self._authority, sender=sender)
+        by = self._authority if sender is None else replace(self._authority, sender=sender)
+        return self._scheduler.send_event(task_id, name, payload, execution_id, by=by)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
@@ -505,7 +506,7 @@ class App:
             "now": None if now is None else now.isoformat(),
         }
         request = DraftRequest.from_wire(content)
-        access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters))
+        access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters, owner=owner))
         return self.container.drafts.make(request, access)
 
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:

@@ -25,6 +25,6 @@ def test_a_failed_read_is_billed() -> None:
     store = count_store(SqliteStore(), counts)
     assert store.load("nothing") is None
     assert store.load_many(["a", "b"]) == []
-    assert store.search.list_queue_keys(limit=5) == []
+    assert store.search.list_queue_keys(None, limit=5) == []
     assert counts == Counts(reads=4)
     store.close()

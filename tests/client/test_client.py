@@ -19,6 +19,7 @@ from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.person import QuietHours
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import (
     CloudschedError,
     Forbidden,
@@ -75,7 +76,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     task_id = client.erase_person("bob").id
     sim.advance(timedelta(minutes=1))
     assert client.get(task_id).status is TaskStatus.COMPLETED
-    sim.app.container.person_jobs.export("bob")
+    sim.app.container.person_jobs.export("bob", by=OWN_CODE)
     sim.advance(timedelta(minutes=1))
     assert '"kind":"usage"' in client.export_person("bob").splitlines()[-1]
     client.delete_person("ada")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import A_USER
 
 from cloudsched.client.views import ExplanationView, PersonView, TaskView
 from cloudsched.client.wire_reader import reader
@@ -40,7 +41,7 @@ def test_the_client_reads_by_the_models_that_the_api_answers_with(app: App, cont
     assert task.to_wire() == content
     assert isinstance(task.schedule, Schedule)
     spec = PersonSpec.model_validate({"email": {"address": "ada@example.com"}, "devices": [{"token": "t"}]})
-    sent = show_person(app.container.people.put("ada", spec).person).to_wire()
+    sent = show_person(app.container.people.put("ada", spec, by=A_USER).person).to_wire()
     assert reader(PersonView)(sent).to_wire() == sent
 
 

@@ -19,6 +19,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import START, Simulation
 
@@ -102,7 +103,7 @@ def _offer(sim: Simulation) -> Task:
 
 def _fail(sim: Simulation) -> Task:
     task = _offer(sim)
-    (claim,) = sim.app.container.work_queue.claim(WANTED)
+    (claim,) = sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
     started = sim.app.container.worker_claims.start(claim)
     assert started
     sim.app.container.worker_claims.finish(started, sim.app.container.attempt_runner.invoke(started))
@@ -115,7 +116,7 @@ def _pause(sim: Simulation) -> Task:
 
 def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
     _offer(sim)
-    (claim,) = sim.app.container.work_queue.claim(WANTED)
+    (claim,) = sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
     return sim.app.container.worker_claims.start(claim)
 
 
@@ -134,11 +135,11 @@ def test_every_way_an_offer_appears_notifies(
 ) -> None:
     """Whatever puts a task into a queue, its listeners are notified and find it there."""
     before = prepare(sim)
-    assert not sim.app.container.work_queue.claim(WANTED)
+    assert not sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
     with open_listener(listener, ["gpu"]) as bell:
         act(sim, before)
         bell.wait()
-        assert sim.app.container.work_queue.claim(WANTED)
+        assert sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
 
 
 def test_it_notifies_for_its_queue_keys_only(

@@ -22,14 +22,14 @@ NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 def test_each_change_of_a_task_is_seen(store: Store, make_task: MakeTask) -> None:
     """Of all, or of an owner; also two changes at the same time by the engine's clock, and one that stores the same."""
     find = store.search.find_last_change
-    assert find() == find()
+    assert find(None) == find(None)
     task = make_task(id="a", owner="ada", updated_at=NOW)
-    seen, of_ada, of_bob = [find()], [find("ada")], find("bob")
+    seen, of_ada, of_bob = [find(None)], [find("ada")], find("bob")
 
     def look() -> None:
-        seen.append(find())
+        seen.append(find(None))
         of_ada.append(find("ada"))
-        assert (find(), find("ada"), find("bob")) == (seen[-1], of_ada[-1], of_bob)
+        assert (find(None), find("ada"), find("bob")) == (seen[-1], of_ada[-1], of_bob)
 
     written = store.commit(Commit(task))
     look()
@@ -53,7 +53,7 @@ def test_what_changed_after_a_mark_is_listed(store: Store, make_task: MakeTask) 
         each: store.commit(Commit(make_task(id=each, owner="ada" if each < "t5" else "bob", usage=used)))
         for each in ids
     }
-    mark = store.search.find_last_change()
+    mark = store.search.find_last_change(None)
     deleted = make_task(id="t1", owner="ada", usage=used, deleted_at=NOW)
     store.commit(Commit(deleted, versions["t1"]))
     store.commit(Commit(make_task(id="t6", owner="bob", usage=used), versions["t6"]))

@@ -69,7 +69,7 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
 
 
 def find(store: Store, queue_key: str) -> Sequence[str]:
-    return [each.task_id for each in store.list_offers([queue_key], limit=10)]
+    return [each.task_id for each in store.list_offers([queue_key], None, limit=10)]
 
 
 def load(store: Store, task_id: str) -> VersionedTask:
@@ -123,10 +123,10 @@ def test_an_offer_is_stored_exactly_as_long_as_its_task_has_it(
             if is_read:
                 written = load(store, "a")
             expected = [] if offer is None else [offer_entry(task)]
-            assert store.list_offers(_LANES, limit=5) == expected
+            assert store.list_offers(_LANES, None, limit=5) == expected
         store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
         store.purge("a")
-        assert not store.list_offers(_LANES, limit=5)
+        assert not store.list_offers(_LANES, None, limit=5)
 
 
 def test_many_tasks_are_loaded_in_one_call(store: Store, make_task: MakeTask) -> None:

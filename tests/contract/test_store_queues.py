@@ -33,10 +33,10 @@ def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> No
         offer = Offer(queue_key=key, order=f"2 2027-01-01T09:00:0{number}.000000+00:00")
         store.commit(Commit(make_task(id=f"t{number}", owner=owner, offer=offer)))
     keys = store.search.list_queue_keys
-    assert list(keys(limit=9)) == ["gpu", "gpu-2", "gpu/a", "gpu/b", "h"]
-    assert list(keys(limit=2)) == ["gpu", "gpu-2"]
-    assert list(keys(limit=9, after="gpu/a")) == ["gpu/b", "h"]
-    assert list(keys(limit=9, prefix="gpu/")) == ["gpu/a", "gpu/b"]
+    assert list(keys(None, limit=9)) == ["gpu", "gpu-2", "gpu/a", "gpu/b", "h"]
+    assert list(keys(None, limit=2)) == ["gpu", "gpu-2"]
+    assert list(keys(None, limit=9, after="gpu/a")) == ["gpu/b", "h"]
+    assert list(keys(None, limit=9, prefix="gpu/")) == ["gpu/a", "gpu/b"]
     assert list(keys("bob", limit=9)) == ["gpu", "gpu-2", "gpu/b"]
     assert list(keys("eve", limit=9)) == []
     count = store.search.count_offers

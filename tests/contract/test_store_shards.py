@@ -160,8 +160,8 @@ def read_everything(store: Store, limit: int) -> dict[str, object]:
     found: dict[str, object] = {name: read_all(partial(read, store)) for name, read in list_queries(limit).items()}
     found["counted"] = store.search.count_tasks(TaskQuery(), 1_000)
     found["first"] = store.next_wakeup()
-    found["queues"] = list(store.search.list_queue_keys(limit=100))
-    found["offers"] = [each.task_id for each in store.list_offers(["gpu", "cpu"], limit=limit)]
+    found["queues"] = list(store.search.list_queue_keys(None, limit=100))
+    found["offers"] = [each.task_id for each in store.list_offers(["gpu", "cpu"], None, limit=limit)]
     found["waiting"] = store.search.count_offers("gpu", None, 100)
     return found
 
@@ -354,7 +354,7 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
         parts = [read_all(partial(read_due, new, 4, shard)) for shard in range(5)]
         assert sorted(itertools.chain(*parts)) == sorted(present)
         offered = {each for each in present if each.startswith("c")}
-        assert {each.task_id for each in new.list_offers(["gpu"], limit=100)} == offered
+        assert {each.task_id for each in new.list_offers(["gpu"], None, limit=100)} == offered
         for shard in range(1, 5):  # in the first stands whatever a process of one shard has written
             assert {choose_shard(each, 5) for each in parts[shard]} <= {shard}
     assert not database.rules.refusals

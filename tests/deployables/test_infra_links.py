@@ -16,6 +16,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.web.functions import serve_links
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def test_with_its_settings_it_serves_links_reports_and_nothing_else(linked: Clou
     try:
         people = app.container.people
         spec = PersonSpec.model_validate({"email": {"address": "ada@example.com", "verified": True}})
-        people.put("ada", spec, may_verify=True)
+        people.put("ada", spec, by=OWN_CODE)
         link = app.container.unsubscribe_links.make("", "ada", Category.REPORT)
         assert client.get(link).status_code == client.post(link).status_code == 200
         assert client.get("/v1/feeds/nothing.ics").status_code == 404

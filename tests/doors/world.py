@@ -30,6 +30,7 @@ from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Person
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.testing import Simulation
@@ -243,21 +244,21 @@ class World:
         """Let users have as many tasks as they may, or a budget of nothing."""
         for user in ("ada", "bob"):
             if state == "spent":
-                self.app.container.many_tasks.budgets.put(user, 0)
+                self.app.container.many_tasks.budgets.put(user, 0, by=OWN_CODE)
                 continue
             for number in range(MOST_TASKS):
                 self.put(user, Author.USERS, title=f"{number}", handler="open", schedule=timedelta(days=1))
 
     def _prepare_records(self, target: Target, author: Author) -> Target:
         owner, parts, self.has_records = target.owner, self.app.container, True
-        parts.calendars.put("cal", owner, title=f"title of {target.origin}", weekdays=["MO"])
+        parts.calendars.put("cal", owner, title=f"title of {target.origin}", weekdays=["MO"], by=OWN_CODE)
         Scripts(parts.engine).put("scr", owner, source="return 1", by=with_authority(author))
         feed = target.feed_id
         if owner != "system":
-            feed = parts.many_tasks.feeds.create(owner, (), ())[0].id
+            feed = parts.many_tasks.feeds.create(owner, (), (), by=OWN_CODE)[0].id
             contact = {"name": f"title of {target.origin}", "email": {"address": f"{owner}@example.com"}}
-            parts.people.put(owner, PersonSpec.model_validate(contact), may_verify=False)
-            parts.many_tasks.budgets.put(owner, 100)
+            parts.people.put(owner, PersonSpec.model_validate(contact), by=A_USER)
+            parts.many_tasks.budgets.put(owner, 100, by=OWN_CODE)
         return Target(target.origin, owner, feed_id=feed)
 
     # ── What an act has changed ──────────────────────────────────────────────────────────────────────────────────

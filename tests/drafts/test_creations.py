@@ -13,6 +13,7 @@ from cloudsched.config.model_settings import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.source import SourceModel
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import DraftExpired, InvalidInput
 from cloudsched.testing import Simulation
 
@@ -195,7 +196,7 @@ def test_channels_that_nobody_named_are_the_owners_own() -> None:
     words = "remind me to stretch every weekday at 9:00"
     with Simulation(make_app(), preferred_channels=True) as sim:
         person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
-        sim.app.container.people.put("ada", PersonSpec.model_validate(person), may_verify=True)
+        sim.app.container.people.put("ada", PersonSpec.model_validate(person), by=OWN_CODE)
         for owner, channels in (("ada", ["EMAIL", "WEB"]), ("bob", ["WEB"])):
             drafted = sim.app.draft(words, timezone="UTC", owner=owner)
             assert drafted.task is not None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.calendar import Calendar
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -30,7 +32,9 @@ def put_days(world: World, app: App, name: str | None = None) -> None:
     """Give a calendar random days of the weeks around now."""
     today = world.now.date()
     chosen = [today + timedelta(days) for days in range(-2, 12) if world.random.random() < 0.3]
-    app.container.calendars.put(name or world.random.choice(CALENDARS), days=[(day, day, "Feast") for day in chosen])
+    app.container.calendars.put(
+        name or world.random.choice(CALENDARS), SYSTEM_OWNER, days=[(day, day, "Feast") for day in chosen], by=OWN_CODE
+    )
 
 
 def schedule_with_calendars(world: World) -> Schedule:

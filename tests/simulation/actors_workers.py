@@ -15,6 +15,7 @@ from cloudsched import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
 
@@ -79,12 +80,12 @@ class Workers:
         for _ in range(world.random.choice([1, 1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])):
             app, wanted = world.random.choice(world.apps[4:]), self._pick_filter()
             world.start_process("worker", app, partial(visit_queue, world, app, wanted), wanted=wanted)
-        if world.real_store.list_offers(QUEUE_KEYS, limit=1):
+        if world.real_store.list_offers(QUEUE_KEYS, None, limit=1):
             self.notify(1)
 
     def _pick_filter(self) -> WorkerFilter:
         choose = self._world.random.choice
-        offered = self._world.real_store.list_offers(QUEUE_KEYS, limit=5)
+        offered = self._world.real_store.list_offers(QUEUE_KEYS, None, limit=5)
         is_kind = self._world.fault_profile.is_fault_free or not self._world.faults_enabled
         if offered and (is_kind or self._world.random.random() < 0.6):
             queue, _, skill = choose(offered).queue_key.partition("/")
@@ -99,7 +100,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
     limit = world.random.choice([1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])
     world.log(f"comes for {limit} of {wanted}")
     world.pulls.on_worker_visit()
-    claims = app.container.work_queue.claim(wanted, limit)
+    claims = app.container.work_queue.claim(wanted, THIS_PROCESS, limit)
     world.log(f"has {[(each.stored.task.id, each.run.execution_id) for each in claims]}")
     world.pulls.on_claimed(wanted, limit, claims)
     for claim in claims:

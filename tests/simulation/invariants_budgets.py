@@ -14,6 +14,7 @@ from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,4 +87,4 @@ def look_at_budgets(world: World, app: App) -> None:
     if world.random.random() < 0.7:
         budgets.enforce(owner)
     else:
-        budgets.put(owner, world.random.choice([3, 10, 20, 40]))
+        budgets.put(owner, world.random.choice([3, 10, 20, 40]), by=OWN_CODE)

@@ -10,6 +10,7 @@ import pytest
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def create(sim: Simulation, rule: str = "FREQ=HOURLY", owner: str = "ada") -> st
 
 
 def limit(sim: Simulation, queries: int, owner: str = "ada") -> None:
-    sim.app.container.many_tasks.budgets.put(owner, queries)
+    sim.app.container.many_tasks.budgets.put(owner, queries, by=OWN_CODE)
 
 
 def advance_in_small_steps(sim: Simulation) -> None:
@@ -102,7 +103,7 @@ def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulatio
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
     sim.advance(10 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
-    sim.app.container.many_tasks.budgets.delete("ada")
+    sim.app.container.many_tasks.budgets.delete("ada", by=OWN_CODE)
     sim.advance(10 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
     assert sim.app.container.store.records.list_all(Budget, limit=1) == []

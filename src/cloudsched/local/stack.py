@@ -280,7 +280,7 @@ def _redispatch_active_tasks(app: App) -> None:
     """Dispatch the active tasks of a persistent store to the new, empty queue, by an empty edit of each."""
     token: str | None = None
     while True:
-        page = app.tasks(TaskQuery(status=TaskStatus.ACTIVE), limit=MAX_PAGE, page_token=token)
+        page = app.tasks(TaskQuery(owner=None, status=TaskStatus.ACTIVE), limit=MAX_PAGE, page_token=token)
         for task in page.items:
             try:
                 app.patch(task.id, {})

@@ -422,7 +422,8 @@ class Container:
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
         """Renews, releases and ends the claims of workers."""
-        from cloudsched.engine.pull.claims import THIS_PROCESS, WorkerClaims  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.pull.claim_caller import THIS_PROCESS  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - likewise
 
         return WorkerClaims(self.engine, self.attempt_runner, THIS_PROCESS)
 

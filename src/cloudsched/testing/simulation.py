@@ -43,6 +43,7 @@ from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.engine.usage.watch import BUDGETS_EVERY
@@ -95,7 +96,7 @@ class BudgetLooks:
             budgets = list(self._list_budgets())
             if not budgets:
                 return None
-            if self._store.search.find_last_change() != self._seen:
+            if self._store.search.find_last_change(None) != self._seen:
                 earliest = now if now != self._looked_at else now + timedelta(microseconds=1)  # not twice at once
                 return earliest + (_EPOCH - earliest) % BUDGETS_EVERY
             if any(each.is_used_up or each.is_ending for each in budgets):
@@ -108,7 +109,7 @@ class BudgetLooks:
         """Enforce all budgets; what fails is done in the next look."""
         self._looked_at = now
         try:
-            seen = self._store.search.find_last_change()
+            seen = self._store.search.find_last_change(None)
             if budgets.enforce_all():
                 self._seen, self._month = seen, _month(now)
         except CloudschedError:
@@ -365,7 +366,7 @@ class Simulation:
         """
         attempts = 0
         for worker in self._workers:
-            while claims := self.app.container.work_queue.claim(worker):
+            while claims := self.app.container.work_queue.claim(worker, THIS_PROCESS):
                 started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
                     self.app.container.worker_claims.finish(started, self.app.container.attempt_runner.invoke(started))

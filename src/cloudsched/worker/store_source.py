@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import LeaseKeeper, has_blocking_hook, is_async_handler
 
@@ -57,8 +58,8 @@ class StoreSource:
         try:
             with clock_errors_as_unavailable():
                 self._require_synchronized_clock()
-                self._app.container.presence.note(self.worker_filter)
-                claims = self._app.container.work_queue.claim(self.worker_filter, limit)
+                self._app.container.presence.note(self.worker_filter, THIS_PROCESS)
+                claims = self._app.container.work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(

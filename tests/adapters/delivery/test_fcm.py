@@ -13,6 +13,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.delivery.fcm import FcmSender, write_push
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
 from cloudsched.runtime.senders import Senders
@@ -145,7 +146,7 @@ def test_devices_that_are_gone_are_removed_and_others_get_the_push(fcm: FcmServe
     devices = [{"token": "phone:1"}, {"token": "laptop:1"}]
     with Simulation(app) as sim:
         app.container.replace(senders=Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
-        app.container.people.put("ada", PersonSpec.model_validate({"devices": devices}), may_verify=True)
+        app.container.people.put("ada", PersonSpec.model_validate({"devices": devices}), by=OWN_CODE)
         app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
         sim.advance(timedelta(minutes=1))
         (push,) = fcm.pushed
@@ -160,7 +161,7 @@ def test_a_short_wait_that_is_asked_for_does_not_use_up_the_attempts(fcm: FcmSer
     fcm.errors["phone:1"], fcm.headers = "UNAVAILABLE", {"Retry-After": "1"}
     with Simulation(app) as sim:
         app.container.replace(senders=Senders(Settings(fcm_project="demo-plants", fcm_url=fcm.url)))
-        app.container.people.put("ada", PersonSpec.model_validate({"devices": [{"token": "phone:1"}]}), may_verify=True)
+        app.container.people.put("ada", PersonSpec.model_validate({"devices": [{"token": "phone:1"}]}), by=OWN_CODE)
         app.create(owner="ada", title="Plants", handler="say", schedule=sim.now, delivery_channels=["MOBILE"])
         sim.advance(timedelta(hours=12))
         fcm.errors.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched import Execution
     from cloudsched.domain.transitions.lifecycle import Transition
 
@@ -46,6 +49,13 @@ HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-01T00:00:00"}
 MINUTELY = {"rrule": "FREQ=MINUTELY", "dtstart": "2027-01-01T00:00:00"}
 UNEVEN = {**HOURLY, "rdates": ["2027-01-01T00:00:07", "2027-01-01T05:10:00"], "exdates": ["2027-01-01T04:00:00"]}
 ENDING = {"rrule": "FREQ=MINUTELY;INTERVAL=7;COUNT=40", "dtstart": "2027-01-01T00:00:00"}
+
+
+CHANGES: dict[str, Callable[..., Transition]] = {
+    "pause": partial(lifecycle.pause, paused_by=None),
+    "resume": lifecycle.resume,
+    "cancel": lifecycle.cancel,
+}
 
 
 class Deployment:
@@ -164,7 +174,11 @@ def test_every_occurrence_that_came_due_ends_with_exactly_one_record(
                 case "deliver":
                     world.deliver(finishes=arguments[0])
                 case "pause" | "resume" | "cancel":
-                    world.apply(getattr(lifecycle, verb)(world.task, world.now))
+                    world.apply(
+                        getattr(lifecycle, verb)(
+                            world.task, world.now, **({"paused_by": None} if verb == "pause" else {})
+                        )
+                    )
                 case "finish" | "sweep":
                     getattr(world, verb)()
                 case "until":
@@ -222,7 +236,7 @@ def test_a_pause_decides_by_catch_up_and_a_resume_runs_what_it_kept(
 ) -> None:
     """Three hours without a delivery, then a pause and, at once, a resume: three occurrences run or are recorded."""
     world = overdue(catchUp=catch_up)
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     assert world.statuses() == recorded
     assert world.task.next_execution_time is None
     world.apply(lifecycle.resume(world.task, world.now))
@@ -235,7 +249,7 @@ def test_a_pause_decides_by_catch_up_and_a_resume_runs_what_it_kept(
 def test_what_passes_during_a_pause_did_not_come_due() -> None:
     """The plan goes on with what came due before the pause, and then with what comes after it."""
     world = overdue(catchUp="all")
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     world.advance(4.5 * HOUR)
     world.apply(lifecycle.resume(world.task, world.now))
     world.advance(HOUR)
@@ -249,7 +263,7 @@ def test_a_one_off_that_waits_its_turn_is_resumed() -> None:
     """Paused when it is due but has not started, because its lock is taken say, it runs once it is resumed."""
     world = Deployment(schedule={"at": "2027-01-01T01:00:00Z"})
     world.advance(1.5 * HOUR)
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     world.advance(48 * HOUR)
     world.edit(title="another")
     world.apply(lifecycle.resume(world.task, world.now))
@@ -261,7 +275,7 @@ def test_a_one_off_that_its_policies_rule_out_ends_with_its_record() -> None:
     """Paused later than its expiration allows it is EXPIRED, and a resume ends the task."""
     world = Deployment(schedule={"at": "2027-01-01T01:00:00Z"}, expiration=600)
     world.advance(1.5 * HOUR)
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     assert world.statuses() == {1: "EXPIRED"}
     world.apply(lifecycle.resume(world.task, world.now))
     assert world.task.status is TaskStatus.EXPIRED
@@ -272,7 +286,7 @@ def test_a_cancel_records_what_was_still_to_run(*, paused: bool) -> None:
     """What the policies rule out keeps their reason; the rest is CANCELLED, also after a pause."""
     world = overdue(catchUp={"mode": "all", "window": 5400})
     if paused:
-        world.apply(lifecycle.pause(world.task, world.now))
+        world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
         world.advance(HOUR)
     world.apply(lifecycle.cancel(world.task, world.now))
     assert world.statuses() == {1: "SKIPPED", 2: "CANCELLED", 3: "CANCELLED"}
@@ -295,7 +309,7 @@ def test_an_edit_of_the_plan_records_what_is_not_part_of_the_new_one(
     """A new schedule goes on from now; an earlier end leaves what lies before it to run."""
     world = overdue(catchUp="all")
     if paused:
-        world.apply(lifecycle.pause(world.task, world.now))
+        world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     world.edit(**patch)
     assert world.statuses() == dict.fromkeys(skipped, "SKIPPED")
     world.edit(until=None)
@@ -321,7 +335,7 @@ def test_a_pause_during_a_run_decides_by_overlap(overlap: str, kept: list[int]) 
     world = overdue(1, overlap=overlap, catchUp="all", expectedDuration=3600)
     world.deliver(finishes=False)
     world.advance(2 * HOUR)
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     assert world.statuses() == dict.fromkeys({2, 3} - set(kept), "SKIPPED")
     world.finish()
     world.apply(lifecycle.resume(world.task, world.now))
@@ -351,7 +365,7 @@ def test_a_year_that_came_due_is_decided_at_once_and_recorded_in_batches(verb: s
     if verb == "schedule":
         world.edit(schedule={"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T12:00:00"})
     else:
-        world.apply(getattr(lifecycle, verb)(world.task, world.now))
+        world.apply(CHANGES[verb](world.task, world.now))
     assert len(world.records) == MAX_RECORDS_PER_COMMIT
     assert len(world.task.model_dump_json()) < 4000
     for _ in range(20):
@@ -378,11 +392,11 @@ def test_only_so_many_pauses_keep_a_backlog() -> None:
     """Of a task that is paused again and again before anything runs, the oldest occurrences are recorded as SKIPPED."""
     world = overdue(1, catchUp="all")
     for _ in range(MAX_BACKLOG_RANGES + 3):
-        world.apply(lifecycle.pause(world.task, world.now))
+        world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
         world.advance(HOUR)
         world.apply(lifecycle.resume(world.task, world.now))
         world.advance(HOUR)
-    world.apply(lifecycle.pause(world.task, world.now))
+    world.apply(lifecycle.pause(world.task, world.now, paused_by=None))
     assert len(world.task.backlog) == MAX_BACKLOG_RANGES
     world.settle()
     assert world.due == set(world.records)

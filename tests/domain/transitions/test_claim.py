@@ -75,7 +75,7 @@ def test_a_dispatch_that_is_early_hops() -> None:
 def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     """Each of these changes increments the revision, which invalidates dispatches already in the queue."""
     task, dispatch = plan_task()
-    paused = lifecycle.pause(task, START).task
+    paused = lifecycle.pause(task, START, paused_by=None).task
     later = {
         "edit": apply_edit(task, make_draft(title="New"), START, LeadTimes(), defined_by=None).task,
         "pause": paused,
@@ -145,7 +145,7 @@ def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
 def test_an_expired_attempt_of_a_paused_or_cancelled_task_is_closed(verb: str) -> None:
     """Paused, it waits for its next attempt; cancelled, it is recorded as CANCELLED. Neither runs."""
     task, _ = claim_run()
-    held = getattr(lifecycle, verb)(task, AT_ONE).task
+    held = (lifecycle.cancel(task, AT_ONE) if verb == "cancel" else lifecycle.pause(task, AT_ONE, paused_by=None)).task
     (lapse,) = lease_expiries(held)
     assert held.wake_at == lapse.due_at == AT_ONE + LEASE
     decision = on_dispatch(held, dispatch_for(held, lapse, lapse.due_at), lapse.due_at, "theirs")

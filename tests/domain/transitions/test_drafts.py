@@ -188,7 +188,7 @@ def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
 
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
     """An instant in the past is refused for it too, instead of failing when it is resumed."""
-    task = pause(make_task(schedule=HOURLY), START).task
+    task = pause(make_task(schedule=HOURLY), START, paused_by=None).task
     found = apply_edit(task, make_draft(schedule=START + HOUR), START, LEAD, defined_by=None).task
     assert (found.status, found.next_execution_time) == ("PAUSED", None)
     with pytest.raises(InvalidSchedule, match="in the past"):

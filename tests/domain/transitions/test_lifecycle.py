@@ -19,7 +19,7 @@ from cloudsched.testing import START
 LEAD = LeadTimes()
 DRAFT = TaskDraft.of(id="t", owner="ada", title="T", handler="h")
 VERBS = {
-    "pause": lambda task: lifecycle.pause(task, START),
+    "pause": lambda task: lifecycle.pause(task, START, paused_by=None),
     "resume": lambda task: lifecycle.resume(task, START),
     "cancel": lambda task: lifecycle.cancel(task, START),
     "trigger": lambda task: manual_runs.trigger(task, START, "request"),
@@ -108,7 +108,9 @@ def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
 def test_resume_continues_from_now() -> None:
     """Occurrences that passed during the pause are not run, and earlier failures no longer count."""
     daily = TaskDraft.of(**{**_make_fields(make_task_with(TaskStatus.ACTIVE)), "schedule": {"rrule": "FREQ=HOURLY"}})
-    task = lifecycle.pause(new_task(daily, START, LEAD).task, START).task.model_copy(update={"consecutive_failures": 2})
+    task = lifecycle.pause(new_task(daily, START, LEAD).task, START, paused_by=None).task.model_copy(
+        update={"consecutive_failures": 2}
+    )
     later = START + timedelta(hours=10)
     found = lifecycle.resume(task, later).task
     assert found.next_execution_time == START + timedelta(hours=10, minutes=5)
@@ -118,6 +120,6 @@ def test_resume_continues_from_now() -> None:
 
 def test_a_one_time_task_cannot_be_resumed_past_its_instant() -> None:
     """It would be ACTIVE with nothing to do; the error asks for a new schedule."""
-    paused = lifecycle.pause(make_task_with(TaskStatus.ACTIVE), START).task
+    paused = lifecycle.pause(make_task_with(TaskStatus.ACTIVE), START, paused_by=None).task
     with pytest.raises(NotAllowed, match="new schedule"):
         lifecycle.resume(paused, START + timedelta(hours=1))

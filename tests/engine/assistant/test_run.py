@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.authorities import A_USER
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, create, run, simulate
 
 from cloudsched.config.assistant_settings import AssistantSettings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 
 
@@ -24,7 +26,7 @@ def test_it_answers_with_what_its_tools_found(tools: Tools) -> None:
     model = ScriptedModel(call("search", text="bikes"), answer("Ada, 7 bikes were sold."))
     with simulate(tools, model) as sim:
         contact = EmailContact(address="ada@example.com", verified=True)
-        sim.app.container.people.put("ada", PersonSpec(name="Ada L.", email=contact), may_verify=True)
+        sim.app.container.people.put("ada", PersonSpec(name="Ada L.", email=contact), by=OWN_CODE)
         execution = run(sim, "search", delivery_channels=["EMAIL"])
         [mail] = sim.sent("EMAIL")
     assert (execution.status, execution.content) == ("SUCCEEDED", "Ada, 7 bikes were sold.")
@@ -44,7 +46,7 @@ def test_the_model_is_told_what_the_task_keeps(tools: Tools) -> None:
     """Who asks, what for, the conversation, the context, the local time, the tools, and what these answered."""
     model = ScriptedModel(call("search", text="bikes"), answer())
     with simulate(tools, model) as sim:
-        sim.app.container.people.put("ada", PersonSpec(name="Ada L."))
+        sim.app.container.people.put("ada", PersonSpec(name="Ada L."), by=A_USER)
         run(sim, "search", source={"context": {"shop": 4}})
     first, second = model.asked
     assert (first["person"], first["task"]["purpose"], first["task"]["context"]) == (
@@ -157,7 +159,7 @@ def test_what_an_execution_may_use_is_settled_when_it_begins(tools: Tools) -> No
     with simulate(tools, model) as sim:
         task = create(sim, "search", retry={"maxRetries": 3, "firstDelay": "PT1H"})
         sim.advance(timedelta(minutes=5))
-        sim.app.container.people.put("ada", PersonSpec(name="Grace"))
+        sim.app.container.people.put("ada", PersonSpec(name="Grace"), by=A_USER)
         del tools.app.container.registry.registrations.handlers["search"]
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)

@@ -13,6 +13,7 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import Simulation
 
@@ -83,7 +84,7 @@ def test_what_a_worker_reports_through_the_api_is_delivered(sim: Simulation) -> 
     """It is delivered like the result of an executor, and once although the worker repeats its report."""
     make(sim, "EMAIL", pull="gpu")
     sim.advance(timedelta(seconds=1))
-    (claim,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"))
+    (claim,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     for _ in range(2):
         sim.app.container.worker_claims.finish_by_token(*claim_keys(claim), AttemptReport(Done("Water the ferns")))
     sim.advance(HOUR)

@@ -11,6 +11,7 @@ import pytest
 from cloudsched import App, Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.batches import HeldBatches
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.testing import Simulation
 
@@ -40,7 +41,7 @@ def sim() -> Iterator[Simulation]:
 
 
 def put(sim: Simulation, **fields: Any) -> None:
-    sim.app.container.people.put("ada", PersonSpec.model_validate({**PERSON, **fields}), may_verify=True)
+    sim.app.container.people.put("ada", PersonSpec.model_validate({**PERSON, **fields}), by=OWN_CODE)
 
 
 def tell(sim: Simulation, text: str, after: timedelta, channel: str = "EMAIL", category: str = "REMINDER") -> None:

@@ -12,6 +12,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.delivery import smtp
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.people import PeopleRecipients
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
@@ -55,7 +56,7 @@ def sim(server: MailServer) -> Iterator[Simulation]:
 
 def tell(sim: Simulation, owner: str = "ada") -> Task:
     contact = {"email": {"address": f"{owner}@example.com", "verified": True}}
-    app.container.people.put(owner, PersonSpec.model_validate(contact), may_verify=True)
+    app.container.people.put(owner, PersonSpec.model_validate(contact), by=OWN_CODE)
     return app.create(owner=owner, title="Plants", handler="say", schedule=sim.now, delivery_channels=["EMAIL"])
 
 

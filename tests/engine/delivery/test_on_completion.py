@@ -10,6 +10,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Retry, Settings
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def make_as_user(sim: Simulation, url: str) -> Task:
 
 def put_webhook(url: str | None, *, verified: bool = True) -> None:
     fields = {} if url is None else {"webhook": {"url": url, "verified": verified}}
-    app.container.people.put("ada", PersonSpec.model_validate(fields), may_verify=True)
+    app.container.people.put("ada", PersonSpec.model_validate(fields), by=OWN_CODE)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def make(sim: Simulation, *, after: timedelta = timedelta(0)) -> Task:
 
 def put(sim: Simulation, **fields: Any) -> None:
     contact = {"email": {"address": "ada@example.com", "verified": True}}
-    sim.app.container.people.put("ada", PersonSpec.model_validate({**contact, **fields}), may_verify=True)
+    sim.app.container.people.put("ada", PersonSpec.model_validate({**contact, **fields}), by=OWN_CODE)
 
 
 def read_report(sim: Simulation, task: Task) -> DeliveryReport:

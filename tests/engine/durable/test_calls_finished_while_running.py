@@ -12,6 +12,7 @@ from tests.engine.harness import register_work_handler
 from cloudsched import App, Context, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -52,7 +53,7 @@ def app() -> App:
 
 def finish_one_call(app: App, queue: str = "w") -> bool:
     """Let a worker of a queue run one call; return False if no call is waiting."""
-    for claim in app.container.work_queue.claim(WorkerFilter(queue)):
+    for claim in app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS):
         started = app.container.worker_claims.start(claim)
         assert started
         app.container.worker_claims.finish(started, app.container.attempt_runner.invoke(started))

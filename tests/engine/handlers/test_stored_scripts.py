@@ -14,6 +14,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers import called_scripts
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
@@ -257,7 +258,7 @@ def test_a_deleted_script_ends_what_is_under_way_and_no_more(scripts: ScriptStor
     scripts.put("daily", f"await sleep({DAY / 2}); return 1")
     task = scripts.create("daily", schedule=Schedule.every(timedelta(days=1), start=START + timedelta(minutes=1)))
     scripts.sim.advance(timedelta(hours=1))
-    scripts.stored.delete("daily", "ada")
+    scripts.stored.delete("daily", "ada", by=OWN_CODE)
     with pytest.raises(NotFound):
         scripts.stored.get("daily", "ada")
     scripts.sim.advance(timedelta(days=1, hours=1))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.authorities import as_user
+from tests.authorities import A_USER, as_user
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.database import Database
@@ -25,6 +25,7 @@ from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
 from cloudsched.engine.people.verification import MailLimits
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
@@ -60,8 +61,8 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     spec = PersonSpec(
         email=EmailContact(address=f"{owner}@example.com"), webhook=WebhookContact(url="https://x.example/")
     )
-    app.container.people.put(owner, spec)
-    app.container.many_tasks.feeds.create(owner)
+    app.container.people.put(owner, spec, by=A_USER)
+    app.container.many_tasks.feeds.create(owner, by=OWN_CODE)
     item = HeldItem(delivery_id="d", title="T", body="B", created_at=sim.now)
     held = HeldBatches(app.container.store.records, app.container.clock)
     held.add(owner, DeliveryChannel.EMAIL, sim.now + DAILY, item)
@@ -116,7 +117,7 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
     """Tasks with executions, messages, contacts, secrets, feeds; the task says how far it is, and goes, too."""
     bobs = len(what_is_left(sim, "bob"))
     assert len(what_is_left(sim, "ada")) == bobs > 10
-    task = sim.app.container.person_jobs.erase("ada")
+    task = sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
     ended = finish(sim, task)
     assert ended.status is TaskStatus.COMPLETED
     assert what_is_left(sim, "ada") == []
@@ -132,13 +133,13 @@ def test_everything_is_deleted_and_nobody_else_s(sim: Simulation) -> None:
 def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
     """Also for an export; after its end, another one is made."""
     for start in (sim.app.container.person_jobs.erase, sim.app.container.person_jobs.export):
-        first = start("bob")
-        again = start("bob")
+        first = start("bob", by=OWN_CODE)
+        again = start("bob", by=OWN_CODE)
         assert isinstance(first, Task)
         assert isinstance(again, Task)
         assert first.id == again.id
         finish(sim, first)
-    later = sim.app.container.person_jobs.erase("bob")
+    later = sim.app.container.person_jobs.erase("bob", by=OWN_CODE)
     assert finish(sim, later).status is TaskStatus.COMPLETED
     assert later.id != first.id
 
@@ -154,10 +155,10 @@ def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
 
 def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
     """Make an export and return its lines."""
-    job = sim.app.container.person_jobs.export(owner)
+    job = sim.app.container.person_jobs.export(owner, by=OWN_CODE)
     if isinstance(job, Task):
         assert finish(sim, job).status is TaskStatus.COMPLETED
-        job = sim.app.container.person_jobs.export(owner)
+        job = sim.app.container.person_jobs.export(owner, by=OWN_CODE)
     assert isinstance(job, PersonJob)
     text = "".join(sim.app.container.person_jobs.read_part(job, number) for number in range(job.cursor.parts))
     return [json.loads(line) for line in text.splitlines()]
@@ -198,7 +199,7 @@ def test_a_job_that_takes_long_goes_on_in_another_attempt(
     if kind == "export":
         assert sum(line["kind"] == "task" for line in export_lines(sim, "ada")) == 4
     else:
-        assert finish(sim, sim.app.container.person_jobs.erase("ada")).status is TaskStatus.COMPLETED
+        assert finish(sim, sim.app.container.person_jobs.erase("ada", by=OWN_CODE)).status is TaskStatus.COMPLETED
         assert what_is_left(sim, "ada") == []
 
 
@@ -222,7 +223,7 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
         with Simulation(make_app()) as sim:
             fill(sim, "ada", 2)
             sim.advance(timedelta(days=1))
-            task = getattr(sim.app.container.person_jobs, kind)("ada")
+            task = getattr(sim.app.container.person_jobs, kind)("ada", by=OWN_CODE)
             with monkeypatch.context() as patch:
                 patch.setattr(Database, "write", die)
                 with suppress(Killed):

@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import A_USER
 
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def sim() -> Iterator[Simulation]:
     with Simulation(app, preferred_channels=True) as simulation:
         person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
         spec = PersonSpec.model_validate(person)
-        simulation.app.container.people.put("ada", spec, may_verify=True)
+        simulation.app.container.people.put("ada", spec, by=OWN_CODE)
         yield simulation
 
 
@@ -81,7 +83,9 @@ def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
 
 def test_preferences_never_reach_the_channels_of_the_operator(sim: Simulation) -> None:
     """Users may not name OPERATOR, and so not by their preferences either."""
-    sim.app.container.people.put("eve", PersonSpec.model_validate({"channels": {"REMINDER": ["OPERATOR", "WEB"]}}))
+    sim.app.container.people.put(
+        "eve", PersonSpec.model_validate({"channels": {"REMINDER": ["OPERATOR", "WEB"]}}), by=A_USER
+    )
     assert make(sim, owner="eve") == ("WEB",)
 
 

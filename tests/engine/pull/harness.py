@@ -9,6 +9,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Done, Retry
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS, ClaimCaller
 from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 from cloudsched.testing import START
 
@@ -46,9 +47,9 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
     return sim.app.create(**{"id": task_id, **usual, **fields})
 
 
-def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
+def claim(sim: Simulation, *skills: str, by: ClaimCaller = THIS_PROCESS, **more: Any) -> WorkerClaim | None:
     """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", skills, **more))
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", skills, **more), by)
     return found[0] if found else None
 
 
@@ -73,7 +74,7 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
-    (found,) = sim.app.container.work_queue.claim(WorkerFilter("press"))
+    (found,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     return found
 
 

@@ -26,7 +26,7 @@ from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Snooze
-from cloudsched.engine.pull.claims import THIS_PROCESS
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -66,7 +66,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
             app.trigger(f"t{number}")
 
         def work() -> None:
-            while found := app.container.work_queue.claim(WorkerFilter("gpu"), 2):
+            while found := app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2):
                 claimed.extend(each.stored.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
@@ -84,12 +84,12 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
     ask = sim.app.container.store.list_offers
-    answers = iter([ask(["gpu"], limit=2)])
-    first = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 2)
+    answers = iter([ask(["gpu"], None, limit=2)])
+    first = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
     monkeypatch.setattr(
         sim.app.container.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more)
     )
-    second = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 2)
+    second = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
@@ -147,7 +147,7 @@ def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeyp
         return commit(change)
 
     monkeypatch.setattr(sim.app.container.store, "commit", fail_after_some)
-    assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), 3)) == 2
+    assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 3)) == 2
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -334,7 +334,7 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     """With the token alone, code in this process is nobody's caller: only who claimed it, or an admin, may end it."""
     offer(sim, "a")
     sim.advance(2 * SECOND)
-    found = claim(sim, claimed_by="ada")
+    found = claim(sim, by=replace(THIS_PROCESS, subject="ada"))
     assert found
     with pytest.raises(LeaseLost):
         app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -24,6 +25,7 @@ from tests.engine.pull.harness import (
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
@@ -84,7 +86,9 @@ def test_a_claim_returns_at_most_its_limit(sim: Simulation) -> None:
     for number in range(5):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    assert [len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), limit)) for limit in (2, 100, 1)] == [
+    assert [
+        len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, limit)) for limit in (2, 100, 1)
+    ] == [
         2,
         3,
         0,
@@ -102,7 +106,7 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
             pull="gpu",
         )
     sim.advance(MINUTE)
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), 10)
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), THIS_PROCESS, 10)
     assert [each.stored.task.id for each in found] == ["a29"]
 
 
@@ -167,7 +171,9 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     assert claim(sim) is None
     for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
         app.update(name, pull="gpu", **more)
-    assert [each.stored.task.id for each in app.container.work_queue.claim(WorkerFilter("gpu"), 1)] == ["b"]
+    assert [each.stored.task.id for each in app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 1)] == [
+        "b"
+    ]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)
     assert not run_ids
@@ -272,11 +278,11 @@ def test_calls_of_code_and_work_of_servers_are_kept_from_users(sim: Simulation, 
     offer(sim, "caller", handler="calls")
     offer(sim, "servers", handler="mine")
     sim.advance(2 * SECOND)
-    assert claim(sim, is_user=True) is None
+    assert claim(sim, by=replace(THIS_PROCESS, is_user=True)) is None
     draft = app.to_draft({"id": "own", "owner": "ada", "title": "T", "handler": "mine", "schedule": {"at": sim.now}})
     as_user(app).put(draft)
     sim.advance(2 * SECOND)
-    own = claim(sim, is_user=True)
+    own = claim(sim, by=replace(THIS_PROCESS, is_user=True))
     assert own is not None
     assert own.stored.task.id == "own"
     assert require_claim(sim).stored.task.is_made_by_code

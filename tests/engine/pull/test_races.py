@@ -8,6 +8,7 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context  # noqa: TC001 - a handler's annotations are read at run time
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
-    assert sim.app.container.work_queue.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
+    assert sim.app.container.work_queue.claim(
+        WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()), THIS_PROCESS
+    )
 
 
 def test_a_heartbeat_that_races_a_step_does_not_undo_it(

@@ -24,7 +24,7 @@ from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.pull.claims import THIS_PROCESS
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 
@@ -96,7 +96,7 @@ def test_waiting_for_a_lock_costs_no_more_than_with_an_executor(sim: Simulation)
     """A waiting run is notified when it gets the lock; otherwise it is checked at the same growing intervals."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     offer(sim, "a", lock_key="k")
     sim.add_worker("gpu")
     for _ in range(12):
@@ -119,7 +119,7 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
     sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED)
     offer(sim, "holder", lock_key="k", pull="press")
     sim.advance(2 * SECOND)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     assert claim(sim) is None
     offer(sim, "late", lock_key="k", handler="inside")
     sim.advance(2 * SECOND)
@@ -139,7 +139,7 @@ def test_a_grant_to_an_expired_run_is_passed_on(sim: Simulation, pull: str | Non
     sim.app.handler("inside")(lambda: None)
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"))
+    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     offer(sim, "late", lock_key="k", handler="inside", pull=pull, expiration=20 * MINUTE)
     sim.add_worker("gpu")
     sim.advance(2 * SECOND)
@@ -166,8 +166,8 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
 
     monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
     assert claim(sim) is None
-    assert not sim.app.container.work_queue.claim(WorkerFilter("press"))
-    assert sim.app.container.work_queue.claim(WorkerFilter("press", ("ink",)))
+    assert not sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+    assert sim.app.container.work_queue.claim(WorkerFilter("press", ("ink",)), THIS_PROCESS)
 
 
 def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulation) -> None:
@@ -243,7 +243,7 @@ def test_a_queue_blocked_by_other_work_is_logged(
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
     sim.advance(MINUTE)
     before = sim.counts.copy()
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}), 9)
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}), THIS_PROCESS, 9)
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads == (18 if is_known else 9)  # a task is read only to claim it
     assert ("a separate queue" in caplog.text) is not is_known

@@ -22,6 +22,7 @@ from tests.engine.pull.harness import (
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
@@ -67,7 +68,7 @@ def test_a_waiting_run_is_dropped_with_its_schedule(
     if where == "at its lock":
         offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
         sim.advance(2 * SECOND)
-        sim.app.container.work_queue.claim(WorkerFilter("press"))
+        sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     offer(sim, "a", lock_key="k" if where == "at its lock" else None)
     sim.advance(MINUTE)
     if where == "given back":
@@ -148,7 +149,7 @@ def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     sim.app.retry("c")
     for name in ("a", "b", "c"):
         sim.app.update(name, schedule=TOMORROW)
-    found = {each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"), 10)}
+    found = {each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 10)}
     assert found == {"a", "b", "c"}
 
 
@@ -178,9 +179,8 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     first = require_claim(sim)
     sim.app.update("a", **end)
     assert statuses(sim, "a") == ["RUNNING"] + ["SKIPPED"] * (3 - left)
-    waiting = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 1) + sim.app.container.work_queue.claim(
-        WorkerFilter("gpu"), 1
-    )
+    queue, gpu = sim.app.container.work_queue, WorkerFilter("gpu")
+    waiting = queue.claim(gpu, THIS_PROCESS) + queue.claim(gpu, THIS_PROCESS)
     assert len(waiting) == left - 1
     for each in (first, *waiting):
         sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)

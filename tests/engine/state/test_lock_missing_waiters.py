@@ -27,6 +27,7 @@ from tests.engine.pull.harness import (
 from tests.engine.state.test_locks import waiter
 
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
@@ -105,7 +106,7 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.container.work_queue.claim(WorkerFilter("cold"))  # its worker polls once and stops
+    assert not sim.app.container.work_queue.claim(WorkerFilter("cold"), THIS_PROCESS)  # its worker polls once and stops
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:

@@ -39,6 +39,7 @@ from cloudsched.domain.transitions.locks import (
     release,
 )
 from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -228,7 +229,7 @@ def test_an_offer_that_cannot_be_claimed_is_skipped(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 3)
+    found = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 3)
     assert [each.stored.task.id for each in found] == ["t0", "t2"]
     assert [vars(line)["taskId"] for line in caplog.records if "cannot be claimed" in line.message] == ["t1"]
     assert claim(sim) is None
@@ -243,7 +244,7 @@ def test_claims_made_before_an_error_are_returned(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", error)
-    (found,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"), 2)
+    (found,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
     assert found.stored.task.id == "t0"
     with pytest.raises(type(error)):
         claim(sim)
@@ -277,10 +278,12 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
         names: list[str] = []
         for _ in range(5):
             began = spent[0]
-            names += [each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"))]
+            names += [
+                each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+            ]
             assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
         assert names == ["free"]
-        assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), 100)) == 0
+        assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 100)) == 0
 
 
 # ── Positions ───────────────────────────────────────────────────────────────────────────────────────────────────────

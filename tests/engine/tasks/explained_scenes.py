@@ -10,7 +10,10 @@ from tests.authorities import as_user
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import START, Simulation
@@ -77,7 +80,7 @@ def pause(scene: Scene) -> None:
 def claim(scene: Scene) -> None:
     scene.create(pull="gpu")
     scene.sim.advance(6 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu", worker="box"))
+    scene.app.container.work_queue.claim(WorkerFilter("gpu", worker="box"), THIS_PROCESS)
 
 
 def lose_lease(scene: Scene) -> None:
@@ -106,7 +109,7 @@ def wait_for_lock(scene: Scene) -> None:
     scene.create("holder", pull="gpu", lock_key="printer", schedule=Schedule.once(START + MINUTE))
     scene.create(lock_key="printer")
     scene.sim.advance(2 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu"))
+    scene.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     scene.sim.advance(3 * MINUTE + timedelta(seconds=30))
 
 
@@ -176,7 +179,7 @@ def retry_step(scene: Scene) -> None:
 
 def have_holiday(scene: Scene) -> None:
     first = START.date()
-    scene.app.container.calendars.put("fr", days=[(first, first + 2 * DAY, "Bastille Day")])
+    scene.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(first, first + 2 * DAY, "Bastille Day")], by=OWN_CODE)
     daily = {"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]}
     scene.create(schedule=Schedule.model_validate(daily))
 

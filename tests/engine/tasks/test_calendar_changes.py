@@ -10,9 +10,11 @@ import pytest
 
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER, ChangeToFollow
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
@@ -39,7 +41,7 @@ def make_task(sim: Simulation, schedule: Schedule = DAILY, **more: Any) -> None:
 
 
 def put(sim: Simulation, *days: date) -> Calendar:
-    return sim.app.container.calendars.put("fr", days=[(day, day, "Feast") for day in days])
+    return sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(day, day, "Feast") for day in days], by=OWN_CODE)
 
 
 def upcoming_days(sim: Simulation) -> set[date]:
@@ -208,7 +210,7 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     assert commits[0] >= last
     sim.advance(3 * OPEN_FOR)
     assert not open_changes(sim)
-    is_holiday = bool(sim.app.container.calendars.get("fr").content)
+    is_holiday = bool(sim.app.container.calendars.get("fr", SYSTEM_OWNER).content)
     assert is_holiday == (holiday not in upcoming_days(sim))
 
 

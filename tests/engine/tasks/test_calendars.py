@@ -13,9 +13,11 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks import calendar_replan
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
@@ -74,7 +76,7 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
     """The task does not run on it; its history has a SKIPPED record that names the holiday."""
     start = sim.now.date()
     holidays = [(start + timedelta(2), start + timedelta(3), "Bastille Day")]
-    sim.app.container.calendars.put("fr", days=holidays)
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=holidays, by=OWN_CODE)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
     assert not {each.date() for each in sim.app.upcoming("t", 9)} & {start + timedelta(2), start + timedelta(3)}
@@ -91,7 +93,7 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
 def test_a_moved_run_says_from_where(sim: Simulation) -> None:
     """The record of a run that a holiday has moved names the day and the holiday."""
     holiday = sim.now.date() + timedelta(2)
-    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "Bastille Day")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "Bastille Day")], by=OWN_CODE)
     schedule = Schedule.model_validate(
         {
             "rrule": "FREQ=DAILY;INTERVAL=30",
@@ -110,18 +112,18 @@ def test_a_moved_run_says_from_where(sim: Simulation) -> None:
 def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
     """Every task that names it, however many pages there are, and no other one; a second sweep changes nothing."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", days=[])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     for number in range(calendar_replan.PAGE_SIZE + 5):
         sim.app.create(id=f"t{number}", handler="greet", schedule=daily, payload={"name": "Ada"})
     plain = sim.app.create(id="plain", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
-    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
     finish_changes(sim)
     for number in range(calendar_replan.PAGE_SIZE + 5):
         assert holiday not in {each.date() for each in sim.app.upcoming(f"t{number}", 3)}
     assert sim.app.get("plain").revision == plain.revision
     revision = sim.app.get("t0").revision
-    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
     finish_changes(sim)
     assert sim.app.get("t0").revision == revision
 
@@ -139,7 +141,7 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
     Also if that takes so long that nobody waits for the task any more.
     """
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", days=[])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
     commit = sim.app.container.store.commit
     is_first = True
 
@@ -147,7 +149,7 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
         nonlocal is_first
         if is_first:
             is_first = False
-            sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
+            sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
             sim.advance(timedelta(minutes=minutes))
         return commit(change)
 
@@ -166,18 +168,18 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
 
 def test_links_of_tasks_that_are_gone_are_removed(sim: Simulation) -> None:
     """A calendar's changes do not look for deleted tasks for ever."""
-    sim.app.container.calendars.put("fr", days=[])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
     sim.app.delete("t")
-    sim.app.container.calendars.put("fr", days=[day("2031-01-01")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
     finish_changes(sim)
     assert not sim.app.container.store.records.list(CalendarLink, "fr", limit=5)
 
 
 def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None:
     """A user's calendar means nothing to others; one for everybody wins over a user's of the same name."""
-    own = sim.app.container.calendars.put("free", "ada", days=[day("2030-01-01")])
+    own = sim.app.container.calendars.put("free", "ada", days=[day("2030-01-01")], by=OWN_CODE)
     with pytest.raises(NotFound):
         sim.app.container.calendars.get(own.id, "bob")
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [own.id]})
@@ -185,21 +187,21 @@ def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None
         sim.app.create(handler="greet", owner="bob", schedule=daily, payload={"name": "Bob"})
     task = sim.app.create(handler="greet", owner="ada", schedule=daily, payload={"name": "Ada"})
     assert task.schedule.calendars[0].id == own.id
-    sim.app.container.calendars.put("free", days=[day("2031-01-01")])
+    sim.app.container.calendars.put("free", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
     assert sim.app.container.calendars.get("free", "ada").id == "free"
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.container.calendars.put(own.id, days=[])
+        sim.app.container.calendars.put(own.id, SYSTEM_OWNER, days=[], by=OWN_CODE)
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.container.calendars.put("weekends", days=[])
+        sim.app.container.calendars.put("weekends", SYSTEM_OWNER, days=[], by=OWN_CODE)
 
 
 def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> None:
     """A task goes on with the days that it had, also after an edit; a new task cannot name the calendar."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", days=[(holiday, holiday, "")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
-    sim.app.container.calendars.delete("fr")
+    sim.app.container.calendars.delete("fr", SYSTEM_OWNER, by=OWN_CODE)
     sim.app.update("t", title="New", schedule=daily.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
     assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
     with pytest.raises(InvalidSchedule, match="no such calendar"):
@@ -208,7 +210,7 @@ def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> Non
 
 def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
     """The task has its calendars' days with it: a run costs the reads, commits and dispatches of any other."""
-    sim.app.container.calendars.put("fr", days=[day("2031-01-01", "x")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01", "x")], by=OWN_CODE)
     costs = []
     for calendars in ([], ["fr", "weekends"]):
         daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": calendars})
@@ -224,7 +226,7 @@ def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
 def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran: list[datetime]) -> None:
     """What came due before a pause, and is to run after it, runs if its day is still free, and else is recorded."""
     for name in ("kept", "taken"):
-        sim.app.container.calendars.put(name, days=[])
+        sim.app.container.calendars.put(name, SYSTEM_OWNER, days=[], by=OWN_CODE)
         sim.app.create(
             id=name,
             handler="note",
@@ -238,8 +240,8 @@ def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran:
         sim.app.pause(name)
         assert sim.app.get(name).backlog
     later = today + timedelta(9)
-    sim.app.container.calendars.put("kept", days=[(later, later, "")])
-    sim.app.container.calendars.put("taken", days=[(today, today, "")])
+    sim.app.container.calendars.put("kept", SYSTEM_OWNER, days=[(later, later, "")], by=OWN_CODE)
+    sim.app.container.calendars.put("taken", SYSTEM_OWNER, days=[(today, today, "")], by=OWN_CODE)
     finish_changes(sim)
     assert [each.status for each in sim.executions("taken")] == [ExecutionStatus.SKIPPED]
     for name in ("kept", "taken"):
@@ -274,13 +276,13 @@ END:VCALENDAR
 
 def test_an_ics_file_gives_its_days(sim: Simulation) -> None:
     """Single days, intervals without their exclusive end, and yearly rules; cancelled events are left out."""
-    content = sim.app.container.calendars.put("c", ics=ICS).content.split("\n")
+    content = sim.app.container.calendars.put("c", SYSTEM_OWNER, ics=ICS, by=OWN_CODE).content.split("\n")
     assert "2027-07-14 Bastille, Day" in content
     assert "2027-08-02/2027-08-06 Closed" in content
     assert f"{sim.now.year + 1}-01-01 New Year" in content
     assert not [line for line in content if line.startswith(("2027-08-15", "2020"))]
     with pytest.raises(InvalidInput, match="no iCalendar"):
-        sim.app.container.calendars.put("c", ics="hello")
+        sim.app.container.calendars.put("c", SYSTEM_OWNER, ics="hello", by=OWN_CODE)
 
 
 def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> None:
@@ -288,13 +290,16 @@ def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> N
     from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
 
     made = sim.app.container.calendars.put(
-        "fr", holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028)
+        "fr",
+        SYSTEM_OWNER,
+        holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028),
+        by=OWN_CODE,
     )
     assert "2027-07-14 Fête nationale" in made.content
     assert made.holidays is not None
     assert made.holidays.version
     with pytest.raises(InvalidInput, match="XX"):
-        sim.app.container.calendars.put("xx", holidays=HolidaySource(country="XX"))
+        sim.app.container.calendars.put("xx", SYSTEM_OWNER, holidays=HolidaySource(country="XX"), by=OWN_CODE)
 
 
 def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
@@ -303,9 +308,9 @@ def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monke
 
     monkeypatch.setitem(sys.modules, "holidays", None)
     with pytest.raises(MissingExtra, match=r"pip install 'cloudsched\[holidays\]'"):
-        sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))
+        sim.app.container.calendars.put("fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE)
     with pytest.raises(NotFound):
-        sim.app.container.calendars.get("fr")
+        sim.app.container.calendars.get("fr", SYSTEM_OWNER)
 
 
 def test_holidays_are_refreshed_with_the_years_and_the_package(
@@ -318,22 +323,24 @@ def test_holidays_are_refreshed_with_the_years_and_the_package(
     sim = simulate(start=datetime(2027, 12, 26, 7, 30, tzinfo=UTC))
 
     def last_year() -> int:
-        return int(sim.app.container.calendars.get("fr").content.splitlines()[-1][:4])
+        return int(sim.app.container.calendars.get("fr", SYSTEM_OWNER).content.splitlines()[-1][:4])
 
-    made = sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))
-    sim.app.container.calendars.put("fr", holidays=HolidaySource(country="FR"))  # its task is there already
+    made = sim.app.container.calendars.put("fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE)
+    sim.app.container.calendars.put(
+        "fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE
+    )  # its task is there already
     begun = last_year()
     assert begun == sim.now.year + 10
     sim.advance(timedelta(days=3))
-    assert sim.app.container.calendars.get("fr").revision == made.revision
+    assert sim.app.container.calendars.get("fr", SYSTEM_OWNER).revision == made.revision
     sim.advance(timedelta(days=5))
     assert last_year() == begun + 1
     monkeypatch.setattr("cloudsched.adapters.calendar_sources.version", lambda _name: "99.0")
     sim.advance(timedelta(days=2))
-    refreshed = sim.app.container.calendars.get("fr").holidays
+    refreshed = sim.app.container.calendars.get("fr", SYSTEM_OWNER).holidays
     assert refreshed is not None
     assert refreshed.version == "99.0"
-    sim.app.container.calendars.put("fr", days=[day("2031-01-01")])
+    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
     with pytest.raises(NotFound):
         sim.app.get("calendar-fr")
 
@@ -348,24 +355,24 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
         return answers[0]
 
     monkeypatch.setattr("cloudsched.adapters.calendar_sources.CalendarSources.fetch", fetch)
-    sim.app.container.calendars.put("c", url="https://example.org/a.ics")
+    sim.app.container.calendars.put("c", SYSTEM_OWNER, url="https://example.org/a.ics", by=OWN_CODE)
     answers[0] = None
     sim.advance(timedelta(hours=26))
     assert asked[1:] == [("https://example.org/a.ics", '"1"')]
     answers[0] = (ICS.replace("20270714", "20270720"), '"2"')
     sim.advance(timedelta(hours=24))
-    calendar = sim.app.container.calendars.get("c")
+    calendar = sim.app.container.calendars.get("c", SYSTEM_OWNER)
     assert "2027-07-20 Bastille, Day" in calendar.content
     assert calendar.revision == 2
-    sim.app.container.calendars.delete("c")
+    sim.app.container.calendars.delete("c", SYSTEM_OWNER, by=OWN_CODE)
     with pytest.raises(NotFound):
         sim.app.get("calendar-c")
     assert sim.app.container.calendars.refresh("c") == "It is no longer fetched."  # its task had begun before
     monkeypatch.undo()
     with pytest.raises(InvalidInput, match="may not be reached"):
-        sim.app.container.calendars.put("c", url="http://127.0.0.1/a.ics")
+        sim.app.container.calendars.put("c", SYSTEM_OWNER, url="http://127.0.0.1/a.ics", by=OWN_CODE)
     with pytest.raises(InvalidInput, match="https URL"):
-        sim.app.container.calendars.put("c", url="file:///etc/passwd")
+        sim.app.container.calendars.put("c", SYSTEM_OWNER, url="file:///etc/passwd", by=OWN_CODE)
 
 
 def test_a_wrong_calendar_in_a_schedule_names_its_place(sim: Simulation) -> None:

@@ -26,7 +26,10 @@ from tests.engine.tasks.explained_scenes import (
 
 from cloudsched import Done, ExecutionStatus, Fail, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Reason
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import START, Simulation
 
@@ -66,7 +69,7 @@ def test_who_listens_is_who_would_claim_it(scene: Scene, worker: dict[str, Any],
     with scene.sim:
         offer(scene)
         assert is_alone()
-        scene.app.container.presence.note(WorkerFilter(**{"queue": "gpu", "worker": "box", **worker}))
+        scene.app.container.presence.note(WorkerFilter(**{"queue": "gpu", "worker": "box", **worker}), THIS_PROCESS)
         assert is_alone() == (not is_enough)
         scene.sim.clock.advance(10 * MINUTE)
         assert is_alone()
@@ -88,7 +91,9 @@ def test_a_moved_occurrence_says_from_where(scene: Scene) -> None:
     """And that it does not run on the day itself is said no second time."""
     with scene.sim:
         first = START.date()
-        scene.app.container.calendars.put("fr", days=[(first, first + 2 * DAY, "Bastille Day")])
+        scene.app.container.calendars.put(
+            "fr", SYSTEM_OWNER, days=[(first, first + 2 * DAY, "Bastille Day")], by=OWN_CODE
+        )
         daily = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=12", "calendars": [{"id": "fr", "on": "after"}]}
         scene.create(schedule=Schedule.model_validate(daily))
         assert START.weekday() == 4
@@ -163,7 +168,7 @@ def test_each_outcome_is_explained(scene: Scene, status: ExecutionStatus, caplog
             case ExecutionStatus.TIMED_OUT:
                 scene.create(pull="gpu", retry={"maxRetries": 0})
                 scene.sim.advance(6 * MINUTE)
-                scene.app.container.work_queue.claim(WorkerFilter("gpu"))
+                scene.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
             case ExecutionStatus.CANCELLED:
                 scene.create(pull="gpu")
                 scene.sim.advance(6 * MINUTE)

@@ -14,6 +14,7 @@ from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, docume
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.manual_runs import MAX_KEYED_TRIGGERS, TriggerMark
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
 
@@ -147,7 +148,7 @@ def test_a_claim_that_is_given_up_keeps_it(sim: Simulation, app: App) -> None:
     app.trigger(task.id, {"n": 7})
     sim.advance(timedelta(0))
     for _ in range(2):
-        (claim,) = app.container.work_queue.claim(WorkerFilter("gpu"))
+        (claim,) = app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
         assert claim.run.payload == {"n": 7}
         app.container.worker_claims.release_by_token(task.id, claim.run.execution_id, claim.lease_token, "no")
 

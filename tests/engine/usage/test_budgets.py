@@ -13,6 +13,7 @@ from tests.engine.usage.harness import create_hourly
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
@@ -81,7 +82,7 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
     """Once a month each; of that owner's tasks only, and `explain` says why."""
     caplog.set_level(logging.INFO)
     mine, other = create_hourly(sim), create_hourly(sim, owner="bob")
-    get_budgets(sim).put("ada", 100)
+    get_budgets(sim).put("ada", 100, by=OWN_CODE)
     advance(sim, 7 * HOUR)
     assert not [each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]
     advance(sim, HOUR)
@@ -106,10 +107,10 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
 def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: object, ran: int) -> None:
     """What came due meanwhile runs late or is recorded as SKIPPED, as the catch-up policy says."""
     task_id = create_hourly(sim, catch_up=catch_up)
-    get_budgets(sim).put("ada", 50)
+    get_budgets(sim).put("ada", 50, by=OWN_CODE)
     advance(sim, 15 * HOUR)
     assert statuses(sim, task_id) == {"SUCCEEDED": 5}
-    get_budgets(sim).put("ada", 10_000)
+    get_budgets(sim).put("ada", 10_000, by=OWN_CODE)
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
     sim.advance(timedelta(minutes=5))
     found = statuses(sim, task_id)
@@ -120,9 +121,9 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
 def test_the_history_names_the_budget(sim: Simulation) -> None:
     """What the scheduler did with the task, and why, stands in the task's history."""
     task_id = create_hourly(sim)
-    get_budgets(sim).put("ada", 50)
+    get_budgets(sim).put("ada", 50, by=OWN_CODE)
     advance(sim, 7 * HOUR)
-    get_budgets(sim).put("ada", 500)
+    get_budgets(sim).put("ada", 500, by=OWN_CODE)
     created, paused, resumed = sim.app.get(task_id).history
     assert [each.action for each in (created, paused, resumed)] == ["CREATED", "PAUSED", "RESUMED"]
     assert (paused.by, resumed.by) == (None, None)
@@ -135,13 +136,13 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
     task_id = create_hourly(sim)
     sim.advance(HOUR)
     once = sim.app.create(owner="ada", title="T", handler="spend", schedule=sim.now + 9 * HOUR)
-    get_budgets(sim).put("ada", 10)
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
     sim.advance(timedelta(days=30) - HOUR)
     sweep(sim)
     assert sim.app.get(once.id).status is TaskStatus.PAUSED
     sim.advance(timedelta(days=1))
-    get_budgets(sim).put("ada", 1000)
+    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
     sim.advance(timedelta(minutes=5))
     assert statuses(sim, once.id) == {"SUCCEEDED": 1}
     found = statuses(sim, task_id)
@@ -154,7 +155,7 @@ def test_the_next_month_resumes(sim: Simulation) -> None:
 def test_the_sweep_alone_resumes_in_the_next_month(sim: Simulation) -> None:
     """Without anybody asking for it."""
     task_id = create_hourly(sim)
-    get_budgets(sim).put("ada", 10)
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
     advance(sim, 2 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
     sim.advance(timedelta(days=31))
@@ -169,7 +170,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     A user's own pause of such a task stays when the budget lets it go.
     """
     first, second = create_hourly(sim), create_hourly(sim)
-    get_budgets(sim).put("ada", 10)
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
     advance(sim, 2 * HOUR)
     for task_id in (first, second):
         with pytest.raises(NotAllowed, match="budget is used up"):
@@ -184,7 +185,7 @@ def test_users_cannot_get_around_it(sim: Simulation) -> None:
     sim.advance(timedelta(minutes=5))
     sweep(sim)
     assert sim.app.get(third).status is TaskStatus.PAUSED
-    get_budgets(sim).put("ada", 1000)
+    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
     assert sim.app.get(first).status is TaskStatus.PAUSED
     assert sim.app.get(second).status is TaskStatus.ACTIVE
     as_user(sim.app).resume(first)
@@ -195,10 +196,10 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
     """A task that its owner has paused is not touched, neither when the budget is used up nor afterwards."""
     task_id, other = create_hourly(sim), create_hourly(sim)
     as_user(sim.app).pause(task_id)
-    get_budgets(sim).put("ada", 10)
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
     advance(sim, 2 * HOUR)
     assert sim.app.get(other).status is TaskStatus.PAUSED
-    get_budgets(sim).delete("ada")
+    get_budgets(sim).delete("ada", by=OWN_CODE)
     assert sim.app.get(task_id).status is TaskStatus.PAUSED
     assert sim.app.get(other).status is TaskStatus.ACTIVE
     with pytest.raises(NotFound):
@@ -208,7 +209,7 @@ def test_a_pause_of_before_stays(sim: Simulation) -> None:
 def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     """As CANCELLED; an edit of the schedule begins anew."""
     cancelled, edited = create_hourly(sim), create_hourly(sim)
-    get_budgets(sim).put("ada", 20)
+    get_budgets(sim).put("ada", 20, by=OWN_CODE)
     advance(sim, 6 * HOUR)
     sim.app.cancel(cancelled)
     found = statuses(sim, cancelled)
@@ -216,7 +217,7 @@ def test_a_cancel_records_what_came_due_while_paused(sim: Simulation) -> None:
     assert sum(found.values()) == 6
     sim.app.update(edited, schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00"))
     assert sim.app.get(edited).status is TaskStatus.PAUSED
-    get_budgets(sim).put("ada", 1000)
+    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
     sim.advance(timedelta(minutes=1))
     task = sim.app.get(edited)
     assert task.status is TaskStatus.ACTIVE
@@ -231,7 +232,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     """Some at a time: what is left is done by the next looks."""
     monkeypatch.setattr(budgets_module, "MAX_CHANGES", 2)
     ids = [create_hourly(sim) for _ in range(5)]
-    get_budgets(sim).put("ada", 50)
+    get_budgets(sim).put("ada", 50, by=OWN_CODE)
     sim.advance(HOUR)
     budgets = get_budgets(sim)
     assert not budgets.enforce("ada")
@@ -239,7 +240,7 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
     assert not budgets.enforce_all()
     assert budgets.enforce_all()
     assert {sim.app.get(each).status for each in ids} == {TaskStatus.PAUSED}
-    budgets.delete("ada")
+    budgets.delete("ada", by=OWN_CODE)
     assert sum(sim.app.get(each).status is TaskStatus.ACTIVE for each in ids) == 2
     assert not budgets.enforce_all()
     assert budgets.enforce_all()
@@ -250,9 +251,9 @@ def test_a_process_that_dies_while_it_pauses_or_resumes_is_continued(
 def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> None:
     """The budget is the operator's: it stays with what was used this month, when the sheets that say so are gone."""
     create_hourly(sim)
-    get_budgets(sim).put("ada", 100)
+    get_budgets(sim).put("ada", 100, by=OWN_CODE)
     advance(sim, 6 * HOUR)
-    sim.app.container.person_jobs.erase("ada")
+    sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
     advance(sim, HOUR)
     create_hourly(sim)
     advance(sim, 4 * HOUR)
@@ -263,7 +264,7 @@ def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> Non
 def test_a_start_with_a_budget_costs_four_reads(sim: Simulation) -> None:
     """And no write. A look every five minutes costs a few operations; a minute without a look none."""
     create_hourly(sim)
-    get_budgets(sim).put("ada", 10**6)
+    get_budgets(sim).put("ada", 10**6, by=OWN_CODE)
     sweep(sim)
     before = sim.counts.copy()
     sim.advance(timedelta(hours=24))
@@ -289,7 +290,7 @@ def test_a_store_that_does_not_answer_fails_no_sweep(
 ) -> None:
     """It is logged, and tried again."""
     create_hourly(sim)
-    get_budgets(sim).put("ada", 10)
+    get_budgets(sim).put("ada", 10, by=OWN_CODE)
     sim.advance(HOUR)
 
     def fail(_owner: str) -> bool:

@@ -15,6 +15,8 @@ from cloudsched import App, Context, Done, Settings, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageSheet
 from cloudsched.drafts.service import DRAFTS
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CloudschedError
 from cloudsched.testing import Simulation
@@ -87,7 +89,7 @@ def sim(app: App) -> Iterator[Simulation]:
 
 
 def set_budget(sim: Simulation, spending: Spending, queries: int = BUDGET) -> None:
-    sim.app.container.many_tasks.budgets.put("ada", queries)
+    sim.app.container.many_tasks.budgets.put("ada", queries, by=OWN_CODE)
     spending.limit = queries
 
 
@@ -114,7 +116,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def work(sim: Simulation) -> None:
     """Let a worker run what is offered."""
     container = sim.app.container
-    for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), 5):
+    for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
         attempt = container.worker_claims.start(claim)
         if attempt is not None:
             container.worker_claims.finish(attempt, container.attempt_runner.invoke(attempt))
@@ -134,7 +136,7 @@ def test_one_way_after_the_other_ends_at_the_budget(sim: Simulation, spending: S
     assert statuses <= {TaskStatus.PAUSED, TaskStatus.COMPLETED, TaskStatus.ACTIVE, TaskStatus.FAILED}
     assert "budget is used up" in sim.app.get(made[-1]).message or way in {"calls", "children", "parallel children"}
     spending.limit = None
-    sim.app.container.many_tasks.budgets.put("ada", 10**9)
+    sim.app.container.many_tasks.budgets.put("ada", 10**9, by=OWN_CODE)
     if way in {"one-time tasks", "calls", "children", "parallel children", "steps"}:
         sim.run_until_idle(timedelta(days=2))
         assert {sim.app.get(each).status for each in made} == {TaskStatus.COMPLETED}, "each has run in the end"
@@ -231,7 +233,7 @@ def test_what_is_deleted_was_used(sim: Simulation, spending: Spending, way: str)
             if way == "delete each task":
                 sim.app.delete(task_id)
         if way == "erase everything":
-            sim.app.container.person_jobs.erase("ada")
+            sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
             sim.advance(timedelta(seconds=20))
     assert spending.starts_when_used_up == 0
     assert spending.used == BUDGET
@@ -246,7 +248,7 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     sim.advance(timedelta(seconds=1))
     running = [
         attempt
-        for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), 6)
+        for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 6)
         if (attempt := container.worker_claims.start(claim)) is not None
     ]
     assert len(running) == 6
@@ -270,7 +272,7 @@ def test_what_waits_goes_on_in_the_next_month_by_itself(sim: Simulation, spendin
     reasons = [each.reason or "" for each in sim.app.get(once[-1]).history]
     assert len([reason for reason in reasons if "budget is used up" in reason]) == 1, "it is told once"
     spending.limit = None
-    sim.app.container.many_tasks.budgets.put("ada", 10**6)
+    sim.app.container.many_tasks.budgets.put("ada", 10**6, by=OWN_CODE)
     sim.advance(timedelta(days=2))
     assert {sim.app.get(each).status for each in once} == {TaskStatus.COMPLETED}
     found = sim.executions(task_id)
@@ -311,7 +313,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     model = Scripted()
     with Simulation(make_drafts_app()) as sim:
         sim.app.container.replace(model=model)
-        sim.app.container.many_tasks.budgets.put("ada", 9)
+        sim.app.container.many_tasks.budgets.put("ada", 9, by=OWN_CODE)
         results = [sim.app.draft("Rappelle-moi chaque lundi", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"
         assert sim.app.container.many_tasks.budgets.find_refusal("ada") is not None

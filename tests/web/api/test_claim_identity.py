@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
@@ -145,7 +146,7 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
 def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
     """A worker at the store holds its token, and not even an admin who knows it may use it through the API."""
     world.offer("a")
-    (claim,) = world.sim.app.container.work_queue.claim(WorkerFilter("gpu"))
+    (claim,) = world.sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
     assert {world.report(who, verb, run, claim.lease_token).status_code for verb in VERBS} == {409}
     assert world.sim.app.container.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until

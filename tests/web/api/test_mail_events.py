@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.authorities import A_USER
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.delivery import MailEvent
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_links
 
@@ -44,7 +46,7 @@ def sim() -> Iterator[Simulation]:
 
 def put(address: str = ADA, *, verified: bool = True, **more: Any) -> None:
     fields = {"email": {"address": address, "verified": verified}, **more}
-    app.container.people.put("ada", PersonSpec.model_validate(fields), may_verify=True)
+    app.container.people.put("ada", PersonSpec.model_validate(fields), by=OWN_CODE)
 
 
 def send(sim: Simulation) -> str:
@@ -103,11 +105,11 @@ def test_a_person_cannot_take_the_problem_back_by_writing_it(sim: Simulation) ->
     """Only verifying does; what is written of it counts for nothing, neither to remove nor to make one."""
     post({"type": "BOUNCED", "messageId": send(sim), "address": ADA})
     spec = PersonSpec.model_validate({"email": {"address": ADA}})
-    assert app.container.people.put("ada", spec).person.email == app.container.people.get("ada").email
-    app.container.people.put("ada", spec, proven_address=ADA)
+    assert app.container.people.put("ada", spec, by=A_USER).person.email == app.container.people.get("ada").email
+    app.container.people.put("ada", spec, proven_address=ADA, by=A_USER)
     assert problem() == (False, "BOUNCED")
     claimed = PersonSpec.model_validate({"email": {"address": "b@example.com", "problem": "BOUNCED"}})
-    assert app.container.people.put("bob", claimed).person.email is not None
+    assert app.container.people.put("bob", claimed, by=A_USER).person.email is not None
     assert getattr(app.container.people.get("bob").email, "problem", "?") is None
 
 

@@ -73,7 +73,7 @@ def test_the_list_is_what_the_tasks_say_one_by_one(
             expected += [(at, task.id) for at in times if at < end and (start is None or at >= start)]
     found, token = [], None
     for _ in range(400):
-        page = list_occurrences(store, OccurrenceQuery(end, start, owner), limit, token)
+        page = list_occurrences(store, OccurrenceQuery(end, owner, start), limit, token)
         found += [(at, task.id) for at, task in page.items]
         assert page.complete_until is None
         token = page.next_page_token
@@ -91,14 +91,14 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
         at = NOW + timedelta(hours=number)
         store.commit(Commit(make_task(id=f"t{number:02}", schedule=Schedule.once(at), next_execution_time=at)))
     before = counts.copy()
-    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(hours=5)), 50)
+    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(hours=5), None), 50)
     assert (len(page.items), counts.since(before).reads) == (5, 5)
     monkeypatch.setattr(occurrences, "_PART", 10)
     before = counts.copy()
-    assert len(list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9)), 3).items) == 3
+    assert len(list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 3).items) == 3
     assert counts.since(before).reads == 10
     monkeypatch.setattr(occurrences, "MAX_TASKS", 20)
-    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9)), 50)
+    page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 50)
     assert (len(page.items), page.complete_until) == (20, NOW + timedelta(hours=19))
 
 
@@ -150,7 +150,7 @@ def test_a_label_leaves_the_others_out(make_task: MakeTask) -> None:
         labels = ("team=a",) if number % 2 else ()
         at = NOW + timedelta(minutes=number)
         store.commit(Commit(make_task(id=f"t{number}", at=at, labels=labels)))
-    query = OccurrenceQuery(NOW + timedelta(hours=1), label="team=a")
+    query = OccurrenceQuery(NOW + timedelta(hours=1), None, label="team=a")
     page = list_occurrences(store, query, 2)
     assert [task.id for _, task in page.items] == ["t1", "t3"]
     rest = list_occurrences(store, query, 2, page.next_page_token)

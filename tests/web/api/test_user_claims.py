@@ -12,6 +12,7 @@ from tests.web.api.test_worker_operations import run_path
 
 from cloudsched import App, Context, Execution, Schedule, Settings
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.pull.overview import count_listeners
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -93,8 +94,18 @@ def test_a_user_is_not_offered_what_a_server_asked_for(world: ApiWorld, fields: 
     """Although they own the task; a worker gets it."""
     create(world, "root", **fields)
     queue = fields.get("pull", "gpu")
-    assert claim_all(world, "ada", queue) == []
+    assert world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 9}).get_json().get("claims", []) == []
     assert len(claim_all(world, "gpu-1", queue)) == 1
+
+
+def test_a_user_listens_only_where_something_of_theirs_may_wait(world: ApiWorld) -> None:
+    """Each queue that they named was a note of a worker, or 16. The answer says which queues there are for them."""
+    for queue in ("bank", "nowhere"):
+        refused = world.ask("ada", f"/v1/queues/{queue}/claim", {"worker": "box"})
+        assert (refused.status_code, "gpu" in refused.get_json()["detail"]) == (403, True)
+        assert world.ask("gpu-1", f"/v1/queues/{queue}/claim", {"limit": 1}).status_code == 200
+    notes = world.sim.app.container.store.records.list_all(WorkerPresence, limit=9)
+    assert {each.claimed_by for each in notes} == {"key:gpu-1"}
 
 
 OWN: dict[str, dict[str, Any]] = {

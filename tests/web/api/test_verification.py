@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.authorities import A_USER
 from tests.harness import LocalClient
 from tests.web.auth.test_roles import RoleHarness, roles
 from werkzeug.wrappers import Request
@@ -285,9 +286,12 @@ def test_what_firebase_has_verified_is_verified(simulate: Callable[..., Simulati
     sim = simulate(access=Access(open=True))
     people = sim.app.container.people
     spec = PersonSpec(email=EmailContact(address="Ada@example.com"))
-    assert people.put("ada", spec, proven_address="ada@example.com").person.verified_address == "Ada@example.com"
+    assert (
+        people.put("ada", spec, proven_address="ada@example.com", by=A_USER).person.verified_address
+        == "Ada@example.com"
+    )
     other = PersonSpec(email=EmailContact(address="eve@example.com"))
-    assert people.put("ada", other, proven_address="ada@example.com").person.verified_address is None
+    assert people.put("ada", other, proven_address="ada@example.com", by=A_USER).person.verified_address is None
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "closed"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.worker_presence import WorkerPresence
+from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes
 from cloudsched.errors import StoreUnavailable
@@ -111,15 +113,16 @@ def test_two_processes_note_a_worker_once(sim: Simulation) -> None:
     store = count_store(sim.app.container.store, counts)
     notes = [PresenceNotes(store, sim.app.container.clock) for _ in range(2)]
     for each in (*notes, *notes):
-        each.note(WorkerFilter("gpu", worker="box"))
+        each.note(WorkerFilter("gpu", worker="box"), THIS_PROCESS)
     assert (counts.reads, counts.commits) == (2, 1)
 
 
 def test_a_user_s_names_make_few_documents(sim: Simulation) -> None:
     """A user could send any number of names: they are sorted into a few notes."""
+    eve = replace(THIS_PROCESS, subject="user:eve", is_user=True)
     notes = PresenceNotes(sim.app.container.store, sim.app.container.clock)
     for number in range(200):
-        notes.note(WorkerFilter("gpu", owner="eve", worker=f"w{number}", claimed_by="user:eve", is_user=True))
+        notes.note(WorkerFilter("gpu", owner="eve", worker=f"w{number}"), eve)
     assert len(sim.app.container.store.records.list(WorkerPresence, "eve", limit=500)) <= MAX_NAMES_OF_USER
 
 
@@ -180,6 +183,7 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
         keys[name], entry = create_key(name, role, owner)
         kept.append(str(entry))
     sim = simulate(access=Access(api_keys=tuple(kept)))
+    sim.app.handler("mine", access="users", user_queues=("q-ada",))(lambda: None)
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def ask(who: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - a response

@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -105,6 +106,19 @@ def test_an_admin_claim_sees_all(
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
     answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.make_user_token(admin=claim)}"})
     assert len(answer.get_json()["tasks"]) == sees
+
+
+def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by a request either that came before it, and took long: one by one, each task of a batch is a 401."""
+    monkeypatch.setattr("cloudsched.web.api.router.time", SimpleNamespace(time=lambda: time.time() + 7200))
+    task = {"title": "T", "handler": "anything", "payload": {}, "schedule": "every day at 9", "timezone": "UTC"}
+    with Simulation(app, access=ACCESS) as sim:
+        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        credential = {"Authorization": f"Bearer {issuer.make_user_token()}"}
+        answer = client.post("/v1/tasks:batchCreate", headers=credential, json={"tasks": [task, task]})
+        assert [each["status"] for each in answer.get_json()["results"]] == [401, 401]
+        monkeypatch.undo()
+        assert client.post("/v1/tasks", headers=credential, json=task).status_code == 201
 
 
 def test_keys_are_fetched_once(issuer: Issuer, issuer_requests: list[str]) -> None:

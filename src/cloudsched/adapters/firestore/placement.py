@@ -100,7 +100,7 @@ def require_indexes(rpc: FirestoreRpc, documents: str, count: int) -> None:
     """
     now, ranges = datetime.now(UTC), tuple(range(count))
     queries = [
-        TaskQuery(status=status, handler=handler, label=label, due_from=due)
+        TaskQuery(owner=None, status=status, handler=handler, label=label, due_from=due)
         for status in (None, TaskStatus.ACTIVE)
         for handler, label in ((None, None), ("x", None), (None, "x"))
         for due in (None, now)

@@ -96,7 +96,7 @@ class FirestoreSearch:
         queries = (part.to_query(up_to, self._documents) for part in listing.split())
         return min(up_to, sum(self._rpc.count(self._documents, query) for query in queries))
 
-    def find_last_change(self, owner: str | None = None) -> str:
+    def find_last_change(self, owner: str | None) -> str:
         """Return when a task was stored last, as text, by Firestore's clock."""
         listing = replace(self._lead(owner, CHANGED), order=CHANGED_AT, is_descending=True, fields=(CHANGED_AT,))
         if _is_too_long(listing):
@@ -114,7 +114,7 @@ class FirestoreSearch:
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Task, parent, listing, ("changed", owner, since), limit, page_token)
 
-    def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
+    def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers; each is found by a query for the first offer after the last."""
         keys, last = list[str](), max(after, prefix)
         shards = None if owner is not None else self._shards.find_ranges()

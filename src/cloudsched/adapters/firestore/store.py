@@ -282,7 +282,7 @@ class FirestoreStore:
         return place_all(self._rpc, self._documents, self._shards, shards, report)
 
     def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+        self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
         listing = build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())

@@ -95,7 +95,7 @@ class SqliteSearch:
         statement = f"SELECT count(*) FROM (SELECT 1 FROM {listing.table} WHERE {where} LIMIT ?)"  # noqa: S608 - no input
         return int(self._database.read(statement, [*listing.values, up_to])[0][0])
 
-    def find_last_change(self, owner: str | None = None) -> str:
+    def find_last_change(self, owner: str | None) -> str:
         """Return how often tasks were stored or deleted, as text."""
         where, values = ("", ()) if owner is None else (" WHERE owner = ?", (owner,))
         rows = self._database.read(f"SELECT coalesce(sum(number), 0) FROM changes{where}", values)  # noqa: S608 - no input
@@ -114,7 +114,7 @@ class SqliteSearch:
         token = make_token(key, from_microseconds(0), rows[limit - 1][0]) if len(rows) > limit else None
         return Page(items, token, len(documents) - len(items))
 
-    def list_queue_keys(self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
+    def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
         mine = "" if owner is None else " AND owner = ?"
         statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"  # noqa: S608 - no input

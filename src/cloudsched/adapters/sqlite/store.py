@@ -249,7 +249,7 @@ class SqliteStore:
         return 1
 
     def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+        self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
         found: list[OfferEntry] = []

@@ -25,7 +25,7 @@ _CHANGE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempoten
 _SEND = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 
 
-def make_server(client: AsyncClient, owner: str | None = None, oauth: OAuth | None = None) -> MCPServer[Any]:
+def make_server(client: AsyncClient, owner: str | None, oauth: OAuth | None) -> MCPServer[Any]:
     """Return the server.
 
     Args:

@@ -30,7 +30,7 @@ def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
     """Pause an ACTIVE task; any other stays as it is."""
     if task.status is not TaskStatus.ACTIVE:
         return Transition(task)
-    paused = lifecycle.pause(task, now, reason)
+    paused = lifecycle.pause(task, now, reason, paused_by=None)
     noted = with_entry(task, paused.task, Action.PAUSED, None, now, reason=reason)
     return _mark(Transition(noted, paused.executions), BudgetPause(at=now))
 
@@ -49,7 +49,7 @@ def resume_from_budget(task: Task, now: datetime) -> Transition:
     return Transition(with_entry(task, again, Action.RESUMED, None, now, reason=_HAS_BUDGET), resumed.executions)
 
 
-def pause(task: Task, now: datetime, *, paused_by: Requesters | None = None, is_gone: bool = False) -> Transition:
+def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: bool = False) -> Transition:
     """Pause a task as its owner or a server asks; if it is paused by a budget alone, that becomes their pause.
 
     What has come due since the budget was used up is decided now, as by any pause.

@@ -145,7 +145,7 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, tok
         offered = turned.model_copy(update={"waiting_for": None})
         step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
         return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, now, token_hash)
+    claimed = _with_lease(task, run, now, token_hash, None, None)
     return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
 
 
@@ -211,7 +211,7 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     if task.pull is not None:
         offered = with_changes(task, now, runs=(*task.runs, waiting), **changes)
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
-    run = _with_lease(task, waiting, now, token_hash)
+    run = _with_lease(task, waiting, now, token_hash, None, None)
     claimed = with_changes(task, now, runs=(*task.runs, run), **changes)
     return Claim(Transition(claimed, records), run, "attempt 1")
 
@@ -253,7 +253,7 @@ def _skipped_record(task: Task, passed: DueOccurrence, now: datetime, chosen: Du
 
 
 def on_worker_claim(
-    task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None = None
+    task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None
 ) -> tuple[Transition, Run] | None:
     """Claim a run that a task offers to workers; None if it offers none, or only expired ones."""
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
@@ -290,7 +290,7 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
 
 
 def _with_lease(
-    task: Task, run: Run, now: datetime, token_hash: str, worker: str | None = None, claimed_by: str | None = None
+    task: Task, run: Run, now: datetime, token_hash: str, worker: str | None, claimed_by: str | None
 ) -> Run:
     queue = task.pull.queue if worker is not None and task.pull is not None else None
     lease = Lease.build(
@@ -330,6 +330,6 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, t
         return Claim(lapsed, None, "its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:
         return Claim(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(task, waiting, now, token_hash)
+    claimed = _with_lease(task, waiting, now, token_hash, None, None)
     step = Transition(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), lapsed.executions)
     return Claim(step, claimed, f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended")

@@ -132,8 +132,8 @@ def pause(
     task: Task,
     now: datetime,
     message: str = "",
-    paused_by: Requesters | None = None,
     *,
+    paused_by: Requesters | None,
     is_gone: bool = False,
 ) -> Transition:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.

@@ -106,6 +106,17 @@ def may_user_report(task: Task, registry: Registry) -> bool:
     return task.is_for_user and not task.is_made_by_code and task.handler in registry.for_users()
 
 
+def require_user_queue(queue: str, registry: Registry) -> None:
+    """Check that something of a user's may wait in a queue. Raises Forbidden."""
+    handlers = list(registry.for_users())
+    known = {each.pull.queue for each in handlers if each.pull is not None}.union(
+        *(each.user_queues for each in handlers)
+    )
+    if queue not in known:
+        hint = f"they may ask for {', '.join(sorted(known))}" if known else "they may ask for none"
+        raise Forbidden(f"Users' tasks are in no queue {queue!r}: {hint}.")
+
+
 def _require_user_could_create(task: Task, registry: Registry) -> None:
     users = registry.for_users()
     try:

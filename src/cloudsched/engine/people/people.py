@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
@@ -73,9 +74,7 @@ class People:
             raise NotFound("person", owner)
         return person
 
-    def put(
-        self, owner: str, spec: PersonSpec, *, may_verify: bool = False, proven_address: str | None = None
-    ) -> SavedPerson:
+    def put(self, owner: str, spec: PersonSpec, *, by: Authority, proven_address: str | None = None) -> SavedPerson:
         """Write what a person has set, in place of what there was.
 
         An address and a webhook stay verified as long as they are the same.
@@ -83,13 +82,15 @@ class People:
         Args:
             owner: Whose it is.
             spec: What the person has set.
-            may_verify: Whether the caller may say that an address or a webhook is verified.
+            by: Who sets it: users may not say that an address or a webhook is verified.
             proven_address: An address that is known to be the owner's, as by the token of a Firebase user.
 
         Raises:
             InvalidInput: A field is not valid.
-            Forbidden: It says that an address or a webhook is verified, and the caller may not.
+            Forbidden: It says that an address or a webhook is verified, and the caller may not; or it is another's.
         """
+        by.require_owner(owner)
+        may_verify = not by.is_user
         digest = self._parse_digest(spec)
         if spec.webhook is not None:
             self._require_url(spec.webhook.url)
@@ -129,20 +130,22 @@ class People:
         changed = self.change(owner, lambda person: with_verified_webhook(person, url))
         return changed is not None and changed.verified_webhook == url
 
-    def rotate_webhook_secret(self, owner: str) -> str:
+    def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
         """Return a new secret for a person's webhook; for a day, messages are signed with the previous one as well.
 
         Raises:
             NotFound: There is no such person.
             InvalidInput: The person has no webhook.
         """
+        by.require_owner(owner)
         webhook = self.get(owner).webhook
         if webhook is None:
             raise InvalidInput("webhook", "is not set", "Set it first.")
         return self.webhook_secrets.replace(owner, webhook.url, keeps_previous=True)
 
-    def delete(self, owner: str) -> None:
+    def delete(self, owner: str, *, by: Authority) -> None:
         """Delete what is stored of a person's contacts and preferences. Raises NotFound."""
+        by.require_owner(owner)
         self.get(owner)
         self.forget(owner)
 

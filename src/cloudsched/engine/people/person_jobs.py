@@ -27,6 +27,7 @@ from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -46,12 +47,14 @@ class PersonJobs:
         self._clock = clock
         self._scheduler = scheduler
 
-    def erase(self, owner: str) -> Task:
+    def erase(self, owner: str, *, by: Authority) -> Task:
         """Start to delete all that is stored of an owner; return the task that does it."""
+        by.require_owner(owner)
         return self._start("erase", owner)
 
-    def export(self, owner: str) -> Task | PersonJob:
+    def export(self, owner: str, *, by: Authority) -> Task | PersonJob:
         """Return an owner's export if there is a recent one; else the task that makes it."""
+        by.require_owner(owner)
         stored = self._store.records.load(PersonJob, job_id("export", owner))
         finished_at = None if stored is None else stored.record.finished_at
         if stored is not None and finished_at is not None and self._clock.now() - finished_at < EXPORT_LIFETIME:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.engine.people.people import People
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Sender
@@ -104,11 +105,12 @@ class EmailVerification:
         self._sender = sender
         self._limits = MailLimits(records, clock)
 
-    def start(self, owner: str, root: str | None) -> str:
+    def start(self, owner: str, root: str | None, *, by: Authority) -> str:
         """Send a mail to a person's address; return the address. An earlier mail is worth nothing from then on.
 
         Args:
             owner: The person.
+            by: Who asks for it.
             root: What the link begins with. None sends only a code: the address under which people reach the API is
                 not known, and what a request says about it (``Host``) would let its sender read others' links.
 
@@ -119,6 +121,7 @@ class EmailVerification:
             DeliveryDelayed: The mail server does not take it now.
             Misconfigured: Nothing sends mail here.
         """
+        by.require_owner(owner)
         person = self._people.get(owner)
         if person.email is None:
             raise InvalidInput("email", "is not set", "Set the address first.")
@@ -146,12 +149,13 @@ class EmailVerification:
             raise InvalidInput("email.address", f"takes no mail: {error}", "Check it for typing errors.") from error
         return address
 
-    def confirm_code(self, owner: str, code: str) -> None:
+    def confirm_code(self, owner: str, code: str, *, by: Authority) -> None:
         """Record that a person's address is theirs.
 
         Raises:
             InvalidInput: It is not the code that was sent, or it is no longer valid.
         """
+        by.require_owner(owner)
 
         def take() -> str | None:
             now = self._clock.now()

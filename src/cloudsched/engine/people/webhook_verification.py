@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.engine.people.people import People
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Asker
@@ -45,7 +46,7 @@ class WebhookVerification:
         self._people = people
         self._asker = asker
 
-    def verify(self, owner: str) -> None:
+    def verify(self, owner: str, *, by: Authority) -> None:
         """Ask a person's endpoint whether it wants their messages, and record that it does.
 
         Raises:
@@ -53,6 +54,7 @@ class WebhookVerification:
             InvalidInput: The person has no webhook, or it gives another answer, or none.
             QuotaExceeded: It was asked often enough: once a minute, ten times a day for an owner, five for a host.
         """
+        by.require_owner(owner)
         webhook = self._people.get(owner).webhook
         if webhook is None:
             raise InvalidInput("webhook", "is not set", "Set it first.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters
-from cloudsched.errors import Forbidden
+from cloudsched.errors import Forbidden, Unauthenticated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,21 +25,29 @@ class Authority:
         requesters: Whether a user or a server asks; it decides which handlers, fields, priorities and queues may be
             named, which tasks may be started, and whether quotas hold.
         sender: Who acts, and through which server, for histories and events; None for whoever may only look.
+        owner: The only owner whose tasks, calendars, scripts and so on they may make or change; None for all owners'.
+        is_valid: Whether the credential still holds. It is asked before each change, so that what takes long, as a
+            batch or a draft for which a model is asked, changes nothing after the credential's end.
         authorize: Called with each task before it is returned or changed. If it raises, the task is not changed. It
             sees exactly the state that a change replaces, even if others change the task at the same time.
     """
 
     requesters: Requesters
     sender: EventSender | None
+    owner: str | None
+    is_valid: Callable[[], bool]
     authorize: Callable[[Task], None]
     is_user: bool = field(init=False)
     """Whether a user asks, who may do less than a server."""
+    has_quotas: bool = field(init=False)
+    """Whether there must be room in the owner's quotas for what it creates and starts again."""
     author: Requesters | None = field(init=False)
     """Who is recorded as the author of what this authority writes; None for servers, as in stored documents."""
 
     def __post_init__(self) -> None:
         is_user = self.requesters is Requesters.USERS
         object.__setattr__(self, "is_user", is_user)
+        object.__setattr__(self, "has_quotas", is_user)
         object.__setattr__(self, "author", Requesters.USERS if is_user else None)
 
     @property
@@ -48,6 +56,23 @@ class Authority:
         if self.sender is None:
             raise Forbidden("Whoever asks may look, and change nothing.")
         return self.sender
+
+    def require_valid(self) -> None:
+        """Check that the credential still holds. Raises Unauthenticated."""
+        if not self.is_valid():
+            raise Unauthenticated("The credential has expired meanwhile; nothing more is changed with it.")
+
+    def require_owner(self, owner: str) -> None:
+        """Check that it may make or change something of an owner's now. Raises Forbidden or Unauthenticated."""
+        self.require_valid()
+        if self.sender is None or self.owner not in {None, owner}:
+            raise Forbidden(f"{self.actor.subject} may change nothing of another owner's.")
+
+    def require_server(self) -> None:
+        """Check that it is no user's, for what only servers may change. Raises Forbidden or Unauthenticated."""
+        self.require_valid()
+        if self.is_user:
+            raise Forbidden("Only an admin may change this.")
 
     def limited_by(self, check: Callable[[Task], None]) -> Authority:
         """Return this authority with a further check of each task; it can do no more than before."""
@@ -63,5 +88,5 @@ def _allow(_: Task) -> None:
     """Allow everything."""
 
 
-OWN_CODE: Final = Authority(Requesters.SERVERS, TRUSTED_CODE, _allow)
+OWN_CODE: Final = Authority(Requesters.SERVERS, TRUSTED_CODE, owner=None, is_valid=lambda: True, authorize=_allow)
 """The app's own code, in a handler, a server or a command: it may do everything."""

@@ -126,7 +126,7 @@ class SearchStore(Protocol):
         """
         ...
 
-    def find_last_change(self, owner: str | None = None) -> str:
+    def find_last_change(self, owner: str | None) -> str:
         """Return a text that is another one after any task (of an owner) was stored. Reads one document at most.
 
         After a task is purged it may be one that was returned before.
@@ -144,9 +144,7 @@ class SearchStore(Protocol):
         """
         ...
 
-    def list_queue_keys(
-        self, owner: str | None = None, *, limit: int, prefix: str = "", after: str = ""
-    ) -> Sequence[str]:
+    def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> Sequence[str]:
         """Return the first queue keys that have offers (of an owner), in their order. Reads one offer for each."""
         ...
 

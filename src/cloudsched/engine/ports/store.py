@@ -349,7 +349,7 @@ class Store(Protocol):
         ...
 
     def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+        self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers under one of the queue keys (and of that owner), by their order, then by task id.
 

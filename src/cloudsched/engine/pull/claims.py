@@ -13,8 +13,8 @@ from __future__ import annotations
 import hmac
 import logging
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
@@ -23,7 +23,7 @@ from cloudsched.engine.state.lease_renewal import LeaseRenewal
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.log_lines import RunLog
@@ -33,30 +33,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
     from cloudsched.engine.ports.store import Committed, VersionedTask
+    from cloudsched.engine.pull.claim_caller import ClaimCaller
     from cloudsched.engine.pull.offers import WorkerClaim
 
 log = logging.getLogger(__name__)
 
 _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimCaller:
-    """Who renews, releases and ends claims, and which of them it may; it has no default: trusted code says so."""
-
-    subject: str | None
-    """Who calls through the API; None for code in this process."""
-    authorize: Callable[[Task, str | None], None]
-    """Called with each task before its claim is changed, and with the queue that it was claimed from; if there is no
-    such claim, with the task's own queue. What it raises is raised."""
-    may_report: Callable[[Task], bool]
-    """Whether it may report on a run that it holds, by its task as the run began it."""
-    can_end_others: bool
-    """Whether it may end claims that other API callers made, if it has their tokens."""
-
-
-THIS_PROCESS: Final = ClaimCaller(None, lambda *_: None, may_report=lambda _: True, can_end_others=False)
-"""A worker at the store, in this process: it may do everything with what it has claimed."""
 
 
 class WorkerClaims:

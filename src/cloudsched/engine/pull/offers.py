@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.pull.claim_caller import ClaimCaller
 
 log = logging.getLogger(__name__)
 
@@ -76,28 +77,15 @@ class WorkerFilter:
     """The only owner whose tasks it may run; None for all owners."""
     worker: str = "worker"
     """Its name, for the records."""
-    claimed_by: str | None = None
-    """The API caller that claims; None for a worker at the store."""
-    is_user: bool = False
-    """Whether a user claims with it, who gets only what a user asked for: they could forge the results of the rest."""
 
-    def matches(self, task: Task, registry: Registry) -> bool:
-        """Return whether the worker may run a task, as its run began it, in its present state."""
+    def matches(self, task: Task) -> bool:
+        """Return whether the worker can run a task, as its run began it, in its present state."""
         if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
             return False
-        return self._includes(task.handler, task.owner) and (not self.is_user or may_user_claim(task, registry))
+        return self.includes(task.handler, task.owner)
 
-    def matches_offer(self, offer: OfferEntry, for_users: Registry) -> bool:
-        """Return whether the worker may run the task of an offer under one of its queue keys, as far as that says."""
-        return self._includes(offer.handler, offer.owner) and not self.is_kept_from(offer, for_users)
-
-    def is_kept_from(self, offer: OfferEntry, for_users: Registry) -> bool:
-        """Return whether an offer is of what servers or code asked for, and a user claims."""
-        if not self.is_user:
-            return False
-        return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in for_users
-
-    def _includes(self, handler: str, owner: str) -> bool:
+    def includes(self, handler: str, owner: str) -> bool:
+        """Return whether the worker has a handler, and serves an owner."""
         return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
 
 
@@ -121,6 +109,9 @@ class _ClaimAttempt:
     """The progress of one call of `WorkQueue.claim`."""
 
     worker_filter: WorkerFilter
+    by: ClaimCaller
+    for_users: Registry
+    """The handlers that users may name."""
     limit: int
     deadline: float
     claims: list[WorkerClaim] = field(default_factory=list)
@@ -128,6 +119,16 @@ class _ClaimAttempt:
     """How many offers were not for this worker."""
     blocked_locks: dict[str, list[VersionedTask]] = field(default_factory=dict)
     """The lock keys found to be taken, each with the further runs of that key, for which no lock was asked."""
+
+    def matches_offer(self, offer: OfferEntry) -> bool:
+        """Return whether the worker may run the task of an offer under one of its queue keys, as far as that says."""
+        return self.worker_filter.includes(offer.handler, offer.owner) and not self.is_kept_from(offer)
+
+    def is_kept_from(self, offer: OfferEntry) -> bool:
+        """Return whether an offer is of what servers or code asked for, and a user claims."""
+        if not self.by.is_user:
+            return False
+        return offer.is_code_call or bool(offer.is_for_servers) or offer.handler not in self.for_users
 
 
 class _ContentionEstimate:
@@ -155,8 +156,8 @@ class WorkQueue:
         measure how long the caller has been waiting."""
         self.contention = _ContentionEstimate()
 
-    def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
-        """Claim up to `limit` runs (at least 1): by priority, then by due time.
+    def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[WorkerClaim]:
+        """Claim up to `limit` runs (at least 1), for whoever asks: by priority, then by due time.
 
         This costs one read for each offer examined, and one read and one commit for each claim. If several workers
         claim at the same time, the order may deviate from the queue's by about as many positions as there are workers.
@@ -167,7 +168,8 @@ class WorkQueue:
             StoreUnavailable: The store did not answer before anything was claimed. If it fails later, this returns the
                 claims made until then.
         """
-        claim_attempt = _ClaimAttempt(worker_filter, limit, self._monotonic() + MAX_CLAIM_SECONDS)
+        for_users, deadline = self._engine.registry.for_users(), self._monotonic() + MAX_CLAIM_SECONDS
+        claim_attempt = _ClaimAttempt(worker_filter, by, for_users, limit, deadline)
         try:
             self._scan(claim_attempt)
             while claim_attempt.blocked_locks and self._monotonic() < claim_attempt.deadline:
@@ -186,9 +188,9 @@ class WorkQueue:
         return claim_attempt.claims
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
-        batch_size, for_users = claim_attempt.limit, self._engine.registry.for_users()
-        for offers in self._iter_pages(claim_attempt.worker_filter, claim_attempt.limit):
-            fitting = [each for each in offers if claim_attempt.worker_filter.matches_offer(each, for_users)]
+        batch_size = claim_attempt.limit
+        for offers in self._iter_pages(claim_attempt):
+            fitting = [each for each in offers if claim_attempt.matches_offer(each)]
             claim_attempt.skipped += len(offers) - len(fitting)
             if self._monotonic() >= claim_attempt.deadline:
                 return
@@ -228,7 +230,9 @@ class WorkQueue:
         """Move runs whose lock is taken from the queue to its wait list; try again to claim those that changed."""
         now = self._engine.now()
         claimable = [
-            (stored, *claim) for stored in blocked if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE))
+            (stored, *claim)
+            for stored in blocked
+            if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE, None))
         ]
         waiting = set[tuple[str, str]]()
         if claimable:
@@ -247,12 +251,12 @@ class WorkQueue:
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
 
-    def _iter_pages(self, worker_filter: WorkerFilter, limit: int) -> Iterator[Sequence[OfferEntry]]:
+    def _iter_pages(self, claim_attempt: _ClaimAttempt) -> Iterator[Sequence[OfferEntry]]:
         """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
+        worker_filter = claim_attempt.worker_filter
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        page_size, examined, of_others = limit + self.contention.competitors, 0, 0
-        for_users = self._engine.registry.for_users()
+        page_size, examined, of_others = claim_attempt.limit + self.contention.competitors, 0, 0
         while examined < MAX_SCANNED and of_others < MAX_OF_OTHERS:
             offers = list(self._engine.store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
@@ -262,7 +266,7 @@ class WorkQueue:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
                 offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
             yield offers
-            passed = sum(worker_filter.is_kept_from(each, for_users) for each in offers)
+            passed = sum(claim_attempt.is_kept_from(each) for each in offers)
             of_others += passed
             examined += len(offers) - passed
             if len(offers) < page_size:
@@ -310,13 +314,16 @@ class WorkQueue:
 
         Raises:
             VersionConflict: The task or the lock has changed since it was read.
+            NotFound: It is none of whoever claims.
         """
-        now, worker = self._engine.now(), claim_attempt.worker_filter
-        claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, worker.claimed_by)
+        now, worker, by = self._engine.now(), claim_attempt.worker_filter, claim_attempt.by
+        claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
         if claimed is None:
             return None
         transition, run = claimed
-        may_run = worker.matches(stored.task.as_begun(run), self._engine.registry)  # it may have been edited meanwhile
+        begun = stored.task.as_begun(run)  # it may have been edited since it was offered
+        by.authorize(begun, worker.queue)
+        may_run = worker.matches(begun) and (not by.is_user or may_user_claim(begun, self._engine.registry))
         if not may_run or self._pause_if_used_up(stored, now):
             return None
         if run.lock_key is None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.pull.claim_caller import ClaimCaller
     from cloudsched.engine.pull.offers import WorkerFilter
 
 log = logging.getLogger(__name__)
@@ -39,23 +40,23 @@ class PresenceNotes:
         self._clock = clock
         self._seen: dict[str, datetime] = {}
 
-    def note(self, worker_filter: WorkerFilter) -> None:
+    def note(self, worker_filter: WorkerFilter, by: ClaimCaller) -> None:
         """Note that a worker asks for work, unless it was noted in the last minute, by whichever process.
 
         One read and one write a minute; between them nothing. A failure is logged, and never keeps a worker from work.
         """
-        key, now = _make_key(worker_filter), self._clock.now()
+        key, now = _make_key(worker_filter, by), self._clock.now()
         if (seen := self._seen.get(key)) is not None and now - INTERVAL < seen <= now:
             return
         if len(self._seen) >= _MAX_REMEMBERED:
             self._seen.clear()
         self._seen[key] = now
         try:
-            self._write(key, worker_filter, now)
+            self._write(key, worker_filter, by, now)
         except CloudschedError as error:
             log.debug("worker not noted: %s", error, extra={"action": "presence_failed"})
 
-    def _write(self, key: str, worker_filter: WorkerFilter, now: datetime) -> None:
+    def _write(self, key: str, worker_filter: WorkerFilter, by: ClaimCaller, now: datetime) -> None:
         stored = self._store.records.load(WorkerPresence, key)
         if stored is not None and now - INTERVAL < stored.record.seen_at <= now:
             self._seen[key] = stored.record.seen_at
@@ -70,17 +71,17 @@ class PresenceNotes:
             queue=worker_filter.queue,
             skills=tuple(sorted(set(worker_filter.skills))),
             serves=worker_filter.owner,
-            claimed_by=worker_filter.claimed_by,
-            is_user=worker_filter.is_user or None,
+            claimed_by=by.subject,
+            is_user=by.is_user or None,
             seen_at=now,
         )
         self._store.records.write(presence, None if stored is None else stored.version)
 
 
-def _make_key(worker_filter: WorkerFilter) -> str:
+def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:
     """Return the id of a worker's note. The names that users give are sorted into few ids."""
     name = worker_filter.worker
-    if worker_filter.is_user:
+    if by.is_user:
         name = str(int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER)
-    parts = (worker_filter.claimed_by or "", worker_filter.owner or "", worker_filter.queue, name)
+    parts = (by.subject or "", worker_filter.owner or "", worker_filter.queue, name)
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -107,7 +107,7 @@ class Quotas:
         Raises:
             QuotaExceeded: The owner has no room for one more.
         """
-        is_limited = by.is_user and is_revival(before, after)
+        is_limited = by.has_quotas and is_revival(before, after)
         quota = self.check(after.owner) if is_limited else None
         if quota is None:
             return None

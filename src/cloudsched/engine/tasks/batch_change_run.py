@@ -9,15 +9,15 @@ again. It is then not counted.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters
+from cloudsched.domain.documents.authority import TRUSTED_CODE, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.batch_change import BatchAction, BatchChange
 from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
-from cloudsched.engine.ports.authority import Authority
+from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, Unavailable
 
@@ -125,9 +125,7 @@ class _Page:
         return found, str(end) if end < len(ids) else None, len(named - {each.id for each in found})
 
     def _change_task(self, task: Task) -> None:
-        sender = next((each.by for each in self.own_task.history), None)
-        requesters = Requesters.SERVERS if self.own_task.owner == SYSTEM_OWNER else Requesters.USERS
-        scheduler, by = self.scheduler, Authority(requesters, sender or TRUSTED_CODE, self._check)
+        scheduler, by = self.scheduler, self._authority
         match self.batch.action:
             case BatchAction.PAUSE:
                 scheduler.pause(task.id, by)
@@ -139,6 +137,16 @@ class _Page:
                 scheduler.delete(task.id, by)
             case BatchAction.RETRY_FAILED:
                 scheduler.manual_runs.retry(task.id, self._find_failed(task), by=by)
+
+    @property
+    def _authority(self) -> Authority:
+        """That of whoever asked for the change. It is a task of theirs, which goes on after their credential's end."""
+        owner = self.own_task.owner
+        sender = next((each.by for each in self.own_task.history if each.by is not None), None)
+        if owner == SYSTEM_OWNER:
+            return replace(OWN_CODE, sender=sender or TRUSTED_CODE, authorize=self._check)
+        user = sender or EventSender(role=SenderRole.OWNER, subject=f"user:{owner}")
+        return Authority(Requesters.USERS, user, owner=owner, is_valid=lambda: True, authorize=self._check)
 
     def _check(self, task: Task) -> None:
         """Check a task that is about to be changed. Raises _Skip, or Forbidden if it is not the caller's to change."""

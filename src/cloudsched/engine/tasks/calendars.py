@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import date
     from random import Random
 
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.calendar_sources import CalendarSource
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import VersionedRecord
@@ -70,8 +71,9 @@ class Calendars:
     def put(  # noqa: PLR0913 - each is an option of its own
         self,
         name: str,
-        owner: str = SYSTEM_OWNER,
+        owner: str,
         *,
+        by: Authority,
         title: str = "",
         weekdays: Sequence[str] = (),
         days: Sequence[tuple[date, date, str]] = (),
@@ -84,10 +86,12 @@ class Calendars:
         One of `days`, `ics`, `url` and `holidays` says which days it has, besides its days of the week.
 
         Raises:
+            Forbidden: It is another owner's.
             InvalidInput: Something is not valid or too large; nothing was stored.
             QuotaExceeded: The owner has had enough calendars fetched, or the host was asked often enough.
             Unavailable: The URL's server did not answer with a calendar.
         """
+        by.require_owner(owner)
         now = self._clock.now()
         key = _to_key(name, owner)
         given = [
@@ -122,7 +126,7 @@ class Calendars:
         self._keep_refresh_task(calendar)
         return calendar
 
-    def get(self, name: str, owner: str = SYSTEM_OWNER) -> Calendar:
+    def get(self, name: str, owner: str) -> Calendar:
         """Return the calendar that a name means to an owner: the one for everybody, or else their own.
 
         Raises:
@@ -136,19 +140,21 @@ class Calendars:
             raise NotFound("calendar", name)
         return calendar
 
-    def list(self, owner: str = SYSTEM_OWNER) -> Sequence[Calendar]:
+    def list(self, owner: str) -> Sequence[Calendar]:
         """Return the calendars for everybody, and the owner's own."""
         found = list(self._store.records.list(Calendar, SYSTEM_OWNER, limit=Calendar.max_per_owner))
         if owner != SYSTEM_OWNER:
             found += self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)
         return found
 
-    def delete(self, name: str, owner: str = SYSTEM_OWNER) -> None:
+    def delete(self, name: str, owner: str, *, by: Authority) -> None:
         """Delete a calendar; the tasks that name it keep the days that it had.
 
         Raises:
+            Forbidden: It is another owner's.
             NotFound: The owner has no such calendar.
         """
+        by.require_owner(owner)
         key = _to_key(name, owner)
         stored = self._store.records.load(Calendar, key)
         if stored is None or stored.record.owner != owner:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
@@ -34,12 +35,16 @@ class Feeds:
         self._store = store
         self._clock = clock
 
-    def create(self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = ()) -> tuple[Feed, str]:
+    def create(
+        self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = (), *, by: Authority
+    ) -> tuple[Feed, str]:
         """Create a feed of an owner's tasks; return it and its secret, which is stored nowhere.
 
         Raises:
+            Forbidden: They are another owner's.
             InvalidInput: The owner has as many feeds as one may have.
         """
+        by.require_owner(owner)
         if len(self.list(owner)) >= Feed.max_per_owner:
             problem = f"has {Feed.max_per_owner} feeds, as many as one may have"
             raise InvalidInput("owner", problem, "Delete one that is no longer used.")
@@ -66,11 +71,12 @@ class Feeds:
             raise NotFound("feed", key)
         return stored.record
 
-    def revoke(self, key: str) -> None:
-        """Delete a feed: its address shows nothing any more. Raises NotFound."""
+    def revoke(self, key: str, *, by: Authority) -> None:
+        """Delete a feed: its address shows nothing any more. Raises NotFound, or Forbidden for another owner's."""
         stored = self._store.records.load(Feed, key)
         if stored is None:
             raise NotFound("feed", key)
+        by.require_owner(stored.record.owner)
         self._store.records.delete(Feed, key, stored.version)
 
     def render(self, secret: str) -> str:

@@ -36,9 +36,10 @@ class OccurrenceQuery:
 
     until: datetime
     """Before this instant, exclusively."""
+    owner: str | None
+    """The only owner whose tasks' occurrences to list; None for all owners'."""
     since: datetime | None = None
     """Not before this instant."""
-    owner: str | None = None
     handler: str | None = None
     """The handler of their tasks. Tasks of others are read, too: no index has it by time."""
     label: str | None = None

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
-    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.edits import LeadTimes
     from cloudsched.domain.transitions.lifecycle import Transition
@@ -102,9 +101,10 @@ class Scheduler:
             KeyReused: The existing task was created by a different request.
             QuotaExceeded: The user has reached a limit, and the task is new; nothing was stored.
         """
+        by.require_owner(draft.owner)
         started = self._engine.now()
         draft = resolve_draft(self._engine.store.records, self._validate(draft, by), self._engine.clock, None)
-        is_limited = by.is_user and refusal is None
+        is_limited = by.has_quotas and refusal is None
 
         def repeat(task_id: str) -> Task | None:
             return self._repeat_creation(task_id, draft, request_fingerprint, by)
@@ -258,7 +258,6 @@ class Scheduler:
         execution_id: str | None = None,
         *,
         by: Authority,
-        sender: EventSender | None = None,
     ) -> Task:
         """Send an event to a task's durable handler, or only to one of its executions; see `App.send_event`."""
         content = to_json_value("payload", payload)
@@ -266,7 +265,7 @@ class Scheduler:
             "name": parse_event_name(name),
             "payload": content,
             "token": secrets.token_hex(8),
-            "sender": sender or by.actor,
+            "sender": by.actor,
         }
 
         def decide(task: Task, now: datetime) -> Transition:
@@ -282,6 +281,7 @@ class Scheduler:
         stored = self._engine.store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
+        by.require_valid()
         by.authorize(stored.task)
         return stored
 

@@ -49,8 +49,10 @@ class Scripts:
             by: Who writes it: what a user writes may call only what users may, whoever runs it.
 
         Raises:
+            Forbidden: It is another owner's.
             InvalidInput: It does not compile, or a name, a tool or the number of scripts is not allowed.
         """
+        by.require_owner(owner)
         if not is_script_name(name):
             hint = "Give 1 to 64 letters, digits, hyphens and underscores; not then, nor toJSON."
             raise InvalidInput("name", f"is {name[:80]!r}", hint)
@@ -88,12 +90,14 @@ class Scripts:
         """Return an owner's scripts, by name."""
         return self._records.list(StoredScript, owner, limit=StoredScript.max_per_owner)
 
-    def delete(self, name: str, owner: str) -> None:
+    def delete(self, name: str, owner: str, *, by: Authority) -> None:
         """Delete a script. What runs already goes on; what begins later fails.
 
         Raises:
+            Forbidden: It is another owner's.
             NotFound: The owner has no such script.
         """
+        by.require_owner(owner)
         stored = self._load(name, owner)
         self._records.delete(StoredScript, stored.record.id, stored.version)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, VersionedTask
     from cloudsched.engine.usage.ledger import UsageLedger
@@ -104,8 +105,9 @@ class Budgets:
         more = make_token(_LIST, found[-1].created_at, found[-1].id) if len(found) == limit else None
         return Page([each for each in found if not each.is_ending], more)
 
-    def put(self, owner: str, max_queries_per_month: int) -> tuple[Budget, bool]:
-        """Set an owner's budget, and enforce it at once; return it and whether it is new."""
+    def put(self, owner: str, max_queries_per_month: int, *, by: Authority) -> tuple[Budget, bool]:
+        """Set an owner's budget, and enforce it at once; return it and whether it is new. Users may not: Forbidden."""
+        by.require_server()
 
         def write(_: None) -> bool:
             now = self._clock.now()
@@ -129,8 +131,14 @@ class Budgets:
         self.enforce(owner)
         return self.get(owner), is_new
 
-    def delete(self, owner: str) -> None:
-        """Delete an owner's budget, and resume what it has paused; the sweep does what is left. Raises NotFound."""
+    def delete(self, owner: str, *, by: Authority) -> None:
+        """Delete an owner's budget, and resume what it has paused; the sweep does what is left.
+
+        Raises:
+            Forbidden: A user asks for it.
+            NotFound: The owner has none.
+        """
+        by.require_server()
         self.get(owner)
         self._write(owner, lambda _: {"is_ending": True})
         self.enforce(owner)

@@ -44,7 +44,9 @@ def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     root = call.public_root
     if root is None:
         raise Misconfigured("No feed can be made: set CLOUDSCHED_PUBLIC_URL to the address that programs reach.")
-    feed, secret = call.app.container.many_tasks.feeds.create(str(owner), body.categories, body.labels)
+    feed, secret = call.app.container.many_tasks.feeds.create(
+        str(owner), body.categories, body.labels, by=call.authority
+    )
     shown = responses.NewFeedAddress(**_feed_fields(feed), url=f"{root}/v1/feeds/{secret}.ics")
     return json_response(shown.to_wire(), 201)
 
@@ -78,7 +80,7 @@ def delete_feed(call: ApiCall) -> Response:
     key = call.path["feedId"]
     if not call.caller.can_see(call.app.container.many_tasks.feeds.get(key).owner):
         raise NotFound("feed", key)
-    call.app.container.many_tasks.feeds.revoke(key)
+    call.app.container.many_tasks.feeds.revoke(key, by=call.authority)
     return Response(status=204)
 
 

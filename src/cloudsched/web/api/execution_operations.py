@@ -187,7 +187,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     response has a `nextPageToken`, repeat the request with it and the same filters.
     """
     owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
-    wanted = OccurrenceQuery(query.until, query.since, owner, query.handler, query.label, query.category)
+    wanted = OccurrenceQuery(query.until, owner, query.since, query.handler, query.label, query.category)
     found = list_coming(call.app.container.store, wanted, query.page_size, query.page_token or None)
     shown = tuple(make_task_occurrence(at, task) for at, task in found.items)
     page = overview_responses.OccurrencePage(
@@ -309,6 +309,7 @@ def mark_message_read(call: ApiCall) -> Response:
     """
     owner, key = call.path["owner"], call.path["messageId"]
     call.caller.require_inbox(owner)
+    call.authority.require_owner(owner)
     message = call.app.container.store.inbox.mark_read(owner, key, call.app.container.clock.now())
     if message is None:
         raise NotFound("message", key)

@@ -39,6 +39,7 @@ def put_calendar(call: ApiCall) -> Response:
     calendar = call.app.container.calendars.put(
         call.path["calendarId"],
         call.caller.resolve_record_owner(body.owner),
+        by=call.authority,
         title=body.title,
         weekdays=body.weekdays,
         days=[(each.date, each.until or each.date, each.name) for each in body.days],
@@ -91,8 +92,9 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     Tasks that name it keep the days that it had.
     """
+    owner = call.caller.resolve_record_owner(query.owner)
     try:
-        call.app.container.calendars.delete(call.path["calendarId"], call.caller.resolve_record_owner(query.owner))
+        call.app.container.calendars.delete(call.path["calendarId"], owner, by=call.authority)
     except NotFound:
         raise NotFound("calendar", call.path["calendarId"]) from None
     return Response(status=204)

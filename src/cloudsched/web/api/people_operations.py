@@ -16,7 +16,7 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.parse import read_body, validate
 from cloudsched.web.api.responses import json_response, show_person, task_response
-from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     proven = _find_proven_address(call, owner)
     if proven is not None and "email" not in body.model_fields_set:
         body = body.model_copy(update={"email": EmailContact(address=proven)})
-    saved = call.app.container.people.put(owner, body, may_verify=call.caller.role is Role.ADMIN, proven_address=proven)
+    saved = call.app.container.people.put(owner, body, by=call.authority, proven_address=proven)
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
     return json_response({**_person_to_json(saved.person), **secret}, 201 if saved.is_new else 200)
 
@@ -81,8 +81,8 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """
     owner = read_owner(call)
     if query.everything == "true":
-        return task_response(call, call.app.container.person_jobs.erase(owner), 202)
-    call.app.container.people.delete(owner)
+        return task_response(call, call.app.container.person_jobs.erase(owner, by=call.authority), 202)
+    call.app.container.people.delete(owner, by=call.authority)
     return Response(status=204)
 
 
@@ -103,7 +103,7 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`; as long as there is a
     `nextPageToken`, repeat the request with it, and put the texts together. An export is kept for an hour.
     """
-    export = call.app.container.person_jobs.export(read_owner(call))
+    export = call.app.container.person_jobs.export(read_owner(call), by=call.authority)
     if isinstance(export, Task):
         return task_response(call, export, 202)
     number = int(query.page_token or 0)
@@ -131,7 +131,7 @@ def verify_email(call: ApiCall) -> Response:
     app = call.app
     if (proven := _find_proven_address(call, owner)) is not None and app.container.people.verify_address(owner, proven):
         return json_response(VerificationStatus(address=proven, verified=True).to_wire(), 202)
-    address = app.container.email_verification.start(owner, call.public_root)
+    address = app.container.email_verification.start(owner, call.public_root, by=call.authority)
     is_verified = app.container.people.get(owner).verified_address == address
     return json_response(VerificationStatus(address=address, verified=is_verified).to_wire(), 202)
 
@@ -152,7 +152,7 @@ def confirm_email(call: ApiCall, body: bodies.ConfirmRequest) -> Response:
     """
     owner = read_owner(call)
     call.app.container.people.get(owner)
-    call.app.container.email_verification.confirm_code(owner, body.code.strip())
+    call.app.container.email_verification.confirm_code(owner, body.code.strip(), by=call.authority)
     return json_response(_person_to_json(call.app.container.people.get(owner)))
 
 
@@ -172,7 +172,7 @@ def verify_webhook(call: ApiCall) -> Response:
     person, and five for a host.
     """
     owner = read_owner(call)
-    call.app.container.webhook_verification.verify(owner)
+    call.app.container.webhook_verification.verify(owner, by=call.authority)
     return json_response(_person_to_json(call.app.container.people.get(owner)))
 
 
@@ -189,9 +189,8 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
 
     It is shown only here. For a day, messages are signed with the previous one as well.
     """
-    return json_response(
-        WebhookSecret(webhook_secret=call.app.container.people.rotate_webhook_secret(read_owner(call))).to_wire()
-    )
+    secret = call.app.container.people.rotate_webhook_secret(read_owner(call), by=call.authority)
+    return json_response(WebhookSecret(webhook_secret=secret).to_wire())
 
 
 def read_owner(call: ApiCall) -> str:

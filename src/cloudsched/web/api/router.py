@@ -8,6 +8,7 @@ sees it: other owners' tasks are hidden, and a task in another state than ``If-M
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.exceptions import HTTPException
@@ -93,7 +94,13 @@ class Api:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
-        authority = Authority(caller.requesters, caller.sender, visibility.check_task)
+        authority = Authority(
+            caller.requesters,
+            caller.sender,
+            owner=caller.visible_owner,
+            is_valid=lambda: caller.until is None or time.time() < caller.until,
+            authorize=visibility.check_task,
+        )
         call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _build_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):

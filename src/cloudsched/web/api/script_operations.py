@@ -103,7 +103,8 @@ def delete_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
     What runs already goes on; what begins later fails, until there is a script of this name again.
     """
-    Scripts(call.app.container.engine).delete(call.path["scriptName"], call.caller.resolve_record_owner(query.owner))
+    owner = call.caller.resolve_record_owner(query.owner)
+    Scripts(call.app.container.engine).delete(call.path["scriptName"], owner, by=call.authority)
     return Response(status=204)
 
 

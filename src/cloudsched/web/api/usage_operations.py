@@ -124,7 +124,7 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """
     owner = read_owner(call)
     _require_admin(call)
-    budget, is_new = call.app.container.many_tasks.budgets.put(owner, body.max_queries_per_month)
+    budget, is_new = call.app.container.many_tasks.budgets.put(owner, body.max_queries_per_month, by=call.authority)
     return _show_budget(call, budget, 201 if is_new else 200)
 
 
@@ -143,7 +143,7 @@ def delete_budget(call: ApiCall) -> Response:
     """
     owner = read_owner(call)
     _require_admin(call)
-    call.app.container.many_tasks.budgets.delete(owner)
+    call.app.container.many_tasks.budgets.delete(owner, by=call.authority)
     return Response(status=204)
 
 

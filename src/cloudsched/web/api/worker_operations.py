@@ -18,8 +18,8 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Sno
 from cloudsched.engine.execution.failure_hooks import describe_failed, failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
-from cloudsched.engine.handlers.user_access import may_user_report
-from cloudsched.engine.pull.claims import ClaimCaller
+from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
+from cloudsched.engine.pull.claim_caller import ClaimCaller
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import worker_bodies as bodies
@@ -66,19 +66,13 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     """
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
+    if call.caller.role is Role.USER:
+        require_user_queue(queue, call.app.container.registry)
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
-    worker_filter = WorkerFilter(
-        queue,
-        body.skills,
-        handlers,
-        owner,
-        body.worker,
-        claimed_by=call.caller.subject,
-        is_user=call.caller.role is Role.USER,
-    )
-    call.app.container.presence.note(worker_filter)
-    claims = call.app.container.work_queue.claim(worker_filter, body.limit)
+    worker_filter, by = WorkerFilter(queue, body.skills, handlers, owner, body.worker), _claim_caller(call)
+    call.app.container.presence.note(worker_filter, by)
+    claims = call.app.container.work_queue.claim(worker_filter, by, body.limit)
     allowed = AllowedVerbs(call.app, call.caller)
     shown = responses.Claims[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
     return json_response(shown.to_wire(), headers=_NO_STORE)
@@ -159,14 +153,18 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
+    return call.app.container.worker_claims.for_caller(_claim_caller(call))
+
+
+def _claim_caller(call: ApiCall) -> ClaimCaller:
     role, registry = call.caller.role, call.app.container.registry
-    caller = ClaimCaller(
+    return ClaimCaller(
         call.caller.subject,
-        call.visibility.check_claim,
+        is_user=role is Role.USER,
+        authorize=call.visibility.check_claim,
         may_report=lambda task: role is not Role.USER or may_user_report(task, registry),
         can_end_others=role is Role.ADMIN,
     )
-    return call.app.container.worker_claims.for_caller(caller)
 
 
 def _claim_key(call: ApiCall, body: bodies.HeartbeatRequest) -> tuple[str, str, str]:

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 from cloudsched.adapters.google.id_tokens import (
     FIREBASE_ISSUERS,
     REMOVED_SIGNATURE,
+    SKEW_SECONDS,
     GoogleTokenVerifier,
     decode_unverified,
 )
@@ -105,7 +106,7 @@ class Authenticator:
         if not is_subject(own):
             raise Unauthenticated(describe_subject(own))
         role = Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER
-        return Caller(f"user:{own}", role, own, verified_email=_find_verified_email(claims))
+        return Caller(f"user:{own}", role, own, verified_email=_find_verified_email(claims), until=_find_end(claims))
 
     def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
@@ -115,11 +116,13 @@ class Authenticator:
                 "Cloud Run removed the token's signature. Send Cloud Run a token of its own in "
                 "X-Serverless-Authorization, or set CLOUDSCHED_TRUST_CLOUD_RUN."
             )
-        email = self._tokens.verify_google(token)["email"]
+        claims = self._tokens.verify_google(token)
+        email = claims["email"]
         if email not in self._accounts:
             raise Unauthenticated("This API does not accept this token.")
         role, queues = self._accounts[email]
-        return Caller(f"account:{email}", role, None if role in {Role.WORKER, Role.DELEGATE} else email, queues)
+        owner = None if role in {Role.WORKER, Role.DELEGATE} else email
+        return Caller(f"account:{email}", role, owner, queues, until=_find_end(claims))
 
 
 def is_open_to(settings: Settings, request: Request) -> bool:
@@ -207,6 +210,12 @@ def _decode_user(text: str) -> str:
     except UnicodeDecodeError:
         pass
     raise InvalidInput(ON_BEHALF_OF, "is not one percent-encoded user id", "Encode it as a part of a URL's path.")
+
+
+def _find_end(claims: Mapping[str, object]) -> float | None:
+    """Return until when a verified token holds, by a clock that may be a little behind ours."""
+    end = claims.get("exp")
+    return end + SKEW_SECONDS if isinstance(end, int | float) else None
 
 
 def _find_verified_email(claims: Mapping[str, object]) -> str | None:

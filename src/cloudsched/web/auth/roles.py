@@ -22,7 +22,7 @@ Callers that see only their own tasks get the same response for another owner's 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -99,6 +99,7 @@ class Caller:
         queues: The queues that a worker works on; all of them if empty.
         verified_email: The e-mail address of a Firebase user, if Firebase has verified it.
         via: The server that acts for the subject, as the log names it; None if the subject itself sent the request.
+        until: When the credential ends, in seconds since 1970; None for one that does not, such as a key.
     """
 
     subject: str
@@ -107,6 +108,7 @@ class Caller:
     queues: frozenset[str] = frozenset()
     verified_email: str | None = None
     via: str | None = None
+    until: float | None = field(default=None, compare=False)
 
     def acting_for(self, user: str) -> Caller:
         """Return a user for whom this caller acts: with the authority of that user, whatever its own is.
@@ -123,7 +125,7 @@ class Caller:
             raise Forbidden(f"The role {self.role} acts for nobody else; only {' and '.join(_DELEGATES)} do.")
         if not is_subject(user):
             raise InvalidInput(ON_BEHALF_OF, f"names nobody: {describe_subject(user)}")
-        return Caller(f"user:{user}", Role.USER, user, via=self.subject)
+        return Caller(f"user:{user}", Role.USER, user, via=self.subject, until=self.until)
 
     @property
     def visible_owner(self) -> str | None:

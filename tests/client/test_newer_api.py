@@ -13,7 +13,7 @@ from cloudsched.client.wire_reader import reader
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.shown_documents import Person, Task
+from cloudsched.domain.documents.responses import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.tasks.explanations import explain_task

@@ -12,8 +12,7 @@ from tests.harness import ROOT
 
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
-from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.config.model_settings import DraftSettings, ModelSettings
+from cloudsched.config.model_settings import AssistantSettings, DraftSettings, ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.settings import MetricSettings

@@ -16,10 +16,9 @@ from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.changeable_values import copy_values
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.known_tasks import KnownTasks
+from cloudsched.engine.ports.known_tasks import KnownTasks, copy_values
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.testing import START, Simulation
 

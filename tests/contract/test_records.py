@@ -10,7 +10,7 @@ import pytest
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.feed import Feed
-from cloudsched.domain.documents.sweep_note import SweepNote
+from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from cloudsched.dashboard.calendar_span import DaySpan, choose_span
 from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, make_day_moves
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.scale import make_scale
-from cloudsched.dashboard.task_life import build_life
+from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.visit import Visit
 from cloudsched.dashboard.waterfall import make_waterfall
 from cloudsched.dashboard.zoom import WHOLE, clip, find_parts, read_window

@@ -30,18 +30,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.transitions.locks import Waiter
-    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, Version, VersionedRecord
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.store import (
         Commit,
+        InboxStore,
         TaskWrite,
         VersionedLock,
         VersionedTask,
     )
-    from cloudsched.engine.ports.version import Version
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")

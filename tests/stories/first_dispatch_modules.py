@@ -43,13 +43,13 @@ OWN: Final = {
     ),
     "adapters.google": "backoff channel cloud_tasks messages queue_names",
     "adapters.safe_http": "addresses",
-    "config": "access assistant_settings garbage_collection model_settings prices sandbox settings variables",
+    "config": "access garbage_collection model_settings prices sandbox settings variables",
     "domain": "closed_sets first_error",
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
-        "assistant authority batch_change budget_pause category changeable_values channel children definition delivery "
-        "document document_size execution history journal json_limits lock_scope log_lines manual_request open_runs "
-        "person_handlers policy pull record script source stored_form stored_script subjects task usage"
+        "assistant authority batch_change category channel children delivery document document_size execution journal "
+        "json_limits lock_scope log_lines open_runs person_handlers policy pull record script source stored_form "
+        "stored_script subjects task usage"
     ),
     "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
@@ -61,24 +61,21 @@ OWN: Final = {
     "engine.children": "child_tasks task_tree",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal "
-        "procedure race replay results step_attempt step_results steps suspend timers values"
+        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
+        "race replay results step_attempt step_results steps suspend timers"
     ),
-    "engine.execution": (
-        "attempt_end attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context"
-    ),
+    "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context",
     "engine.handlers": (
-        "async_context calendar_tasks called_scripts context declaration dependencies handler "
-        "handler_options payload_fields quick registry run_children signature typed_calls user_access "
-        "validation"
+        "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
+        "registry run_children signature typed_calls user_access validation"
     ),
     "engine.people": "preferred_channels",
     "engine.ports": (
-        "authority clock known_tasks look_through pages queue records search shards store task_query tracing version"
+        "authority clock known_tasks look_through pages queue records search shards store task_query tracing"
     ),
     "engine.state": (
-        "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates lock_waits "
-        "locks log_seal quotas"
+        "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates locks "
+        "log_seal quotas"
     ),
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.store import Commit, Store, VersionedLock
+    from cloudsched.engine.ports.store import Commit, InboxStore, Store, VersionedLock
 
     Cost = Callable[..., Mapping[str, int]]
     """Returns what a call costs, from its result and its arguments."""

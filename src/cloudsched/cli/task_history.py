@@ -12,7 +12,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
-    from cloudsched.domain.documents.history import FieldChange, HistoryEntry
+    from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 
 
 @click.command()

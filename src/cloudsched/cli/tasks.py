@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.across import executions, occurrences
+from cloudsched.cli.across import batch, executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
-from cloudsched.cli.batch import batch
 from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
 from cloudsched.cli.instants import parse_instant

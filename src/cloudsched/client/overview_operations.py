@@ -23,7 +23,7 @@ from cloudsched.domain.documents.overview_responses import (
     TaskOccurrence,
     WorkerNote,
 )
-from cloudsched.domain.documents.shown_execution import Execution
+from cloudsched.domain.documents.responses import Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.responses import (
     BatchResult,
     DeliveryReport,
+    Execution,
     ExecutionLogs,
     Occurrences,
     SchedulePreview,
     TaskHistory,
 )
-from cloudsched.domain.documents.shown_execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable

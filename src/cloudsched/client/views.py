@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from cloudsched.client.wire_reader import keep_newer_value, reader
-from cloudsched.domain.documents import responses, shown_documents
+from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding
 from cloudsched.errors import CloudschedError, Unavailable
@@ -20,7 +20,7 @@ _MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule",
 """The fields of a task whose values may be of a newer API: what its owner sets, and what comes of that."""
 
 
-class TaskView(shown_documents.Task):
+class TaskView(responses.Task):
     """A task as returned by the API."""
 
     failed_execution: dict[str, Any] | None = None
@@ -67,7 +67,7 @@ class FeedView(responses.Feed):
     """Where it is; only in the response to its creation."""
 
 
-class PersonView(shown_documents.Person):
+class PersonView(responses.Person):
     """A person's contacts and preferences."""
 
     webhook_secret: str | None = Field(default=None, repr=False)

@@ -13,8 +13,7 @@ from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
 from cloudsched.config.access import Access
-from cloudsched.config.assistant_settings import AssistantSettings
-from cloudsched.config.model_settings import DraftSettings, ModelSettings
+from cloudsched.config.model_settings import AssistantSettings, DraftSettings, ModelSettings
 from cloudsched.config.prices import Prices
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.config.variables import (

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import HOUR_BINS, Mark, count_bins, draw_day, draw_hours
-from cloudsched.dashboard.calendar_entries import BUSY, count_entries, find_busy, read_entries
-from cloudsched.dashboard.calendar_month import WEEKDAYS, build_month
+from cloudsched.dashboard.calendar_month import BUSY, WEEKDAYS, build_month, count_entries, find_busy, read_entries
 from cloudsched.dashboard.calendar_span import KINDS, choose_span, write_address
 from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, is_in, make_day_moves, place_in, write_part
 from cloudsched.dashboard.status import BAD, Status, show_status
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from cloudsched.dashboard.api import Api, Json
-    from cloudsched.dashboard.calendar_entries import Entry
-    from cloudsched.dashboard.calendar_month import MonthDay
+    from cloudsched.dashboard.calendar_month import Entry, MonthDay
     from cloudsched.dashboard.times import Moment
     from cloudsched.dashboard.visit import Visit
     from cloudsched.dashboard.wall_clock import WallDay

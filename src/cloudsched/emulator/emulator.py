@@ -24,9 +24,8 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
 from cloudsched.emulator.runtime.history import Attempt, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
-from cloudsched.emulator.runtime.operations import ControlOperations, EmulatorParts
+from cloudsched.emulator.runtime.operations import CompletionWaiters, ControlOperations, EmulatorParts
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
-from cloudsched.emulator.runtime.waiters import CompletionWaiters
 from cloudsched.emulator.storage.queue_yaml import QueueDeclarations, create_declared_queues, read_queues
 from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 

@@ -46,19 +46,18 @@ from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
-from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
-from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, identify_open_list
-from cloudsched.engine.ports.store import Commit, Store, VersionedLock
+from cloudsched.engine.ports.store import Commit, InboxStore, Store, VersionedLock
 from cloudsched.engine.ports.task_counter import TaskCounter
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.errors import InvalidInput
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.auth.api_keys import create_key

@@ -22,9 +22,9 @@ from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.ports.version import Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.people.digest_text import compose_digest
 from cloudsched.domain.people.send_decision import (
     Hold,
     SendNow,
@@ -25,6 +24,7 @@ from cloudsched.domain.people.send_decision import (
     without_channel,
 )
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.engine.delivery.batches import compose_digest
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 """Noon in Paris."""

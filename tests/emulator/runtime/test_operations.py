@@ -15,7 +15,7 @@ from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
 from cloudsched.emulator.runtime.history import History
-from cloudsched.emulator.runtime.waiters import CompletionWaiters
+from cloudsched.emulator.runtime.operations import CompletionWaiters
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target

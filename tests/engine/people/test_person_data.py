@@ -19,7 +19,6 @@ from cloudsched.domain.documents.held_batch import HeldItem
 from cloudsched.domain.documents.person import EmailContact, LinkKey, PersonSpec, WebhookContact, secret_hash
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.sweep_note import SweepNote
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
@@ -27,6 +26,7 @@ from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
 from cloudsched.engine.people.verification import MailLimits
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.tasks.sweep_notes import SweepNote
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

@@ -11,7 +11,7 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
-from cloudsched.engine.state.lock_waits import LockWaits
+from cloudsched.engine.state.locks import LockWaits
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes
+from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role

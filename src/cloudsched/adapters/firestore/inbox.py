@@ -10,7 +10,7 @@ from cloudsched.adapters.firestore.preconditions import COMMIT_ID, with_precondi
 from cloudsched.adapters.firestore.queries import MESSAGES, build_unread_query
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.execution import Message
-from cloudsched.engine.ports.version import Version
+from cloudsched.engine.ports.records import Version
 
 if TYPE_CHECKING:
     from datetime import datetime

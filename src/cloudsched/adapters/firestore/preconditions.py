@@ -9,7 +9,7 @@ from cloudsched.adapters.firestore import messages
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
-    from cloudsched.engine.ports.version import Version
+    from cloudsched.engine.ports.records import Version
 
 COMMIT_ID = "commitId"
 _Write: google_calls.Message = messages.Write

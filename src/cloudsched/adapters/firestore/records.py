@@ -12,8 +12,7 @@ from cloudsched.adapters.firestore.queries import build_owner_query
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.adapters.firestore.write_limits import require_write_fits
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
-from cloudsched.engine.ports.version import Version
+from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import DamagedDocument, InvalidInput, VersionConflict
 
 if TYPE_CHECKING:

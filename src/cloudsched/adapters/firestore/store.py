@@ -65,8 +65,8 @@ from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
-from cloudsched.engine.ports.version import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

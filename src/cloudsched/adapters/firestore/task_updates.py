@@ -16,7 +16,7 @@ from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.documents.stored_form import list_stored_fields
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.version import Version
+from cloudsched.engine.ports.records import Version
 
 if TYPE_CHECKING:
     from collections.abc import Collection

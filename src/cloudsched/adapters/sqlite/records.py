@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.sqlite.queries import BODY, to_microseconds
 from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
-from cloudsched.engine.ports.version import Version
+from cloudsched.engine.ports.records import R, Version, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

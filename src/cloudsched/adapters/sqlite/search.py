@@ -8,25 +8,57 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.adapters.sqlite.pages import fetch_page
 from cloudsched.adapters.sqlite.queries import BODY, Listing, build_task_listing, from_microseconds, to_microseconds
 from cloudsched.adapters.sqlite.task_rows import to_json
+from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
 from cloudsched.domain.documents.open_runs import is_listed
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
+from cloudsched.engine.ports.look_through import find_matching_rows
 from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.ports.task_query import refuse_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from cloudsched.adapters.sqlite.database import Database, Row
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.engine.ports.search import ExecutionQuery
     from cloudsched.engine.ports.task_query import TaskQuery
+
+
+D = TypeVar("D", bound=Document)
+
+
+def fetch_page(
+    database: Database, kind: type[D], listing: Listing, query: object, limit: int, page_token: str | None
+) -> Page[D]:
+    """Return a page of a list. `query` is what its page tokens belong to."""
+    start = read_token(query, page_token) if page_token else None
+
+    def read(after: Row | None, count: int) -> Sequence[Row]:
+        return database.read(*listing.to_statement(start if after is None else _to_position(after), count))
+
+    is_bounded = bool(listing.looked_for)
+    found = find_matching_rows(read, lambda row: bool(row[2]), limit, is_bounded=is_bounded)
+    items = skip_unreadable(
+        [(row[-1], partial(kind.from_stored_json, row[-1], row[1])) for row in found.rows],
+    )
+    token = None if found.last is None else make_token(query, *_to_position(found.last))
+    return Page(items, token, len(found.rows) - len(items), found.passed_over)
+
+
+def _to_position(row: Row) -> tuple[datetime, str]:
+    """Return where a row stands in its list: its instant, and its id behind those of what it belongs to."""
+    at, _, _, *keys = row
+    return from_microseconds(at), ".".join(keys)
+
 
 _COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
 PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_COLUMNS)})

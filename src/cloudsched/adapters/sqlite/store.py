@@ -13,10 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.deliveries import mark_delivered
-from cloudsched.adapters.sqlite.inbox import SqliteInbox
+from cloudsched.adapters.sqlite.inbox import SqliteInbox, mark_delivered
 from cloudsched.adapters.sqlite.locks import list_waiters, write_lock
-from cloudsched.adapters.sqlite.pages import fetch_page
 from cloudsched.adapters.sqlite.queries import (
     BODY,
     Listing,
@@ -27,7 +25,7 @@ from cloudsched.adapters.sqlite.queries import (
 )
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
-from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, to_execution_row
+from cloudsched.adapters.sqlite.search import PUT_EXECUTION, SqliteSearch, fetch_page, to_execution_row
 from cloudsched.adapters.sqlite.task_rows import DELETE_OFFER, TaskVersion, to_json, to_task_row, write_task
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
@@ -38,8 +36,8 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import skip_unreadable
+from cloudsched.engine.ports.records import Version
 from cloudsched.engine.ports.store import VersionedLock, VersionedTask
-from cloudsched.engine.ports.version import Version
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.documents.stored_form import find_changes
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.version import Version
+from cloudsched.engine.ports.records import Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

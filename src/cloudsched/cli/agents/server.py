@@ -1,19 +1,218 @@
-"""The MCP server: which tools there are, and how much each may do."""
+"""The MCP server: its tools, and how much each may do.
+
+Each tool calls the HTTP API for the user who asks, and answers in the caller's time zone. An error of the API becomes
+an error of the tool that says how to correct the call.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import uuid
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from pydantic import Field
 
+from cloudsched.cli.agents.answers import (
+    SHOWN,
+    CreatedAnswer,
+    ScheduleAnswer,
+    TaskAnswer,
+    TaskHistoryAnswer,
+    TaskListAnswer,
+    describe_runs,
+    describe_task,
+    to_when,
+)
 from cloudsched.cli.agents.authorization import find_subject
-from cloudsched.cli.agents.tools import AgentTools
+from cloudsched.errors import CloudschedError, InvalidInput, NotFound, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
     from cloudsched.cli.agents.authorization import OAuth
     from cloudsched.client import AsyncClient
+    from cloudsched.client.views import TaskView
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Zone = Annotated[str, Field(description="The user's IANA time zone, such as Europe/Paris. Ask, if you do not know it.")]
+Words = Annotated[
+    str,
+    Field(description='When, in plain English ("every weekday at 9:00", "tomorrow at 17:00"), or cron, or an RRULE.'),
+]
+Id = Annotated[str, Field(description="The task's id, as list_tasks has it.")]
+
+
+def _explain(
+    tool: Callable[Concatenate[AgentTools, P], Awaitable[R]],
+) -> Callable[Concatenate[AgentTools, P], Coroutine[Any, Any, R]]:
+    @functools.wraps(tool)
+    async def explained(self: AgentTools, *arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return await tool(self, *arguments, **named)
+        except CloudschedError as error:
+            raise ToolError(_advise(error)) from error
+
+    return cast("Callable[Concatenate[AgentTools, P], Coroutine[Any, Any, R]]", explained)
+
+
+def _advise(error: CloudschedError) -> str:
+    if isinstance(error, Unauthenticated):
+        return "The API does not accept the key of this MCP server. Its operator has to mend that; do not try again."
+    if isinstance(error, Unavailable):
+        return f"{error} Nothing is known to be wrong with the call; try it again in a minute."
+    if isinstance(error, NotFound):
+        return f"{error} Call list_tasks for the ids."
+    if isinstance(error, InvalidInput):
+        return f"{str(error).removesuffix('.')}. Correct {error.field!r} and call again."
+    return str(error)
+
+
+class AgentTools:
+    """The tools of one server.
+
+    Args:
+        find_client: Returns the client that has exactly the rights of whoever makes the call at hand.
+        require_write: Raises ToolError if that caller's credential is for reading alone.
+    """
+
+    def __init__(self, find_client: Callable[[], AsyncClient], require_write: Callable[[], None]) -> None:
+        self._find_client = find_client
+        self._require_write = require_write
+
+    @_explain
+    async def preview_schedule(self, schedule: Words, timezone: Zone) -> ScheduleAnswer:
+        """Show what a schedule means and when it would run next. Nothing is stored: use it before create_task."""
+        zone = _find_zone(timezone)
+        preview = await self._find_client().describe_schedule(schedule, timezone=timezone, count=SHOWN)
+        return ScheduleAnswer(
+            timezone=timezone,
+            description=preview.description,
+            next=[to_when(each.utc, zone) for each in preview.occurrences],
+            assumptions=list(preview.assumptions or ()),
+        )
+
+    @_explain
+    async def create_task(
+        self,
+        title: Annotated[str, Field(description="What it is, in a few words.", min_length=1, max_length=500)],
+        handler: Annotated[str, Field(description="The handler that runs; a wrong name is answered with all names.")],
+        schedule: Words,
+        timezone: Zone,
+        payload: Annotated[dict[str, Any] | None, Field(description="The handler's argument.")] = None,
+        idempotency_key: Annotated[
+            str | None, Field(description="Any text of your own: the same key never creates a second task.")
+        ] = None,
+    ) -> CreatedAnswer:
+        """Create a scheduled task. Show the user preview_schedule's answer first. A time in the past is refused."""
+        self._require_write()
+        zone, key = _find_zone(timezone), idempotency_key or str(uuid.uuid4())
+        client = self._find_client()
+        task = await client.create(
+            idempotency_key=key,
+            title=title,
+            handler=handler,
+            payload=payload or {},
+            schedule=schedule,
+            timezone=timezone,
+        )
+        return CreatedAnswer(**await _describe(client, task, zone), idempotency_key=key)
+
+    @_explain
+    async def list_tasks(
+        self,
+        timezone: Zone,
+        status: Annotated[str | None, Field(description="ACTIVE, PAUSED, COMPLETED, FAILED or CANCELLED.")] = None,
+        limit: Annotated[int, Field(ge=1, le=20)] = 10,
+    ) -> TaskListAnswer:
+        """List scheduled tasks, the newest first, each with its next runs."""
+        zone, client, found = _find_zone(timezone), self._find_client(), list["TaskView"]()
+        async for task in client.tasks(status=status):
+            found.append(task)
+            if len(found) > limit:
+                break
+        answers = await asyncio.gather(*(_describe(client, task, zone) for task in found[:limit]))
+        tasks = [TaskAnswer(**each) for each in answers]
+        return TaskListAnswer(timezone=timezone, tasks=tasks, has_more=len(found) > limit)
+
+    @_explain
+    async def get_task(
+        self, task_id: Id, timezone: Zone, history: Annotated[int, Field(ge=0, le=20)] = 5
+    ) -> TaskHistoryAnswer:
+        """Show a task: when it runs next, and what came of its latest runs."""
+        zone, client, runs = _find_zone(timezone), self._find_client(), list[Any]()
+        task = await client.get(task_id)
+        if history:
+            async for run in client.executions(task_id):
+                runs.append(run)
+                if len(runs) == history:
+                    break
+        return TaskHistoryAnswer(**await _describe(client, task, zone), history=describe_runs(runs, zone))
+
+    @_explain
+    async def update_task(
+        self,
+        task_id: Id,
+        timezone: Zone,
+        schedule: Annotated[str | None, Field(description='New words, or a change such as "make it 10:00".')] = None,
+        title: Annotated[str | None, Field(min_length=1, max_length=500)] = None,
+        payload: Annotated[dict[str, Any] | None, Field(description="Replaces the payload as a whole.")] = None,
+    ) -> TaskAnswer:
+        """Change a task's schedule, title or payload; what you leave out stays."""
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        before = await client.get(task_id)
+        changes = {"title": title, "payload": payload, "schedule": schedule}
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        if not given:
+            raise ToolError("Nothing to change: give schedule, title or payload.")
+        if schedule is not None:
+            given["timezone"] = timezone
+        task = await client.update(task_id, etag=before.etag or None, **given)
+        return TaskAnswer(**await _describe(client, task, zone))
+
+    @_explain
+    async def cancel_task(self, task_id: Id, timezone: Zone) -> TaskAnswer:
+        """Cancel a task for good: it never runs again; its history stays. Ask the user first."""
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
+
+    @_explain
+    async def send_event(
+        self,
+        task_id: Id,
+        event: Annotated[str, Field(description="The event's name, such as approval.")],
+        timezone: Zone,
+        payload: Annotated[dict[str, Any] | None, Field(description="What comes with it.")] = None,
+    ) -> TaskAnswer:
+        """Send an event to a task that waits for it, such as an approval."""
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        return TaskAnswer(**await _describe(client, await client.send_event(task_id, event, payload), zone))
+
+
+async def _describe(client: AsyncClient, task: TaskView, zone: ZoneInfo) -> dict[str, Any]:
+    return describe_task(task, await client.upcoming(task.id, SHOWN), zone)
+
+
+def _find_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        text = (
+            f"timezone: {name[:60]!r} is no IANA time zone. Give the user's, such as Europe/Paris or America/New_York."
+        )
+        raise ToolError(text) from error
+
 
 _INSTRUCTIONS = """Schedules tasks. Every call needs the user's time zone; ask for it once. Before you create or change
 a task, call preview_schedule and show the user its description, its assumptions and its next three instants. What tasks

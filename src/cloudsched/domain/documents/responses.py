@@ -11,12 +11,24 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.documents import execution
 from cloudsched.domain.documents.delivery import DeliveryStatus
-from cloudsched.domain.documents.execution import Message, ProgressNote
-from cloudsched.domain.documents.history import HistoryEntry
+from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
-from cloudsched.domain.documents.shown_execution import Execution
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.task import HistoryEntry, Owner, PublicTask
 from cloudsched.domain.schedules.schedule import Schedule
+
+
+class Execution(execution.Execution):
+    """The record of one occurrence's run."""
+
+    allowed_verbs: tuple[str, ...] | None = None
+    """What the caller may do with it now: of ``retry`` and ``sendEvent``. Lists across tasks leave it out where only
+    the task would tell: of what is over, has not succeeded, and whose task the caller might change. No list looks for
+    steps that are stored apart, so it names ``retry`` though these may be gone; a retry is refused then."""
+
 
 T = TypeVar("T")
 
@@ -368,3 +380,41 @@ class Health(ApiResponse):
     status: str
     circuits: dict[str, str]
     """The state of the circuit breaker to each other service."""
+
+
+class TriggeredRun(WireModel):
+    """What a trigger has started, or would start."""
+
+    execution_id: str | None = None
+    """Its execution; None if nothing was to be stored."""
+    payload: dict[str, Any]
+    """The payload that its handler gets."""
+
+
+class Task(PublicTask):
+    """One task: its spec and its state."""
+
+    is_running: bool
+    """Whether a handler is running for it."""
+    offered_at: Instant | None = None
+    """Since when it has been waiting for a worker, if it is."""
+    recent_statuses: tuple[ExecutionStatus, ...] = ()
+    """The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was
+    retried counts once, if none ran in between."""
+    dispatch_deferred: bool | None = None
+    """A dispatch could not be created yet; the sweep will create it."""
+    upcoming: tuple[Occurrence, ...] | None = None
+    """Its next occurrences; only in the answer to ``validateOnly``."""
+    triggered: TriggeredRun | None = None
+    """The run that was asked for; only in the answer to a trigger."""
+    allowed_verbs: tuple[str, ...] | None = None
+    """What the caller may do with it now, so that it changes: of ``edit``, ``pause``, ``resume``, ``cancel``,
+    ``delete``, ``trigger``, ``backfill`` and ``sendEvent``. Its executions say whether they may be retried."""
+
+
+class Person(PersonSpec):
+    """A person's contacts and preferences."""
+
+    owner: Owner
+    created_at: Instant
+    updated_at: Instant

@@ -14,17 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.domain.documents.budget_pause import BudgetPause
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.definition import Definition
 from cloudsched.domain.documents.delivery import Delivery, OnCompletion
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
-from cloudsched.domain.documents.execution import ExecutionStatus, Outcomes, Run
-from cloudsched.domain.documents.history import HistoryEntry
+from cloudsched.domain.documents.execution import Definition, ExecutionStatus, Outcomes, Run
 from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
-from cloudsched.domain.documents.manual_request import KeyedTrigger, ManualRequest
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
@@ -35,6 +31,76 @@ from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Container
+
+
+class ManualRequest(WireModel):
+    """The latest trigger or backfill request."""
+
+    at: Instant
+    """Unique among the task's requests: the ids of their runs are derived from it."""
+    token: str
+    """Identifies the request, so that repeating it after a lost response changes nothing."""
+
+
+class KeyedTrigger(WireModel):
+    """A trigger that its caller may repeat, by an idempotency key."""
+
+    key: str
+    """A hash of the key and of who used it."""
+    fingerprint: str
+    """A hash of what was asked for: another request with this key is refused."""
+    execution_id: str
+    """The run that it asked for."""
+
+
+class BudgetPause(WireModel):
+    """The latest such pause of a task."""
+
+    at: Instant
+    """From when on the task's plan goes on afterwards: nothing that comes due meanwhile is lost."""
+    is_alone: bool = True
+    """Whether nobody else has paused the task, too: then it is resumed when there is a budget again."""
+
+
+class Action(StoredEnum):
+    """What was done."""
+
+    CREATED = "CREATED"
+    EDITED = "EDITED"
+    PAUSED = "PAUSED"
+    RESUMED = "RESUMED"
+    CANCELLED = "CANCELLED"
+    TRIGGERED = "TRIGGERED"
+    RETRIED = "RETRIED"
+    BACKFILLED = "BACKFILLED"
+    ENDED = "ENDED"
+    """An admin ended an attempt that another caller had claimed."""
+
+
+class FieldChange(WireModel):
+    """A field that an edit changed."""
+
+    field: str
+    before: str | None = None
+    """Its value before, as JSON; None if it had none, or if it is not shown: too long, or what may be private."""
+    after: str | None = None
+    """Its value since, likewise."""
+
+
+class HistoryEntry(WireModel):
+    """One thing that was done with a task."""
+
+    at: Instant
+    action: Action
+    by: EventSender | None = None
+    """Who did it; None for the scheduler itself. Without a subject, it was the app's own code."""
+    fields: tuple[FieldChange, ...] = ()
+    """What an edit changed."""
+    execution_id: str | None = None
+    """The execution that it concerns."""
+    reason: str | None = None
+    """Why the scheduler did it."""
+
 
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.budget_pause import BudgetPause
-from cloudsched.domain.documents.history import Action
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Action, BudgetPause, TaskStatus
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
-from cloudsched.domain.documents.definition import DEFINED, Definition
+from cloudsched.domain.documents.execution import DEFINED, Definition
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 
 if TYPE_CHECKING:

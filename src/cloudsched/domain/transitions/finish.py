@@ -30,9 +30,8 @@ from cloudsched.domain.documents.execution import (
     Run,
     Trigger,
 )
-from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import Action, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import (

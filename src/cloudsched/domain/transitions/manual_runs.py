@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Run, Trigger
-from cloudsched.domain.documents.manual_request import KeyedTrigger, ManualRequest
-from cloudsched.domain.documents.task import Backfill
+from cloudsched.domain.documents.task import Backfill, KeyedTrigger, ManualRequest
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import execution_id

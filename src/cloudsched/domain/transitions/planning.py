@@ -27,9 +27,8 @@ from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.budget_pause import BudgetPause
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.documents.task import BudgetPause, Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 HORIZON = timedelta(days=30) - timedelta(minutes=1)

@@ -1,27 +1,241 @@
-"""The handler `assistant`, as a registry knows it, and the check of the tasks that name it."""
+"""The built-in durable handler `assistant`: asks a language model to do what its task is for, with the task's tools.
+
+Each turn of the model is a step, and each tool that it asks for is a call: a replay gets both from the journal, so a
+crash repeats neither what was paid for nor what was done. What the model says is not trusted: it can end the task with
+a text, or call a handler that the confirmed task names and the app opens to it, as a task of the same owner. It can do
+nothing else. The check of the tasks that name the handler is here, too.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.assistant import ASSISTANT_HANDLER, AssistantPayload
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
+from cloudsched.domain.documents.task import MAX_NAME
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.transitions.outcome import Fail
+from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
 from cloudsched.engine.assistant.limits import AssistantLimits, estimate_cost
-from cloudsched.engine.assistant.run import AssistantRun
-from cloudsched.engine.assistant.tools import list_open_tools
+from cloudsched.engine.assistant.tools import choose_tools, list_open_tools, write_arguments
+from cloudsched.engine.durable.calls import start_call, wait_for_results
+from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.handlers.handler import Handler
-from cloudsched.errors import InvalidInput, Misconfigured
+from cloudsched.engine.handlers.user_access import limit_priority
+from cloudsched.engine.ports.model import metered
+from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.model import Model
+
+
+MAX_RESULT: Final = 100_000
+"""The longest result, in characters."""
+
+
+def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
+    """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
+    content = {"type": "string", "description": "The result, for the person."}
+    if not tools or not may_call:
+        properties = {"decision": {"type": "string", "enum": ["answer"]}, "content": content}
+        return {"type": "object", "properties": properties, "required": ["decision", "content"]}
+    written = [write_arguments(each, number) for number, each in enumerate(tools)]
+    schemas = [schema for schema, _ in written]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "decision": {"type": "string", "enum": ["answer", "call"]},
+            "content": content,
+            "tool": {"type": "string", "enum": [each.name for each in tools]},
+            "arguments": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        },
+        "required": ["decision"],
+    }
+    definitions = {name: each for _, own in written for name, each in own.items()}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def parse_answer(answer: object) -> dict[str, Any]:
+    """Return what a step records of an answer: its ``content``, or a ``tool`` with ``arguments`` as a JSON text.
+
+    The owner, the task and anything else that it may name are not looked at.
+
+    Raises:
+        UnusableAnswer: It has not the form.
+    """
+    if not isinstance(answer, dict):
+        raise UnusableAnswer("schema", "it is no JSON object")
+    if answer.get("decision") == "answer":
+        content = answer.get("content")
+        if not isinstance(content, str) or not content.strip():
+            raise UnusableAnswer("schema", "it has no `content`, which has to be a text")
+        if len(content) > MAX_RESULT:
+            raise UnusableAnswer("schema", f"its `content` has more than {MAX_RESULT} characters")
+        return {"content": escape_surrogates(content)}
+    if answer.get("decision") != "call":
+        raise UnusableAnswer("schema", '`decision` has to be "answer" or "call"')
+    tool, arguments = answer.get("tool"), answer.get("arguments", {})
+    if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME:
+        raise UnusableAnswer("schema", "it has no `tool`, which has to be the name of one")
+    if not isinstance(arguments, dict):
+        raise UnusableAnswer("schema", "its `arguments` are no JSON object")
+    try:
+        require_storable("arguments", arguments, MAX_PAYLOAD)
+        return {"tool": escape_surrogates(tool), "arguments": json.dumps(arguments)}
+    except (InvalidInput, RecursionError, ValueError) as error:
+        raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
+
+
+log = logging.getLogger(__name__)
+
+_WHAT: Final = "the assistant"
+_ASK: Final = "ask the model"
+_BEGIN: Final = "who asks, and how much it may use"
+_MAX_FAILURE: Final = 1_000
+"""How many characters of a tool's failure the model is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What the model is asked with.
+
+    Attributes:
+        brief: What it is told each time.
+        payload: What the task allows it.
+        done: What its tools have answered.
+        left: How often it is asked after this.
+        problem: Why its previous answer was of no use.
+    """
+
+    brief: dict[str, Any]
+    payload: AssistantPayload
+    done: list[dict[str, Any]]
+    left: int
+    problem: str | None
+
+
+class AssistantRun:
+    """Runs the assistant.
+
+    Args:
+        registry: All handlers.
+        find_model: Returns the model of a name, or the usual one for None.
+        find_name: Returns the name of an owner, empty if it is not known.
+        limits: How much one execution may use.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        find_model: Callable[[str | None], Model],
+        find_name: Callable[[str], str],
+        limits: AssistantLimits,
+    ) -> None:
+        self._registry = registry
+        self._find_model = find_model
+        self._find_name = find_name
+        self._limits = limits
+
+    def run(self, context: Context, payload: AssistantPayload) -> str | Fail:
+        """Return the model's result, or why there is none."""
+        task = context.task
+        begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
+        turns, most_tokens = int(begun["turns"]), int(begun["tokens"])
+        brief = write_brief(task, begun["person"])
+        done: list[dict[str, Any]] = []
+        problem, used = None, 0
+        for turn in range(1, turns + 1):
+            if used >= most_tokens:
+                return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
+            context.progress(f"Asks the model, {turn} of at most {turns} times")
+            asked = _Turn(brief, payload, done, turns - turn, problem)
+            reply = context.step(_ASK, self._ask, context, begun["model"], asked)
+            used += int(reply["tokens"])
+            if "content" in reply:
+                return str(reply["content"])
+            if "tool" in reply:
+                problem = None
+                done.append(self._call(context, payload, reply["tool"], json.loads(reply["arguments"])))
+                continue
+            if problem is not None or reply["isRefused"]:
+                return Fail(str(reply["problem"]))
+            problem = str(reply["problem"])
+        return Fail(f"The assistant has asked the model {turns} times, the most for one execution, without a result.")
+
+    def _begin(self, task: Task) -> dict[str, Any]:
+        """Return what an execution follows to its end, whatever becomes of the settings."""
+        limits = self._limits.narrow(task.source)
+        model = None if task.source is None or task.source.model is None else task.source.model.name
+        return {"person": self._find_name(task.owner), "turns": limits.turns, "tokens": limits.tokens, "model": model}
+
+    def _ask(self, context: Context, model: str | None, turn: _Turn) -> dict[str, Any]:
+        """Return what the model answers, or what is wrong with it, and how many tokens that took.
+
+        Raises:
+            ModelUnavailable: It did not answer; the step is tried again as the task's retry policy says.
+        """
+        tools = choose_tools(self._registry, turn.payload.tools)
+        schema = write_schema(tools, may_call=turn.left > 0)
+        now = context.durable_run.clock_now()
+        data = write_turn(turn.brief, tools, turn.done, now.astimezone(load_tzinfo(context.task.timezone)), turn.left)
+        instructions = INSTRUCTIONS
+        if turn.problem is not None:
+            instructions, data = INSTRUCTIONS + REPAIR, {**data, "problem": turn.problem}
+        with metered() as meter:
+            try:
+                reply = parse_answer(self._find_model(model).complete(instructions, data, schema))
+            except UnusableAnswer as error:
+                log.warning("model of no use: %s", error, extra={"action": "model_failed"})
+                reply = {"problem": str(error)[:_MAX_FAILURE], "isRefused": error.kind == "refused"}
+            finally:
+                used = meter.total
+                context.used(queries=1, tokens=used.tokens)
+        log.info("asked the model", extra={"action": "model_asked", "tokens": used.tokens, "cost": used.cost})
+        return {**reply, "tokens": used.tokens}
+
+    def _call(
+        self, context: Context, payload: AssistantPayload, tool: str, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Call a tool as a task of the owner; return what the model is told of it."""
+
+        def check() -> None:
+            known = [each.name for each in choose_tools(self._registry, payload.tools)]
+            if tool not in known:
+                raise InvalidInput("tool", f"there is no tool {tool!r} here", f"Tools: {', '.join(known) or 'none'}.")
+            require_storable("arguments", arguments, MAX_PAYLOAD)
+
+        context.progress(f"Calls {tool!r}")
+        try:
+            fields = self._call_fields(context.task, tool)
+            number = context.durable_run.perform(_WHAT, start_call, tool, arguments, fields, check).number
+        except InvalidInput as refused:
+            context.progress(f"{tool!r} was not called")
+            return note_call(tool, arguments, failure=str(refused)[:_MAX_FAILURE])
+        [outcome] = context.durable_run.perform(_WHAT, wait_for_results, [number], as_recorded=True)
+        if isinstance(outcome, CallFailed):
+            context.progress(f"{tool!r} has failed")
+            return note_call(tool, arguments, failure=str(outcome)[:_MAX_FAILURE])
+        context.progress(f"{tool!r} has answered")
+        return note_call(tool, arguments, result=outcome)
+
+    def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
+        """Return the priority of a call: no more urgent than users may ask for."""
+        handler = self._registry.find(tool)
+        return {} if handler is None else {"priority": limit_priority(handler, task.priority)}
+
 
 _DOES = "Does what you say, each time anew, with a language model: looks things up, sums them up, writes a text"
 

@@ -10,24 +10,45 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.channel import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.delivery import name_message
 from cloudsched.domain.documents.held_batch import MAX_ITEM_BYTES, MAX_ITEMS, HeldBatch, HeldItem, batch_id
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.people.digest_text import compose_digest
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.sender import Suppress
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message, Recipients
+
+
+_MAX_TITLES = 3
+
+
+class DigestText(NamedTuple):
+    """What one message that stands for several says."""
+
+    title: str
+    body: str
+
+
+def compose_digest(items: Sequence[HeldItem]) -> DigestText:
+    """Return one message for several, in the order in which they came; a single one stays as it is."""
+    ordered = sorted(items, key=lambda item: (item.created_at, item.delivery_id))
+    if len(ordered) == 1:
+        return DigestText(ordered[0].title, ordered[0].body)
+    shown = ", ".join(item.title for item in ordered[:_MAX_TITLES])
+    rest = f" and {len(ordered) - _MAX_TITLES} more" if len(ordered) > _MAX_TITLES else ""
+    body = "\n\n\n".join(f"{item.title}\n\n{item.body}".strip() for item in ordered)
+    return DigestText(f"{len(ordered)} messages: {shown}{rest}", body)
+
 
 CLAIM: Final = timedelta(minutes=2)
 """How long one delivery may take to send a batch."""

@@ -7,21 +7,46 @@ whatever would have to be recorded is refused.
 
 from __future__ import annotations
 
+import hashlib
+import uuid
+from functools import cached_property
+from random import Random
 from typing import TYPE_CHECKING, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from cloudsched.engine.durable.step_attempt import Usage
-from cloudsched.engine.durable.values import RepeatableValues
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from random import Random
     from uuid import UUID
 
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.procedure import Procedure
     from cloudsched.engine.ports.clock import Clock
+
+
+class RepeatableValues:
+    """The values of one attempt, in the order in which its handler asks for them."""
+
+    def __init__(self, task_id: str, execution_id: str) -> None:
+        self._name = f"{task_id} {execution_id}"
+        self._uuids = 0
+
+    @cached_property
+    def _seed(self) -> bytes:
+        return hashlib.sha256(self._name.encode()).digest()
+
+    @cached_property
+    def random(self) -> Random:
+        """A random generator with the same seed in every attempt."""
+        return Random(self._seed)  # noqa: S311 - it must be repeatable
+
+    def uuid(self) -> uuid.UUID:
+        """Return a new UUID; every attempt gets the same ones in the same order."""
+        self._uuids += 1
+        return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -30,11 +30,11 @@ from cloudsched.domain.documents.person_job import (
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
-from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.domain.transitions.outcome import Done, Snooze
 from cloudsched.engine.people.record_changes import delete_record, retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.summation import UsageSummation
 from cloudsched.errors import NotFound

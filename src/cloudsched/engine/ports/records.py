@@ -1,4 +1,7 @@
-"""The port for records: small documents that callers write as a whole, such as feeds and calendars."""
+"""The port for records: small documents that callers write as a whole, such as feeds and calendars.
+
+The version that a write expects is that of tasks, too.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,18 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
+
+    value: object
+    offer: OfferEntry | None = None
+    """The offer that is stored with this version of a task, so that a commit knows whether to write or delete it."""
+
 
 R = TypeVar("R", bound="Record")
 

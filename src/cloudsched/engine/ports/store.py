@@ -20,12 +20,30 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.locks import Lock, Waiter
-    from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.records import RecordStore, Version
     from cloudsched.engine.ports.search import SearchStore
     from cloudsched.engine.ports.task_query import TaskQuery
-    from cloudsched.engine.ports.version import Version
+
+
+class InboxStore(Protocol):
+    """Marks, counts and removes messages. They are written by the commits that deliver them.
+
+    * A mark changes a message once; the first one stays.
+    * Counting costs a small part of a read for each message that is counted.
+    """
+
+    def mark_read(self, owner: str, message_id: str, at: datetime) -> Message | None:
+        """Record when a message was read, unless it already was; return it, or None. One read, at most one write."""
+        ...
+
+    def count_unread(self, owner: str, up_to: int) -> int:
+        """Return how many of an owner's messages were not read, at most `up_to`."""
+        ...
+
+    def remove_some(self, owner: str) -> int:
+        """Delete some of an owner's messages; return how many. 0 means that none is left."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.lock_scope import is_quota_lock_key, owner_lock_keys
-from cloudsched.domain.documents.worker_presence import WorkerPresence
 from cloudsched.engine.ports.pages import make_token, read_token
-from cloudsched.engine.pull.presence import LISTENING
+from cloudsched.engine.pull.presence import LISTENING, WorkerPresence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

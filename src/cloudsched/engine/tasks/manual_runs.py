@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.history import Action
-from cloudsched.domain.transitions import manual_runs
+from cloudsched.domain.documents.journal import StepKind
+from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.domain.documents.task import Action
+from cloudsched.domain.transitions import lifecycle, manual_runs
+from cloudsched.domain.transitions.merge_patch import edit_draft
+from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
+from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.engine.handlers.user_access import require_user_start
-from cloudsched.engine.tasks.retry import RetryRequest, decide_retry
-from cloudsched.engine.tasks.trigger import OWN_PAYLOAD, TriggerRequest, to_payload
+from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
 
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.lifecycle import Transition
@@ -26,6 +32,103 @@ if TYPE_CHECKING:
 
     Act = Callable[[str, Action, Callable[[Task, datetime], Transition], Authority, str | None], Task]
     """Changes a task as a decision says, and notes in its history who did what, with a reason if there is one."""
+
+
+OWN_PAYLOAD: Final = "With a payload of its own."
+"""What a task's history says of such a trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRequest:
+    """What a caller asks for."""
+
+    payload: dict[str, Any] | None
+    """What this run gets in place of the task's payload."""
+    mark: TriggerMark | None
+    """The caller's idempotency key, if there is one."""
+    validate: Callable[[TaskDraft], object]
+    """Checks that the caller could give the task this payload."""
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    """The same however often the request is decided."""
+
+    def decide(self, task: Task, now: datetime) -> Transition:
+        """Decide to run a task now; nothing changes if the task remembers that it was asked for.
+
+        Raises:
+            InvalidInput: The payload does not fit the handler, is not the caller's to set, or finds no room.
+            KeyReused: The key was used for another request.
+            NotAllowed: The task is not active, or has too many open runs.
+        """
+        is_repeated = self.mark is not None and self.mark.find(task) is not None
+        if self.payload is not None and not is_repeated:
+            self.validate(edit_draft(task, {}).model_copy(update={"payload": self.payload}))
+        return manual_runs.trigger(task, now, self.token, self.payload, self.mark)
+
+
+def to_payload(value: object) -> dict[str, Any]:
+    """Return a payload as JSON. Raises InvalidInput if it is no object."""
+    payload = to_json_value("payload", value)
+    if not isinstance(payload, dict):
+        raise InvalidInput("payload", "is not an object", "Give one JSON object, {…}, or a model of its fields.")
+    return payload
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """What a caller asks for."""
+
+    execution_id: str | None
+    """The execution; the one that finished last if None."""
+    from_step: int | None
+    """The first step to forget; None if only what made it fail is."""
+    require_start: Callable[[Task], None]
+    """Checks that the caller may start the task."""
+
+
+def decide_retry(
+    engine: EngineContext, child_tasks: ChildTasks, request: RetryRequest, task: Task, now: datetime
+) -> Transition:
+    """Decide to give an execution one more attempt; by default the one that finished last.
+
+    Raises:
+        NotFound: There is no such execution.
+        InvalidInput: It has no such step, or there is no room for its payload.
+        NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed steps
+            are missing.
+    """
+    from_step = request.from_step
+    chosen_id = request.execution_id or lifecycle.last_finished_execution_id(task)
+    execution = engine.store.load_execution(task.id, chosen_id)
+    if execution is None and (run := task.find_run(chosen_id)) is not None:
+        raise open_run_error(run)
+    if execution is None:
+        raise NotFound("execution", chosen_id)
+    loaded = engine.archive.load_execution(execution)
+    kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
+    cancelled, retried = child_tasks.cancelled_calls(kept.steps), child_tasks.retried_calls(kept)
+    transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
+    if loaded.steps_reference is not None:  # without them, completed steps would run again
+        raise missing_steps_error(loaded.steps_reference)
+    if from_step is not None and transition.executions:
+        require_step(loaded, from_step)
+        request.require_start(task)
+        for run in transition.task.runs:
+            if run.execution_id == chosen_id:
+                request.require_start(transition.task.as_begun(run))
+        _cancel_forgotten_calls(child_tasks, loaded, from_step)
+    return engine.archive.restore_for_retry(transition, chosen_id)
+
+
+def _cancel_forgotten_calls(child_tasks: ChildTasks, execution: Execution, from_step: int) -> None:
+    """Cancel the calls under way that a retry from a step is about to forget.
+
+    This comes before the commit of the retry, once all its checks have passed, as with the losers of a race: after it,
+    a crash would leave calls that nobody awaits. If the commit fails, the execution has ended without success as
+    before, and a retry makes again what it still needs of these calls.
+    """
+    for step in execution.steps:
+        if step.number >= from_step and step.kind is StepKind.CALL and step.child is not None:
+            child_tasks.cancel_call(step.child, "Its caller was retried from an earlier step.")
 
 
 class ManualRuns:

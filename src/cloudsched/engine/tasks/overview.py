@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import ExecutionStatus
-    from cloudsched.domain.documents.sweep_note import SweepNote
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.tasks.sweep_notes import SweepNotes
+    from cloudsched.engine.tasks.sweep_notes import SweepNote, SweepNotes
 
 MAX_COUNT = 10_000
 """Up to how many are counted: ten billed reads."""

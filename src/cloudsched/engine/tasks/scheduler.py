@@ -14,9 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.history import Action
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.task import Event
+from cloudsched.domain.documents.task import Action, Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known

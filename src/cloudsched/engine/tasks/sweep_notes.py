@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
+from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.domain.documents.sweep_note import SWEEP_NOTE_ID, SweepNote
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -15,9 +16,35 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import Version
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.version import Version
     from cloudsched.engine.tasks.sweeper import Sweep
+
+
+SWEEP_NOTE_ID: Final = "last"
+
+
+class SweepNote(Record):
+    """The last sweep (``sweeps/last``), or that of a shard which takes several parts (``sweeps/shard-3``).
+
+    Its `updated_at` is when it, or its last part, ended.
+    """
+
+    collection: ClassVar[str] = "sweeps"
+    is_listed_by_owner: ClassVar[bool] = False
+
+    started_at: Instant
+    examined: int = 0
+    """Tasks that were overdue."""
+    dispatched: int = 0
+    """Dispatches that it sent again."""
+    unsent: int = 0
+    """Tasks whose dispatches the queue did not accept."""
+    failed: int = 0
+    """Tasks that could not be repaired."""
+    is_continuing: bool = False
+    """Whether another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
+
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import logging
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
@@ -24,16 +24,35 @@ from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.tasks.threads import map_in_threads
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.pages import Page
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> Iterator[T]:
+    """Yield the results in the order of the items; one after the other with one thread.
+
+    An error is raised in its item's turn, once everything that was begun has ended.
+    """
+    if threads == 1 or len(items) < 2:  # noqa: PLR2004 - nothing to do at the same time
+        yield from map(work, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only where much is overdue
+
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, items)
+
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,7 @@ from cloudsched.domain.documents import draft_responses, overview_responses, res
 from cloudsched.domain.documents.delivery import MailEvents
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
-from cloudsched.domain.documents.shown_documents import Person, Task
-from cloudsched.domain.documents.shown_execution import Execution
+from cloudsched.domain.documents.responses import Execution, Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.web.api import request_bodies as bodies

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.documents.sweep_note import SweepNote
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.tasks.sweep_notes import SweepNote
     from cloudsched.web.api.call import ApiCall
 
 

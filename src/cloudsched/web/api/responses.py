@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents import overview_responses, responses, shown_documents
+from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.open_runs import get_open_status
 from cloudsched.domain.documents.task import PublicTask
 from cloudsched.domain.recurrence import time_zones as zones
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.web.api.call import ApiCall
 
 
-def show_task(task: Task) -> shown_documents.Task:
+def show_task(task: Task) -> responses.Task:
     """Return a stored task as callers see it. It was validated when it was read."""
     state = task.__dict__
     offered = offered_runs(task)
@@ -46,10 +46,10 @@ def show_task(task: Task) -> shown_documents.Task:
     )
 
 
-def show_person(person: Person) -> shown_documents.Person:
+def show_person(person: Person) -> responses.Person:
     """Return a stored person as callers see them. They were validated when they were read."""
-    fields = shown_documents.Person.model_fields
-    return shown_documents.Person.model_construct(**{name: getattr(person, name) for name in fields})
+    fields = responses.Person.model_fields
+    return responses.Person.model_construct(**{name: getattr(person, name) for name in fields})
 
 
 def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
@@ -61,9 +61,9 @@ def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
 
 
 @lru_cache(maxsize=1)
-def _blank() -> shown_documents.Task:
+def _blank() -> responses.Task:
     values: dict[str, Any] = {"is_running": False}  # the others are those of the task
-    return shown_documents.Task.model_construct(**values)
+    return responses.Task.model_construct(**values)
 
 
 def _message(task: Task) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from typing import Any
 
 import pytest
+import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
+from icalendar import Calendar
+from tests.call_counts import count_calls
+from tests.cases import try_each
+from tests.domain.schedules.ics_files import FileWriter, days_between
 
+from cloudsched.domain.schedules import ics_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.errors import InvalidInput
 
@@ -47,3 +54,207 @@ def test_an_event_of_more_than_ten_years_is_refused() -> None:
         else:
             with pytest.raises(InvalidInput, match="ten years"):
                 read_ics_days(text, NEW_YEAR)
+
+
+def own_zone(name: str, offset: str) -> list[str]:
+    """Return a VTIMEZONE with one offset."""
+    change = ("BEGIN:STANDARD", "DTSTART:16010101T000000", "TZOFFSETFROM:+0000", f"TZOFFSETTO:{offset}", "END:STANDARD")
+    return ["BEGIN:VTIMEZONE", f"TZID:{name}", *change, "END:VTIMEZONE"]
+
+
+def read(*events: list[str], zone: list[str] | None = None) -> list[str]:
+    """Return the intervals of days of some events, such as ``2027-01-01/2027-01-02``."""
+    lines = ["BEGIN:VCALENDAR", *(zone or [])]
+    for event in events:
+        lines += ["BEGIN:VEVENT", *event, "END:VEVENT"]
+    found = read_ics_days("\n".join([*lines, "END:VCALENDAR"]), NEW_YEAR)
+    return [str(first) if first == last else f"{first}/{last}" for first, last, _ in found]
+
+
+EASTER_MONDAYS = ["DTSTART;VALUE=DATE:20270329", "RDATE;VALUE=DATE:20280417,20290402"]
+
+
+@try_each(
+    "events, days",
+    [
+        ([EASTER_MONDAYS], ["2027-03-29", "2028-04-17", "2029-04-02"]),
+        ([["DTSTART;VALUE=DATE:20270101", "DURATION:P3D"]], ["2027-01-01/2027-01-03"]),
+        ([["DTSTART;VALUE=DATE:20270101", "DURATION:P1W"]], ["2027-01-01/2027-01-07"]),
+        (
+            [["DTSTART:20270101T220000", "RDATE;VALUE=PERIOD:20270201T220000/PT4H"]],
+            ["2027-01-01", "2027-02-01/2027-02-02"],
+        ),
+        (
+            [["UID:a", *EASTER_MONDAYS], ["UID:a", "RECURRENCE-ID;VALUE=DATE:20280417", "STATUS:CANCELLED"]],
+            ["2027-03-29", "2029-04-02"],
+        ),
+        (
+            [
+                ["UID:a", *EASTER_MONDAYS],
+                ["UID:a", "RECURRENCE-ID;VALUE=DATE:20280417", "DTSTART;VALUE=DATE:20280418", "DURATION:P2D"],
+            ],
+            ["2027-03-29", "2028-04-18/2028-04-19", "2029-04-02"],
+        ),
+        (
+            [
+                ["UID:a", *EASTER_MONDAYS],
+                [
+                    "UID:a",
+                    "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20280417",
+                    "DTSTART;VALUE=DATE:20280418",
+                ],
+            ],
+            ["2027-03-29", "2028-04-18", "2029-04-03"],
+        ),
+        (
+            [["UID:a", "DTSTART;VALUE=DATE:20270101"], ["UID:a", "DTSTART;VALUE=DATE:20270102"]],
+            ["2027-01-01/2027-01-02"],
+        ),
+        ([["UID:a", "DTSTART:20270101"], ["UID:a", "SEQUENCE:1", "DTSTART:20270105"]], ["2027-01-05"]),
+        ([["DTSTART:20270101", "RRULE:FREQ=DAILY;COUNT=4", "EXRULE:FREQ=DAILY;INTERVAL=3"]], ["2027-01-02/2027-01-03"]),
+        (
+            [["DTSTART:20270101", "RRULE:FREQ=DAILY;COUNT=9", "BEGIN:VALARM", "DURATION:P9W", "END:VALARM"]],
+            ["2027-01-01/2027-01-09"],
+        ),
+        ([["DTSTART:20500101"]], ["2050-01-01"]),
+        ([["DTSTART:20270101", "DTEND:20261201"]], ["2027-01-01"]),
+    ],
+)
+def test_events_recur_move_and_end_as_the_standard_says(events: list[list[str]], days: list[str]) -> None:
+    """Whatever a file leaves out or adds, one occurrence or all later ones."""
+    assert read(*events) == days
+
+
+@try_each(
+    "lines, days",
+    [
+        # All occurrences take the 24 hours of the first one, which end an hour later on the clock after the change.
+        (["DTSTART;TZID=Europe/Berlin:20270320T233000", "DTEND;TZID=Europe/Berlin:20270321T233000"], "2027-03-29"),
+        (["DTSTART;TZID=Europe/Berlin:20270320T233000", "DURATION:PT24H"], "2027-03-29"),
+        (["DTSTART;TZID=Europe/Berlin:20270320T233000", "DURATION:P1D"], "2027-03-28"),
+    ],
+)
+def test_a_day_is_one_of_the_clock_where_the_standard_says_so(lines: list[str], days: str) -> None:
+    """DTEND and hours are elapsed time on each occurrence, and the days of a DURATION are not."""
+    assert read([*lines, "RDATE;TZID=Europe/Berlin:20270327T233000"])[-1] == f"2027-03-27/{days}"
+
+
+@try_each(
+    "tzid, days",
+    [
+        ("Own", "2027-01-01/2027-01-02"),
+        ("Europe/Berlin", "2027-01-01/2027-01-02"),
+        ("/example.org/20250101/Europe/Berlin", "2027-01-01/2027-01-02"),
+        ("W. Europe Standard Time", "2027-01-01/2027-01-02"),
+        ("Nowhere", "2027-01-01"),
+    ],
+)
+def test_zones_are_found(tzid: str, days: str) -> None:
+    """By IANA name, also after a prefix, in the file itself, by the name in Windows; else the time is as written."""
+    event = [f'DTSTART;TZID="{tzid}":20270101T233000', "DTEND:20270101T233000Z"]
+    assert read(event, zone=own_zone("Own", "+0100")) == [days]
+
+
+def test_a_file_does_not_change_what_the_next_one_means() -> None:
+    """Two users' files may give one name to different zones; a file cannot say what an IANA zone is."""
+    for offset, days in (
+        ("+0100", "2027-01-01/2027-01-02"),
+        ("-0100", "2027-01-01"),
+        ("+0100", "2027-01-01/2027-01-02"),
+    ):
+        event = ["DTSTART;TZID=Mine:20270101T230000", "DTEND:20270101T233000Z"]
+        assert read(event, zone=own_zone("Mine", offset)) == [days]
+    event = ["DTSTART;TZID=Europe/Berlin:20270101T230000", "DTEND:20270101T233000Z"]
+    assert read(event, zone=own_zone("Europe/Berlin", "-0900")) == ["2027-01-01/2027-01-02"]
+
+
+HEAD, FOOT = "BEGIN:VCALENDAR\n", "END:VEVENT\nEND:VCALENDAR"
+MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number % 60:02}00Z" for number in range(1_500)]
+
+
+@try_each(
+    "text, problem",
+    [
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n", "cut off"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT\n", "cut off"),
+        (HEAD + "BEGIN:VEVENT\n" * 5_001, "in each other"),
+        (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * 5_001 + "END:VCALENDAR", "5000 events"),
+        (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * 5_000, "5000 events"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=SECONDLY\nEND:VEVENT\nEND:VCALENDAR", "too long"),
+        (
+            f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30\nEND:VEVENT\nEND:VCALENDAR",
+            "",
+        ),
+        (
+            "\n".join(["BEGIN:VCALENDAR", *own_zone("X", "1"), "BEGIN:VEVENT", "DTSTART;TZID=X:20270101T000000", FOOT]),
+            "offset",
+        ),
+        (
+            HEAD
+            + "".join(f"BEGIN:VEVENT\nUID:a\nDTSTART:{each}\nEND:VEVENT\n" for each in MANY)
+            + "".join(f"BEGIN:VEVENT\nUID:a\nRECURRENCE-ID:{each}\nEND:VEVENT\n" for each in MANY)
+            + "END:VCALENDAR",
+            "too long",
+        ),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:99991231T235959Z\nDURATION:P9999D\nEND:VEVENT\nEND:VCALENDAR", "date"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:,\nEND:VEVENT\nEND:VCALENDAR", "empty"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:P1D\nEND:VEVENT\nEND:VCALENDAR", "date"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART;=:1\nEND:VEVENT\nEND:VCALENDAR", "cannot be read"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nDURATION:P{'9' * 30}D\nEND:VEVENT\nEND:VCALENDAR", "duration"),
+    ],
+)
+def test_a_file_that_asks_for_too_much_or_makes_no_sense_is_refused(
+    text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what is wrong, after a bounded number of steps, and never by an error of Python's."""
+    monkeypatch.setattr(ics_days, "DISPATCH_STEPS", 50_000)
+    if not problem:
+        assert read_ics_days(text, NEW_YEAR)
+        return
+    with pytest.raises(InvalidInput, match=problem):
+        read_ics_days(text, NEW_YEAR)
+
+
+LARGE = {
+    "dates": ["RDATE:20270102", "\nEXDATE:20270103"],
+    "folds": ["SUMMARY:A", *["\n A"] * 9],
+    "parameters": ["RDATE", *[";A=B"] * 9, ":20270102"],
+    "lists": ["RDATE:20270102", *[",20270103"] * 9],
+    "zones": ["EXDATE;TZID=X/{0}:20270102T000000"],
+    "events": ["END:VEVENT", "\nBEGIN:VEVENT", "\nUID:{0}", "\nDTSTART:20270101"],
+}
+"""Lines, of which a file has many."""
+
+
+@try_each("name", list(LARGE))
+def test_a_file_twice_as_large_takes_twice_as_much(name: str) -> None:
+    """Never four times: two megabytes of it would stop a server."""
+    counts = []
+    for number in (500, 1_000, 2_000):
+        many = "\n".join("".join(LARGE[name]).format(each) for each in range(number))
+        text = f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{many}\n{FOOT}"
+        with count_calls() as calls:
+            assert read_ics_days(text, NEW_YEAR)
+        counts.append(calls.count)
+    assert counts[2] - counts[1] < 2.2 * (counts[1] - counts[0]) + 100, counts
+
+
+@pytest.mark.filterwarnings("ignore")  # those libraries' own
+@try_each("seed", range(200))
+def test_a_calendar_has_the_days_that_another_program_finds(seed: int) -> None:
+    """Day by day, for RDATE, EXDATE, DURATION, changed and cancelled occurrences, in whatever zone they are."""
+    text = FileWriter(seed).write()
+    found = set[date]()
+    for first, last, _ in read_ics_days(text, date(2026, 6, 1)):
+        found |= days_between(first, last)
+    begin, end = date(2025, 12, 1), date(2029, 1, 1)
+    expected = set[date]()
+    calendar: Any = Calendar.from_ical(text)
+    for event in recurring_ical_events.of(calendar).between(begin, end):
+        start, stop = event["DTSTART"].dt, event["DTEND"].dt
+        if event.get("STATUS") != "CANCELLED":
+            last = stop - timedelta(days=1) if not isinstance(stop, datetime) else (stop - timedelta(seconds=1)).date()
+            first = start.date() if isinstance(start, datetime) else start
+            expected |= days_between(first, max(first, last))
+    inner = days_between(begin + timedelta(days=20), end - timedelta(days=20))
+    assert found & inner == expected & inner, sorted((found ^ expected) & inner)

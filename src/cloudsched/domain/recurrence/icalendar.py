@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched.domain.recurrence.content_lines import unescape_text, unfold
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
-from cloudsched.domain.recurrence.time_zones import load_zone, zone_names
+from cloudsched.domain.recurrence.time_zones import is_zone, load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
@@ -28,6 +28,8 @@ POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHE
 _LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:;\"]*(?:\"[^\"]*\")?)*):(.*)\Z", re.DOTALL)
 EXACT_PROPERTY = "X-CLOUDSCHED-SCHEDULE"
 """The property that holds a schedule's JSON form."""
+_MOST_PARTS = 3
+"""How many parts an IANA name has at most."""
 _TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 
@@ -120,18 +122,16 @@ def _parse_timezone(parameters: str) -> str | None:
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().upper() == "TZID":
-            return _find_zone(value.strip().strip('"'))
+            tzid = value.strip().strip('"')
+            return find_zone(tzid) or load_zone(tzid).name  # raises InvalidSchedule with a hint
     return None
 
 
-def _find_zone(tzid: str) -> str:
-    """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``."""
-    parts = tzid.strip("/").split("/")
-    for start in range(len(parts)):
-        name = "/".join(parts[start:])
-        if name in zone_names():
-            return name
-    return load_zone(tzid).name  # raises InvalidSchedule with a hint
+def find_zone(tzid: str) -> str | None:
+    """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``; None if there is none."""
+    parts = tzid.strip("/").split("/")[-_MOST_PARTS:]
+    names = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((name for name in names if is_zone(name)), None)
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:

@@ -242,6 +242,11 @@ def zone_names() -> tuple[str, ...]:
     return tuple(sorted(_load_data("zones").decode().split()))
 
 
+def is_zone(name: str) -> bool:
+    """Return whether the package has a zone of that name."""
+    return name in _name_set()
+
+
 _CITIES = {
     **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Berlin"),
     **dict.fromkeys(("BST", "WEST"), "Europe/London"),

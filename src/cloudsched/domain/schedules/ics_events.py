@@ -1,0 +1,338 @@
+"""The events of iCalendar files that others wrote: RFC 5545.
+
+The package `icalendar` reads lines and values. What it knows of a file's zones it keeps for the whole process, so that
+one user's file would change what another's means, and it takes other zones from the system. So zones are ours: TZID is
+an IANA name, or else what the file's VTIMEZONE says, or else a name of Windows. A time in any other zone is read as it
+is written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
+from cloudsched.domain.recurrence.icalendar import find_zone
+from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds, wall_seconds
+from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.rule_streams import RuleStream
+from cloudsched.domain.recurrence.time_zones import Zone
+from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from icalendar.parser import Contentline
+
+MAX_EVENTS: Final = 5_000
+"""How many events and rules a file may have."""
+MAX_DAYS: Final = 3661
+"""How many days one occurrence may take: ten years."""
+_MAX_CHANGES: Final = 1_000
+"""How many clock changes of a zone of its own are followed."""
+_LAST_CHANGE: Final = wall_seconds(datetime(2100, 1, 1))  # noqa: DTZ001 - on any clock
+_EVENT: Final = ("VCALENDAR", "VEVENT")
+_ZONE: Final = ("VCALENDAR", "VTIMEZONE")
+_OBSERVANCES: Final = {(*_ZONE, "STANDARD"), (*_ZONE, "DAYLIGHT")}
+_READ: Final = {
+    *("DTSTART", "DTEND", "DURATION", "RRULE", "EXRULE", "RDATE", "EXDATE", "RECURRENCE-ID"),
+    *("UID", "SEQUENCE", "STATUS", "SUMMARY", "TZID", "TZOFFSETFROM", "TZOFFSETTO"),
+}
+_LAST_YEAR: Final = 9900
+_MAX_DIGITS: Final = 9
+_MAX_DEPTH: Final = 10
+
+
+class Time(NamedTuple):
+    """A date or time as it is written."""
+
+    wall: int
+    """What the clock shows, in seconds since 1970."""
+    clock: WallClock | None
+    """Whose clock it is; None for a date, and for a time that is everybody's."""
+    is_date: bool
+
+    def instant_on(self, clock: WallClock) -> int:
+        """Return the instant, in seconds since 1970 UTC; without a zone of its own, that on another clock."""
+        return (self.clock or clock).instants(self.wall)[0]
+
+
+class Length(NamedTuple):
+    """How long something lasts: days on the clock, and then seconds."""
+
+    days: int = 0
+    seconds: int = 0
+
+
+class Property(NamedTuple):
+    """A line of a component."""
+
+    value: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A VEVENT, or an observance of a VTIMEZONE."""
+
+    properties: dict[str, list[Property]]
+    zones: FileZones
+
+    def text(self, name: str) -> str:
+        """Return the first value of a property; empty if there is none."""
+        found = self.properties.get(name)
+        return found[0].value.strip() if found else ""
+
+    @cached_property
+    def start(self) -> Time:
+        """Its begin; a change of one occurrence may leave that to its RECURRENCE-ID."""
+        times = self.times("DTSTART") or self.times("RECURRENCE-ID")
+        if not times:
+            raise InvalidInput("ics", "has an event whose DTSTART is empty", "Write DTSTART:20270714T090000Z.")
+        return times[0][0]
+
+    @property
+    def clock(self) -> WallClock:
+        """The clock on which it recurs."""
+        return self.start.clock or wall_clock("UTC")
+
+    @cached_property
+    def recurrence_id(self) -> Time | None:
+        """The occurrence that it changes, if it does."""
+        return next((time for time, _ in self.times("RECURRENCE-ID")), None)
+
+    @property
+    def changes_following(self) -> bool:
+        """It changes all later occurrences, too."""
+        ids = self.properties.get("RECURRENCE-ID", ())
+        return any(each.parameters.get("RANGE", "").upper() == "THISANDFUTURE" for each in ids)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """It does not take place."""
+        return self.text("STATUS").upper() == "CANCELLED"
+
+    @property
+    def sequence(self) -> int:
+        """The number of this version."""
+        value = self.text("SEQUENCE")
+        return int(value) if value.isdecimal() and len(value) <= _MAX_DIGITS else 0
+
+    @cached_property
+    def length(self) -> Length | None:
+        """Its length; None if it does not say so. DTEND says it in elapsed time."""
+        if duration := self.text("DURATION"):
+            return _parse_duration(duration)
+        ends = self.times("DTEND")
+        return _length_between(self.start, ends[0][0]) if ends else None
+
+    def times(self, name: str) -> list[tuple[Time, Length | None]]:
+        """Return the times of a property; of periods, with their lengths."""
+        return [
+            self._parse_time(value.strip(), each.parameters.get("TZID"))
+            for each in self.properties.get(name, ())
+            for value in each.value.split(",")
+            if value.strip()
+        ]
+
+    def streams(self, name: str, clock: WallClock) -> list[RuleStream]:
+        """Return the instants of its rules on a clock: of RRULE, or of RFC 2445's EXRULE."""
+        rules = [parse_rule(each.value.strip()) for each in self.properties.get(name, ())]
+        return [RuleStream(rule, self.start.wall, clock, "elapsed") for rule in rules]
+
+    def _parse_time(self, value: str, tzid: str | None) -> tuple[Time, Length | None]:
+        begin, _, end = value.partition("/")
+        clock = None if tzid is None else self.zones.find(tzid.strip())
+        time = _parse_moment(begin, clock)
+        if not end:
+            return time, None
+        is_duration = end.upper().startswith(("P", "+P", "-P"))
+        return time, _parse_duration(end) if is_duration else _length_between(time, _parse_moment(end, clock))
+
+
+class FileZones:
+    """The zones that the times of a file may name."""
+
+    def __init__(self) -> None:
+        self._observances: dict[str, list[Event]] = {}
+        self._clocks: dict[str, WallClock | None] = {}
+
+    def add(self, tzid: str, observances: list[Event]) -> None:
+        """Add a VTIMEZONE."""
+        if observances and all("DTSTART" in each.properties for each in observances):
+            self._observances.setdefault(tzid, observances)
+
+    def find(self, tzid: str) -> WallClock | None:
+        """Return the clock of a zone; None if nobody knows it."""
+        if tzid not in self._clocks:
+            self._clocks[tzid] = self._make(tzid)
+        return self._clocks[tzid]
+
+    def _make(self, tzid: str) -> WallClock | None:
+        from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON  # noqa: PLC0415 - slow to import
+
+        name = find_zone(tzid)
+        observances = self._observances.pop(tzid, None)
+        if name is None and observances:
+            return WallClock(_build_zone(tzid, observances), "shift", "first")
+        name = name or WINDOWS_TO_OLSON.get(tzid)
+        return None if name is None else wall_clock(name)
+
+
+def iter_files(text: str) -> Iterator[list[Event]]:
+    """Yield the events of each VCALENDAR of a text.
+
+    Raises:
+        InvalidInput: A line or a value cannot be read, there are too many events, or the text is cut off.
+    """
+    from icalendar.parser import Contentlines  # noqa: PLC0415 - slow to import, and few processes read calendars
+
+    file = _File()
+    lines: list[Contentline] = Contentlines.from_ical(text)  # type: ignore[no-untyped-call]  # as most of it
+    for line in lines:
+        name = line.partition(":")[0].partition(";")[0].strip().upper()
+        if name in {"BEGIN", "END"}:
+            if file.move(name, line.partition(":")[2].strip().upper()):
+                yield file.events
+                file = _File()
+        elif name in _READ and file.path:
+            file.add(name, line)
+    if file.path:
+        raise InvalidInput("ics", f"is cut off: there is no END:{file.path[-1][:20]}", "Give the whole file.")
+
+
+class _File:
+    """A VCALENDAR that is being read."""
+
+    def __init__(self) -> None:
+        self.path: tuple[str, ...] = ()
+        self.events: list[Event] = []
+        self._zones = FileZones()
+        self._tzid = ""
+        self._observances: list[Event] = []
+        self._current: Event | None = None
+        self._count = 0
+
+    def move(self, verb: str, component: str) -> bool:
+        """Begin or end a component; return whether the file has ended."""
+        if verb == "BEGIN":
+            self.path = (*self.path, component)
+            self._begin()
+            return False
+        while component in self.path:  # what is within it and has no end of its own ends with it
+            ended, self.path = self.path, self.path[:-1]
+            if ended == _ZONE:
+                self._zones.add(self._tzid, self._observances)
+            if ended[-1] == component:
+                return not self.path
+        return False
+
+    def add(self, name: str, line: Contentline) -> None:
+        """Add a line to the component that it is in."""
+        if self.path == _ZONE and name == "TZID":
+            self._tzid = _parse_line(line).value.strip()
+        elif self._current is not None and (self.path == _EVENT or self.path in _OBSERVANCES):
+            self._current.properties[name].append(_parse_line(line))
+            self._count_one(name in {"RRULE", "EXRULE"})
+
+    def _begin(self) -> None:
+        if len(self.path) > _MAX_DEPTH:
+            raise InvalidInput("ics", f"has more than {_MAX_DEPTH} components in each other", "Give fewer.")
+        if self.path == _ZONE:
+            self._tzid, self._observances = "", []
+        elif self.path == _EVENT or self.path in _OBSERVANCES:
+            self._current = Event(defaultdict(list), self._zones)
+            (self.events if self.path == _EVENT else self._observances).append(self._current)
+            self._count_one(1)
+
+    def _count_one(self, number: int) -> None:
+        self._count += number
+        if self._count > MAX_EVENTS:
+            raise InvalidInput("ics", f"has more than {MAX_EVENTS} events and rules", "Give fewer.")
+
+
+def _values() -> Any:  # noqa: ANN401 - their methods have no types
+    """Return the package's types of values."""
+    from icalendar import prop  # noqa: PLC0415 - as above
+
+    return prop
+
+
+def _parse_line(line: Contentline) -> Property:
+    try:
+        _, parameters, value = line.parts()
+    except ValueError as error:
+        raise InvalidInput("ics", f"has the line {line[:40]!r}, which cannot be read", "Write NAME:value.") from error
+    return Property(
+        value, {name: each if isinstance(each, str) else ",".join(each) for name, each in parameters.items()}
+    )
+
+
+def _parse_moment(value: str, clock: WallClock | None) -> Time:
+    try:
+        found = _values().vDDDTypes.from_ical(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, date) or found.year > _LAST_YEAR:
+        raise InvalidInput("ics", f"has the date {value[:20]!r}", "Write 20270714, or 20270714T090000Z.")
+    if not isinstance(found, datetime):
+        return Time((found - EPOCH.date()).days * DAY, None, is_date=True)
+    if found.tzinfo is not None:
+        return Time(utc_seconds(found), wall_clock("UTC"), is_date=False)
+    return Time(wall_seconds(found), clock, is_date=False)
+
+
+def _parse_duration(value: str) -> Length:
+    """Return a duration: `PT24H` are 24 hours, and `P1D` is a day of the clock, which may have 23 or 25."""
+    read = _values().vDuration.from_ical
+    day_part, _, time_part = value.strip().upper().partition("T")
+    try:
+        days = read(day_part) if day_part.strip("+-") != "P" else timedelta(0)
+        seconds = read(f"PT{time_part}") if time_part else timedelta(0)
+    except (ValueError, OverflowError):
+        raise InvalidInput("ics", f"has the duration {value[:20]!r}", "Write P3D or PT8H.") from None
+    return _check_length(Length(days.days, int(seconds.total_seconds())))
+
+
+def _length_between(begin: Time, end: Time) -> Length:
+    if begin.clock is None:  # as written, too
+        return _check_length(Length(seconds=end.wall - begin.wall))
+    return _check_length(Length(seconds=end.instant_on(begin.clock) - begin.instant_on(begin.clock)))
+
+
+def _check_length(length: Length) -> Length:
+    """Return a length; none if it is negative."""
+    seconds = length.days * DAY + length.seconds
+    if seconds > MAX_DAYS * DAY:
+        raise InvalidInput("ics", f"has an event of {seconds // DAY} days", "At most ten years each.")
+    return Length() if seconds < 0 else length
+
+
+def _build_zone(tzid: str, observances: list[Event]) -> Zone:
+    """Return the zone of a VTIMEZONE, whose observances begin at their DTSTART, at their RDATEs and by their rules."""
+    found: set[tuple[int, int]] = set()
+    for each in observances:
+        before, after = (_parse_offset(each.text(name)) for name in ("TZOFFSETFROM", "TZOFFSETTO"))
+        clock = WallClock(Zone(tzid, [], [before], None, 0), "shift", "first")
+        onsets = {time.wall - before for name in ("DTSTART", "RDATE") for time, _ in each.times(name)}
+        for stream in each.streams("RRULE", clock):
+            onset = stream.first_from(-LAST_SECOND)
+            while onset is not None and onset < _LAST_CHANGE and len(onsets) < _MAX_CHANGES:
+                onsets.add(onset)
+                onset = stream.first_from(onset + 1)
+        found |= {(onset, after) for onset in onsets}
+    changes = sorted(found)
+    first = min(observances, key=lambda each: each.start.wall)
+    offsets = [_parse_offset(first.text("TZOFFSETFROM")), *(after for _, after in changes)]
+    return Zone(tzid, [onset for onset, _ in changes], offsets, None, changes[-1][0])
+
+
+def _parse_offset(value: str) -> int:
+    try:
+        return int(_values().vUTCOffset.from_ical(value).total_seconds())
+    except ValueError:
+        raise InvalidInput("ics", f"has the offset {value[:20]!r}", "Write +0200.") from None

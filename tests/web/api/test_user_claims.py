@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cloudsched.domain.documents.worker_presence import WorkerPresence
 from tests.authorities import as_user
 from tests.web.api.test_claim_identity import KEYS, SECOND, ApiWorld
 from tests.web.api.test_worker_operations import run_path
@@ -14,6 +13,7 @@ from tests.web.api.test_worker_operations import run_path
 from cloudsched import App, Context, Execution, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.engine.pull.overview import count_listeners
+from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 

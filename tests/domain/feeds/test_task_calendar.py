@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.cases import try_each
 
 from cloudsched import Schedule
-from cloudsched.domain.feeds.task_calendar import build_task_calendar, is_portable
+from cloudsched.domain.calendars.calendar_rule import CalendarRule
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.feeds.feed_calendar import AFTER
+from cloudsched.domain.feeds.task_calendar import MAX_SERIES, MAX_SHOWN, build_task_calendar, is_portable
+from cloudsched.domain.recurrence.allowance import limit_search
 
 if TYPE_CHECKING:
     from tests.conftest import MakeTask
@@ -58,3 +63,123 @@ def test_a_rule_that_a_clock_change_moves_is_given_as_single_events(
     )
     events = calendar.walk("VEVENT")
     assert ("RRULE" in events[0], len(events) == 1) == (has_rule, has_rule)
+
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+
+
+def read(text: str) -> Any:  # noqa: ANN401 - its types are unions of everything
+    """Return a calendar as another program reads it, strictly: it has a component, and each of these what it must."""
+    calendar: Any = Calendar.from_ical(text)
+    assert calendar.walk("VEVENT")
+    for component in calendar.walk():
+        assert not component.errors
+        assert {*component.required} <= {*component}
+    assert all("DTSTART" in event for event in calendar.walk("VEVENT"))
+    assert len({str(event["UID"]) for event in calendar.walk("VEVENT")}) == len(calendar.walk("VEVENT"))
+    return calendar
+
+
+def list_instants(calendar: Any, end: datetime) -> list[datetime]:  # noqa: ANN401 - as above
+    events = recurring_ical_events.of(calendar).between(NOW, end)
+    return sorted(at for each in events if NOW < (at := each["DTSTART"].dt.astimezone(UTC)) < end)
+
+
+@pytest.mark.filterwarnings("ignore")  # those libraries' own
+@try_each(
+    "rule, zone, days, form",
+    [
+        ("FREQ=MINUTELY;INTERVAL=5", "Europe/Berlin", 2, "series"),
+        ("FREQ=HOURLY", "America/New_York", 30, "series"),
+        ("FREQ=HOURLY;INTERVAL=7", "Europe/Berlin", 90, "series"),
+        ("FREQ=HOURLY;INTERVAL=36", "Europe/Berlin", 90, "series"),
+        ("FREQ=MINUTELY;INTERVAL=90", "Europe/Berlin", 40, "series"),
+        ("FREQ=SECONDLY;INTERVAL=600", "UTC", 3, "series"),
+        ("FREQ=MINUTELY;INTERVAL=4", "UTC", 2, "cut"),
+        ("FREQ=MINUTELY;INTERVAL=7", "UTC", 2, "cut"),
+        ("FREQ=HOURLY;BYHOUR=9,10,11", "Europe/Berlin", 89, "cut"),
+        ("FREQ=MINUTELY;INTERVAL=30;BYHOUR=9", "Europe/Berlin", 89, "cut"),
+        ("FREQ=HOURLY;COUNT=50", "UTC", 89, "whole"),
+        ("FREQ=DAILY", "Europe/Berlin", 89, "rule"),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=3", "Europe/Berlin", 800, "rule"),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD", "Europe/Berlin", 89, "cut"),
+    ],
+)
+def test_another_program_finds_what_the_task_runs(
+    rule: str, zone: str, days: int, form: str, make_task: MakeTask
+) -> None:
+    """By a rule, by daily rules in UTC, or one by one with an event that says where they end and what comes then."""
+    schedule = Schedule(rrule=rule, dtstart="2027-02-27T09:30:00", timezone=zone)
+    task = make_task(title="T", schedule=schedule, next_execution_time=schedule.after(NOW))
+    with limit_search():
+        calendar = read(build_task_calendar(task, NOW))
+    end = NOW + timedelta(days=days)
+    assert list_instants(calendar, end) == schedule.between(NOW + timedelta(seconds=1), end)
+    events = calendar.walk("VEVENT")
+    assert (form in {"rule", "series"}) == all("RRULE" in event for event in events)
+    assert (form == "rule") == ("RRULE" in events[0] and "FREQ=MINUTELY" not in rule and len(events) == 1)
+    assert len(events) <= max(MAX_SHOWN + 1, MAX_SERIES)
+    more = [event for event in events if "more follows" in event["SUMMARY"]]
+    assert len(more) == (form == "cut")
+    for event in more:
+        shown = schedule.upcoming(NOW, len(events) - 1)
+        assert event["DTSTART"].dt == schedule.after(shown[-1])
+        assert f"until {shown[-1]:%Y-%m-%d %H:%M} UTC" in event["DESCRIPTION"]
+        assert event["DESCRIPTION"] == calendar["X-WR-CALDESC"] == calendar["DESCRIPTION"]
+        assert len(shown) == MAX_SHOWN or shown[-1] <= NOW + AFTER < event["DTSTART"].dt
+
+
+def test_a_series_keeps_its_events_when_it_is_added_again(make_task: MakeTask) -> None:
+    """Added a day later, each daily rule has the UID that it had, so programs do not show it twice."""
+    schedule = Schedule(rrule="FREQ=HOURLY;INTERVAL=7", dtstart="2027-02-27T09:30:00", timezone="Europe/Berlin")
+    seen = []
+    for now in (NOW, NOW + timedelta(days=1)):
+        task = make_task(id="t", schedule=schedule, next_execution_time=schedule.after(now))
+        week = timedelta(days=7)
+        events = read(build_task_calendar(task, now)).walk("VEVENT")
+        seen.append({str(each["UID"]): (each["DTSTART"].dt - NOW) % week for each in events})
+    assert seen[0] == seen[1]
+
+
+@try_each(
+    "status, is_cancelled",
+    [
+        (TaskStatus.CANCELLED, True),
+        (TaskStatus.PAUSED, True),
+        (TaskStatus.FAILED, True),
+        (TaskStatus.EXPIRED, True),
+        (TaskStatus.COMPLETED, False),
+    ],
+)
+def test_a_task_that_runs_no_more_is_a_calendar_nevertheless(
+    status: TaskStatus, *, is_cancelled: bool, make_task: MakeTask
+) -> None:
+    """It has one event: cancelled, under the UID of the event with the rule, or confirmed if the task is completed."""
+    schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:30:00", timezone="Europe/Berlin")
+    active = make_task(id="t", schedule=schedule, next_execution_time=schedule.after(NOW))
+    (before,) = read(build_task_calendar(active, NOW)).walk("VEVENT")
+    ended = make_task(id="t", schedule=schedule, next_execution_time=None, status=status)
+    (event,) = read(build_task_calendar(ended, NOW)).walk("VEVENT")
+    assert event["UID"] == before["UID"]
+    assert event["STATUS"] == ("CANCELLED" if is_cancelled else "CONFIRMED")
+    assert "nothing is to come" in event["DESCRIPTION"]
+
+
+def test_an_instant_in_years_is_shown(make_task: MakeTask) -> None:
+    """What runs once runs then, however far ahead."""
+    at = datetime(2031, 1, 1, 9, tzinfo=UTC)
+    task = make_task(schedule=Schedule.once(at), next_execution_time=at)
+    (event,) = read(build_task_calendar(task, NOW)).walk("VEVENT")
+    assert event["DTSTART"].dt == at
+
+
+def test_a_search_that_is_given_up_is_told(make_task: MakeTask) -> None:
+    """A schedule that costs more steps than a request has shows what was found, and says that the task goes on."""
+    schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-02-27T09:30:00", timezone="Europe/Berlin").model_copy(
+        update={"calendars": (CalendarRule(id="weekends", on="after").with_content("weekdays SA,SU"),)}
+    )
+    task = make_task(schedule=schedule, next_execution_time=schedule.after(NOW))
+    with limit_search(2_000):
+        events = read(build_task_calendar(task, NOW)).walk("VEVENT")
+    assert 2 < len(events) < MAX_SHOWN
+    assert "more follows" in events[-1]["SUMMARY"]

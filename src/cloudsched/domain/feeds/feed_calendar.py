@@ -130,37 +130,52 @@ def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cu
     about = " ".join([f"From {BEFORE.days} days ago to {AFTER.days} days ahead.", *dict.fromkeys(cut)])
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH"]
     lines += [f"{name}:{escape_text(title)}" for name in ("NAME", "X-WR-CALNAME")]
-    lines += [f"{name}:{escape_text(about)}" for name in ("DESCRIPTION", "X-WR-CALDESC")]
+    lines += describe_calendar(about)
     lines += [f"REFRESH-INTERVAL;VALUE=DURATION:{REFRESH}", f"X-PUBLISHED-TTL:{REFRESH}"]
     for event in events:
         lines += event.to_lines()
     return join_lines([*lines, "END:VCALENDAR"])
 
 
+def describe_calendar(text: str) -> list[str]:
+    """Return what a calendar says of itself, as RFC 7986 writes it and as older programs read it."""
+    return [f"{name}:{escape_text(text)}" for name in ("DESCRIPTION", "X-WR-CALDESC")]
+
+
 def _task_events(task: Task, executions: Sequence[Execution], now: datetime) -> tuple[list[CalendarEvent], bool]:
     """Return a task's events in the window, by time, and whether there are more than a feed shows."""
     past = {each.id: each for each in executions if now - BEFORE <= each.scheduled_for <= now + AFTER}
     shown = sorted(past.values(), key=lambda each: each.scheduled_for)[-MAX_PAST:]
-    is_too_long = False
-    try:
-        with limit_search(TASK_STEPS):
-            upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING + 1)
-    except InvalidSchedule:  # so sparse that the search gave up, or more than a feed may spend on one task
-        is_too_long = True
-        upcoming = [] if task.next_execution_time is None else [task.next_execution_time]
+    with limit_search(TASK_STEPS):
+        upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING)
     events = [execution_event(task, each) for each in shown]
     known = {event.uid for event in events}
-    events += [event for at in upcoming[:MAX_UPCOMING] if (event := occurrence_event(task, at)).uid not in known]
-    return events, is_too_long or len(past) > MAX_PAST or len(upcoming) > MAX_UPCOMING
+    events += [event for at in upcoming.shown if (event := occurrence_event(task, at)).uid not in known]
+    is_cut = upcoming.has_given_up or (upcoming.following is not None and upcoming.following <= now + AFTER)
+    return events, is_cut or len(past) > MAX_PAST
 
 
-def list_upcoming(task: Task, until: datetime, count: int) -> list[datetime]:
-    """Return the occurrences that a task will run until an instant, at most `count`; none if it is not active."""
-    if task.max_runs is not None:
-        count = min(count, max(0, task.max_runs - task.run_count))
-    upcoming: list[datetime] = []
+class Upcoming(NamedTuple):
+    """The next occurrences of a task, as far as a calendar shows them."""
+
+    shown: list[datetime]
+    following: datetime | None
+    """The first that is not shown; None if there is none, or if it was not found."""
+    has_given_up: bool = False
+    """The rule is so sparse, or costs so much, that the search ended before the last one to show."""
+
+
+def list_upcoming(task: Task, until: datetime, count: int) -> Upcoming:
+    """Return the occurrences that a task will run until an instant, at most `count`, and the one after them."""
+    left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
+    shown: list[datetime] = []
     occurrence = task.next_execution_time
-    while occurrence is not None and occurrence <= until and len(upcoming) < count:
-        upcoming.append(occurrence)
-        occurrence = occurrence_after(task, occurrence)
-    return upcoming
+    try:
+        while occurrence is not None and len(shown) != left:
+            if occurrence > until or len(shown) == count:
+                return Upcoming(shown, occurrence)
+            shown.append(occurrence)
+            occurrence = occurrence_after(task, occurrence)
+    except InvalidSchedule:
+        return Upcoming(shown, None, has_given_up=True)
+    return Upcoming(shown, None)

@@ -1,54 +1,148 @@
 """One task as a calendar to add to one's own: with its rule, where every program reads it alike.
 
-A rule is kept if a plain reader of RFC 5545 finds the same instants from now to the end of the window. Otherwise the
-occurrences of the window are events of their own.
+A rule is kept if a plain reader of RFC 5545 finds the same instants from now to the end of the window. A rule that
+repeats every so many seconds is several daily ones in UTC, which every program can follow. Otherwise the occurrences of
+the window are events of their own, and a last event says where they end and that the task goes on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from math import lcm
+from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.feeds.feed_calendar import AFTER, MAX_UPCOMING, PRODUCT, list_upcoming, occurrence_event
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.feeds.feed_calendar import (
+    AFTER,
+    PRODUCT,
+    CalendarEvent,
+    describe_calendar,
+    format_utc,
+    list_upcoming,
+    occurrence_event,
+)
+from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.recurrence.content_lines import join_lines
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
 from cloudsched.domain.schedules.icalendar_output import event_lines, split_events
 from cloudsched.domain.schedules.preview import ClockChange, preview
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
 
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH")
-_END = "END:VCALENDAR"
+MAX_SHOWN: Final = 1_000
+"""How many occurrences are shown one by one."""
+MAX_SERIES: Final = 288
+"""How many daily rules stand for one that is finer than a day: one for every five minutes."""
+_STEPS: Final = 30_000
+"""How many of a request's steps may be spent on the occurrences to show."""
+_COMPARED: Final = 200
+_DAY: Final = 86_400
+_UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _LEAP_DAY = "02-29"
 _MOST_OF_A_WEEKDAY = 5
 """How often a month may have a weekday."""
 
 
 def build_task_calendar(task: Task, now: datetime) -> str:
-    """Return the iCalendar text of a task: one event with its rule, or its occurrences of the next 90 days."""
-    upcoming = list_upcoming(task, now + AFTER, MAX_UPCOMING)
-    if not upcoming or not _keeps_rule(task, now, upcoming):
-        return join_lines([*_HEAD, *(line for at in upcoming for line in occurrence_event(task, at).to_lines()), _END])
+    """Return the iCalendar text of a task: events with its rule, or its occurrences of the next 90 days."""
+    with limit_search(_STEPS):
+        upcoming = list_upcoming(task, max(now + AFTER, task.next_execution_time or now), MAX_SHOWN)
+    if not upcoming.shown:
+        return _join(_ended_event(task).to_lines())
+    if not upcoming.has_given_up and _follows_schedule(task, now, upcoming.shown):
+        if steps := _step_events(task, upcoming.shown[0]):
+            return _join(line for event in steps for line in event.to_lines())
+        if _keeps_rule(task.schedule, now, upcoming.shown):
+            return _join(_rule_lines(task, upcoming.shown[0]))
+    events = [occurrence_event(task, at) for at in upcoming.shown]
+    if upcoming.following is None and not upcoming.has_given_up:
+        return _join(line for event in events for line in event.to_lines())
+    last = upcoming.shown[-1]
+    about = (
+        f"It shows {len(events)} occurrences until {last:%Y-%m-%d %H:%M} UTC. The task goes on: get it again for more."
+    )
+    events.append(_more_event(task, upcoming.following or last, about))
+    return _join([*describe_calendar(about), *(line for event in events for line in event.to_lines())])
+
+
+def _join(lines: Iterable[str]) -> str:
+    return join_lines([*_HEAD, *lines, "END:VCALENDAR"])
+
+
+def _rule_lines(task: Task, at: datetime) -> list[str]:
     schedule = task.schedule
     (event,) = split_events(schedule)
     zone = vtimezone_lines(schedule.timezone, event.start.wall) if schedule.timezone != "UTC" else []
     timing = tuple(event_lines(event, schedule.timezone))
-    whole = occurrence_event(task, upcoming[0])._replace(uid=f"{task.id}@cloudsched", timing=timing)
-    return join_lines([*_HEAD, *zone, *whole.to_lines(), _END])
+    whole = occurrence_event(task, at)._replace(uid=f"{task.id}@cloudsched", timing=timing)
+    return [*zone, *whole.to_lines()]
 
 
-def _keeps_rule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
-    """Return whether the schedule's rule says when the task runs, and every program reads it alike."""
+def _step_events(task: Task, first: datetime) -> list[CalendarEvent]:
+    """Return events, each every so many days in UTC, for a rule of a fixed step; none if they would be too many."""
+    schedule = task.schedule
+    rule = parse_rule(schedule.rules[0])
+    if schedule.sub_daily != "elapsed" or schedule.rdates or schedule.exdates or rule.count or rule.until:
+        return []
+    unit = _UNITS.get(rule.frequency)
+    if unit is None or rule != Rule(rule.frequency, interval=rule.interval, week_start=rule.week_start):
+        return []
+    step = unit * rule.interval
+    days = lcm(step, _DAY) // _DAY
+    if days * _DAY // step > MAX_SERIES:
+        return []
+    events = []
+    for number in range(days * _DAY // step):
+        at = first + timedelta(seconds=number * step)
+        phase = int(at.timestamp()) % (days * _DAY)
+        timing = (f"DTSTART:{format_utc(at)}", f"RRULE:FREQ=DAILY;INTERVAL={days}")
+        events.append(occurrence_event(task, at)._replace(uid=f"{phase}.{task.id}@cloudsched", timing=timing))
+    return events
+
+
+def _more_event(task: Task, at: datetime, about: str) -> CalendarEvent:
+    """Return the event that says that a calendar ends here; the later one replaces the earlier one."""
+    event = occurrence_event(task, at)
+    number = int(at.timestamp()) // _DAY
+    return event._replace(
+        uid=f"more.{task.id}@cloudsched", title=f"{task.title}: more follows", description=about, sequence=number
+    )
+
+
+def _ended_event(task: Task) -> CalendarEvent:
+    """Return an event for a task that runs no more for now, as a calendar must have one: cancelled, or completed."""
+    try:
+        first = task.schedule.first() if task.schedule.is_anchored else None
+    except InvalidSchedule:
+        first = None
+    event = occurrence_event(task, first or task.updated_at)
+    about = "\n".join(part for part in (f"{task.status.capitalize()}: nothing is to come.", task.description) if part)
+    is_cancelled = task.status is not TaskStatus.COMPLETED
+    return event._replace(uid=f"{task.id}@cloudsched", description=about, is_cancelled=is_cancelled)
+
+
+def _follows_schedule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
+    """Return whether the schedule alone says when the task runs."""
     schedule = task.schedule
     if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.calendars:
         return False
     if task.max_runs is not None or task.until is not None or task.backlog or task.plan_from is not None:
         return False
-    if upcoming != schedule.upcoming(now, len(upcoming)) or not is_portable(schedule):
+    some = upcoming[:_COMPARED]
+    return some == schedule.upcoming(now, len(some))
+
+
+def _keeps_rule(schedule: Schedule, now: datetime, upcoming: list[datetime]) -> bool:
+    """Return whether every program reads the schedule's rule alike."""
+    if not is_portable(schedule):
         return False
     return not any(
         each.clock_change in {ClockChange.SHIFTED, ClockChange.REPEATED}

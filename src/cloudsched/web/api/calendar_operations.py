@@ -117,7 +117,8 @@ def get_feed(call: ApiCall) -> Response:
 def get_task_calendar(call: ApiCall) -> Response:
     """Get a task as iCalendar text, to add to a calendar.
 
-    One event with the task's rule, where every program reads it alike; otherwise its occurrences of the next 90 days.
+    Events with the task's rule, where every program reads it alike; otherwise its occurrences of the next 90 days, with
+    a last event if more follow.
     """
     return _calendar_response(call.app.container.many_tasks.feeds.render_task(call.app.get(call.task_id)))
 

@@ -20,7 +20,7 @@ as `Settings` (by default from the environment) describe.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
-from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import LeadTimes
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
@@ -43,6 +43,7 @@ from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
+from cloudsched.errors import InvalidInput
 from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.container import Container
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.manual_runs import TriggerMark
+    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.tokens import Requester
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
@@ -269,6 +271,9 @@ class App:
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
 
+        With an id of your own, the same call again is a repetition: it returns the task as it is now, even if words
+        such as "in 2 seconds" would mean another instant, or somebody has edited the task since.
+
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once), a
         timedelta (every so often) or text: a notation, such as cron, or plain words ("every weekday at 9"), whose times
@@ -280,7 +285,15 @@ class App:
             StoreUnavailable: The store did not respond; the task may or may not be stored. With an id of the caller's
                 own, repeating the call is safe.
         """
-        return self.put(draft if draft is not None else self.to_draft(fields))[0]
+        from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - dispatches need none
+
+        if draft is not None:
+            mark = None if draft.id is None else RequestMark.of_content(draft)
+            return self.put(draft, mark=mark)[0]
+        content = self._to_content(fields)
+        if fields.get("id") is None:
+            return self.put(self.read_draft(content))[0]
+        return self.put_content(content, mark=RequestMark.of_content(content, has_words=has_schedule_text(content)))[0]
 
     def run_now(
         self,
@@ -302,24 +315,58 @@ class App:
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
+        return self.read_draft(self._to_content(fields))
+
+    def _to_content(self, fields: dict[str, Any]) -> dict[str, Any]:
         if callable(fields.get("handler")):
             fields = {**fields, "handler": self.container.registry.name_of(fields["handler"])}
-        return self.read_draft(to_wire_fields(fields)) if has_schedule_text(fields) else TaskDraft.of(**fields)
+        return to_draft_content(fields)
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON, with a schedule in words read."""
-        return TaskDraft.from_wire(self._with_schedule(content))
+        return TaskDraft.from_wire(self._with_schedule(content) if has_schedule_text(content) else content)
 
     def put(
         self,
         draft: TaskDraft,
         *,
-        mark: str | None = None,
+        fingerprint: str | None = None,
+        mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
-        """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
+        """Create or edit a task, and return it and whether it is new; see `Scheduler.create`.
+
+        Without a mark, a repetition is an edit.
+        """
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, mark, by=self._authority, refusal=refusal)
+        return self._scheduler.create(draft, fingerprint, by=self._authority, mark=mark, refusal=refusal)
+
+    def put_content(
+        self,
+        content: dict[str, Any],
+        *,
+        fingerprint: str | None = None,
+        mark: RequestMark | None = None,
+        refusal: QuotaExceeded | None = None,
+    ) -> tuple[Task, bool]:
+        """Create or edit a task from its fields as JSON, like `put`; a repetition may be of words that have passed."""
+        try:
+            return self.put(self.read_draft(content), fingerprint=fingerprint, mark=mark, refusal=refusal)
+        except InvalidInput:
+            if fingerprint is None and mark is None:
+                raise
+            task_id = self._find_id(content)
+            found = task_id and self._scheduler.find_repeated(task_id, fingerprint, mark, self._authority)
+            if not found:
+                raise
+            return found, False
+
+    def _find_id(self, content: dict[str, Any]) -> str | None:
+        """Return the id of the task that a creation is about, whatever its schedule says."""
+        timeless = {name: value for name, value in content.items() if name not in {"schedule", "timezone"}}
+        with suppress(InvalidInput):
+            return self._scheduler.find_id(TaskDraft.from_wire(timeless), self._authority)
+        return None
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
@@ -337,15 +384,19 @@ class App:
         """
         return self.patch(task_id, to_wire_fields(changes))
 
-    def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
-        """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`."""
+    def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
+        """Change some of a task's fields by a JSON merge patch (RFC 7396); its schedule may be text, as in `update`.
+
+        With a mark, a repetition of the same request returns the task as it is now.
+        """
         if has_schedule_text(patch):
-            patch = self._with_schedule(patch, self.get(task_id).schedule)
-        return self._scheduler.update(task_id, patch, self._authority)
+            task = self.get(task_id)
+            if mark is not None and mark.is_known_to(task):
+                return task
+            patch = self._with_schedule(patch, task.schedule)
+        return self._scheduler.update(task_id, patch, self._authority, mark)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
-        if not has_schedule_text(content):
-            return content  # do not read the clock: it may be in another process
         at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
         now = self.container.clock.now()
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, current=current)
@@ -536,21 +587,28 @@ class App:
 
 def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
     """Create the task that a draft has shown, from its fields as JSON with the draft's token among them."""
-    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
+    from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
+    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
 
     fields = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
     owned = {**fields, "owner": requester.owner}
     if app.container.registry.derives_id(fields.get("handler")):
-        return app.put(app.read_draft(owned))
-    draft = app.read_draft({**owned, "id": f"d{confirmed.id}"})
-    return app.put(draft, mark=f"draft {confirmed.id}")
+        return app.put_content(owned, mark=RequestMark.of_name("draft", confirmed.id))
+    return app.put_content({**owned, "id": f"d{confirmed.id}"}, fingerprint=f"draft {confirmed.id}")
 
 
 def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
     """Change a task as a draft has shown, from the changes as JSON with the draft's token among them."""
-    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - imported only when used
+    from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
+    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
 
     changes = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)
-    return app.limited_by(confirmed.check_task).patch(task_id, changes)
+    mark = RequestMark.of_name("draft", confirmed.id)
+
+    def check(task: Task) -> None:
+        if not mark.is_known_to(task):
+            confirmed.check_task(task)
+
+    return app.limited_by(check).patch(task_id, changes, mark=mark)

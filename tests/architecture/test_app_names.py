@@ -5,7 +5,8 @@ from __future__ import annotations
 from cloudsched import App, Settings
 
 REGISTER = {"handler", "scheduled", "on_failure", "mail_template", "dependency_overrides"}
-TASKS = {"create", "run_now", "to_draft", "read_draft", "put", "get", "tasks", "update", "patch", "delete", "upcoming"}
+TASKS = {"create", "run_now", "get", "tasks", "update", "patch", "delete", "upcoming"}
+READ = {"to_draft", "read_draft", "put", "put_content"}
 COMMANDS = {"pause", "resume", "cancel", "trigger", "retry", "backfill", "send_event"}
 DRAFTS = {"draft", "confirm"}
 RESULTS = {"executions", "find_executions", "execution", "deliveries", "tree", "inbox"}
@@ -16,7 +17,7 @@ RUN = {"deliver", "sweep", "acting_with", "limited_by", "override", "close", "co
 def test_an_app_shows_what_its_users_call() -> None:
     """Its store, locks, engine and other parts are one name further, in `container`."""
     names = {name for name in dir(App(Settings(store="sqlite"))) if not name.startswith("_")}
-    assert names == REGISTER | TASKS | DRAFTS | COMMANDS | RESULTS | DECLARED | RUN
+    assert names == REGISTER | TASKS | READ | DRAFTS | COMMANDS | RESULTS | DECLARED | RUN
 
 
 def test_an_override_ends_with_its_block() -> None:

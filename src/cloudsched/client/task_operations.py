@@ -67,8 +67,6 @@ class TaskOperations:
         """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
         content = {"tasks": [to_wire_fields(task) for task in tasks]}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        if any(task.get("id") is not None for task in content["tasks"]):
-            headers = {}
         answer = yield ApiRequest("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
         return answer.read_list("results", _parse_created)
 
@@ -88,13 +86,14 @@ class TaskOperations:
 
     @operation
     def update(self, /, task_id: str, *, etag: str | None = None, **changes: Any) -> Flow[TaskView]:
-        """Change some fields, by their Python names; None restores a default.
+        """Change some fields, by their Python names; None restores a default. With an `etag` it is safe to repeat.
 
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
         headers = {} if etag is None else {"If-Match": etag}
-        return parse_task((yield ApiRequest("PATCH", _task_path(task_id), to_wire_fields(changes), headers=headers)))
+        content, path = to_wire_fields(changes), _task_path(task_id)
+        return parse_task((yield ApiRequest("PATCH", path, content, headers=headers, is_idempotent=etag is not None)))
 
     @operation
     def delete(self, task_id: str) -> Flow[None]:

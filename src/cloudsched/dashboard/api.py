@@ -46,14 +46,17 @@ class Api:
     ) -> Json:
         """Send a POST, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
         given = {**(headers or {}), **({"If-Match": etag} if etag else {})}
-        return self._send(ApiRequest("POST", path, dict(content or {}), dict(query or {}), given)).content
+        is_safe = "Idempotency-Key" in given
+        request = ApiRequest("POST", path, dict(content or {}), dict(query or {}), given, is_idempotent=is_safe)
+        return self._send(request).content
 
     def patch(
         self, path: str, content: Mapping[str, Any], *, etag: str = "", query: Mapping[str, str] | None = None
     ) -> Json:
         """Send a JSON merge patch, with `If-Match` if there is an ETag. Raises CloudschedError if the API refuses."""
         headers = {"If-Match": etag} if etag else {}
-        return self._send(ApiRequest("PATCH", path, dict(content), dict(query or {}), headers)).content
+        request = ApiRequest("PATCH", path, dict(content), dict(query or {}), headers, is_idempotent=bool(etag))
+        return self._send(request).content
 
     def delete(self, path: str) -> None:
         """Delete something. Raises CloudschedError if the API refuses."""

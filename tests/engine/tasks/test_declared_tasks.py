@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -71,6 +72,23 @@ def test_a_redeployment_that_changes_nothing_writes_nothing(schedule: object) ->
         app.apply_declarations()
         assert app.get("report") == stored
         assert sim.counts.writes == writes
+
+
+@pytest.mark.parametrize("words", ["in 2 seconds", "PT2S", "every 2 days"])
+def test_words_mean_the_same_at_each_deployment(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """They count from the instant at which they were read first, on a clock that goes on meanwhile."""
+    app = declaring("every weekday at 9:00")
+    with Simulation(app) as sim:
+        now = sim.app.container.clock.now
+        ticks = count(900_000, step=60_000)
+        monkeypatch.setattr(
+            sim.app.container.clock, "now", lambda: now() + timedelta(microseconds=next(ticks)), raising=False
+        )
+        app.scheduled(words, id="words")(lambda: None)
+        app.apply_declarations()
+        assert compare(app) == []
+        sim.advance(timedelta(minutes=1))
+        assert compare(app) == []
 
 
 def test_a_changed_declaration_edits_its_task() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, KeyReused, NotFound
 from cloudsched.testing import START, Simulation
@@ -36,10 +36,10 @@ def draft(**fields: object) -> TaskDraft:
 @pytest.mark.parametrize("mark", [None, "m"], ids=["by id", "by idempotency key"])
 def test_a_repeated_creation_returns_its_task_after_its_scheduled_time(sim: Simulation, mark: str | None) -> None:
     """The same task is returned, and nothing runs twice."""
-    created, is_new = sim.app.put(draft(), mark=mark)
+    created, is_new = sim.app.put(draft(), fingerprint=mark)
     assert is_new
     sim.advance(HOUR)
-    assert sim.app.put(draft(), mark=mark) == (sim.app.get("t"), False)
+    assert sim.app.put(draft(), fingerprint=mark) == (sim.app.get("t"), False)
     sim.advance(HOUR)
     assert [each.scheduled_for for each in sim.executions("t")] == [SOON]
     assert sim.app.get("t").created_at == created.created_at
@@ -47,10 +47,10 @@ def test_a_repeated_creation_returns_its_task_after_its_scheduled_time(sim: Simu
 
 def test_a_key_is_checked_after_the_scheduled_time_too(sim: Simulation) -> None:
     """Another request for the same id is refused, as it is before that time."""
-    sim.app.put(draft(), mark="m")
+    sim.app.put(draft(), fingerprint="m")
     sim.advance(HOUR)
     with pytest.raises(KeyReused):
-        sim.app.put(draft(title="Other"), mark="another")
+        sim.app.put(draft(title="Other"), fingerprint="another")
 
 
 @pytest.mark.parametrize("task_id", ["t", None], ids=["deleted", "no id"])
@@ -101,3 +101,44 @@ def test_a_refused_authorization_is_not_taken_for_a_deletion(sim: Simulation) ->
     with pytest.raises(NotFound):
         sim.app.limited_by(refuse).put(draft(title="New"))
     assert sim.app.get("t").title == "Work"
+
+
+@pytest.mark.parametrize("words", ["in 2 seconds", "PT2S", "today at 0:30", "every 10 minutes until today at 0:35"])
+def test_a_call_that_is_repeated_changes_nothing(sim: Simulation, words: str) -> None:
+    """`App.create` with an id of one's own returns its task as it is, whatever its words would mean by now."""
+    fields: dict[str, Any] = {"id": "t", "handler": "work", "owner": "ada", "schedule": words}
+    first = sim.app.create(**fields)
+    sim.advance(HOUR)
+    runs = sim.executions("t")
+    assert runs
+    sim.app.update("t", description="Edited")
+    writes = sim.counts.writes
+    assert sim.app.create(**fields) == sim.app.get("t")
+    assert sim.app.create(TaskDraft.of(id="t", owner="ada", title="Work", handler="work")).title == "Work"
+    assert sim.counts.writes == writes + 1  # another creation, which is an edit
+    sim.advance(HOUR)
+    assert (sim.executions("t"), sim.app.get("t").created_at) == (runs, first.created_at)
+
+
+def test_a_draft_that_is_created_again_undoes_no_edit(sim: Simulation) -> None:
+    """Also one that Python has made, with a schedule of its own."""
+    sim.app.create(draft())
+    edited = sim.app.update("t", title="Edited")
+    assert sim.app.create(draft()) == edited
+    assert sim.app.create(draft(priority="HIGH")).title == "Work"
+
+
+def test_a_repetition_sends_what_the_first_call_could_not(
+    sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the process has died between its commit and its dispatch, the repeated call sends that."""
+    with monkeypatch.context() as patch:
+        patch.setattr(app.container.engine.sender, "send", _die)
+        with pytest.raises(KeyboardInterrupt):
+            app.create(id="t", handler="work", schedule="in 2 seconds")
+    assert app.create(id="t", handler="work", schedule="in 2 seconds").status is TaskStatus.ACTIVE
+    assert len(sim.pending()) == 1
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -382,6 +382,10 @@ class Task(PublicTask):
     """Follow-up work of the last commit (a dispatch, say) could not be done; the sweep does it."""
     request_fingerprint: str | None = None
     """A hash of the request that created it, if that had an idempotency key."""
+    creation_fingerprint: str | None = None
+    """A hash of the latest creation with its caller's own id, as it was sent, by which a repetition is known."""
+    recent_requests: tuple[str, ...] = ()
+    """The same of the latest requests that a key, a token or an ETag names; `transitions.request_marks` bounds them."""
     deleted_at: Instant | None = None
     """Set while the task is being deleted; callers no longer see it."""
     delivery: Delivery | None = None

@@ -128,13 +128,18 @@ class TaskDraft(TaskSpec):
         Raises:
             InvalidInput: A field is not valid.
         """
-        given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
-        schedule = given.pop("schedule", None)
-        if isinstance(schedule, datetime | timedelta):
-            schedule = _to_schedule(schedule)
-        if type(schedule) is Schedule:
-            return cls.from_wire({**to_wire_fields(given), "schedule": schedule})
-        return cls.from_wire(to_wire_fields(given if schedule is None else {**given, "schedule": schedule}))
+        return cls.from_wire(to_draft_content(fields))
+
+
+def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what `TaskDraft.from_wire` takes, from fields with Python names; see `TaskDraft.of`."""
+    given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
+    schedule = given.pop("schedule", None)
+    if isinstance(schedule, datetime | timedelta):
+        schedule = _to_schedule(schedule)
+    if type(schedule) is Schedule:
+        return {**to_wire_fields(given), "schedule": schedule}
+    return to_wire_fields(given if schedule is None else {**given, "schedule": schedule})
 
 
 _SAME_IN_JSON = (str, int, bool, type(None))

@@ -131,9 +131,10 @@ class DeclaredTasks:
     def _apply_one(self, change: Change) -> None:
         scheduler, by = self._scheduler, OWN_CODE.limited_by(self._require_marked)
         if change.action is Action.CREATE:
-            draft = self._read_draft(change.fields, self._engine.now())
+            now = self._engine.now()
+            draft = self._read_draft(change.fields, now)
             try:
-                scheduler.create(draft, self._mark, by=OWN_CODE)
+                scheduler.create(draft, self._mark, by=OWN_CODE, as_of=now)
             except KeyReused:
                 self._require_marked(scheduler.get(change.task_id, OWN_CODE))  # somebody has created it since
                 raise

@@ -21,9 +21,11 @@ from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, require_known
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.merge_patch import edit_draft, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
+from cloudsched.domain.transitions.request_marks import remember
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.edits import LeadTimes
-    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
@@ -80,8 +82,10 @@ class Scheduler:
         request_fingerprint: str | None = None,
         *,
         by: Authority,
+        mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
         lead: LeadTimes | None = None,
+        as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
 
@@ -92,8 +96,10 @@ class Scheduler:
             draft: The task.
             request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
             by: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
+            mark: What identifies the request: a repetition of it does not edit the task.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
             lead: How soon a new task may run; as the settings say if None.
+            as_of: When its words were read, which is when a new task counts as created; now if None.
 
         Raises:
             InvalidInput: The draft is invalid; nothing was stored.
@@ -106,11 +112,11 @@ class Scheduler:
         is_limited = by.has_quotas and refusal is None
 
         def repeat(task_id: str) -> Task | None:
-            return self._repeat_creation(task_id, draft, request_fingerprint, by)
+            return self._repeat_creation(task_id, draft, request_fingerprint, mark, by)
 
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
-                task = new_task(draft, self._engine.now(), lead or self._engine.lead).task
+                task = new_task(draft, as_of or self._engine.now(), lead or self._engine.lead).task
                 quota = self._engine.quotas.check(draft.owner) if is_limited else None
                 if full := refusal if quota is None else quota.refusal:
                     raise full
@@ -122,7 +128,7 @@ class Scheduler:
             task = with_entry(None, task, Action.CREATED, by.actor, task.created_at)
             has_budget = by.is_user and self._engine.budgets().has_budget(task.owner)
             update = {"request_fingerprint": request_fingerprint, "defined_by": by.author, "has_budget": has_budget}
-            return task.model_copy(update=update), quota
+            return task.model_copy(update=update | (mark.fields(None) if mark else {})), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
             if not isinstance(made, tuple):
@@ -142,17 +148,39 @@ class Scheduler:
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
         return self._follow_calendars(task, started) if task.schedule.calendars else task, is_new
 
-    def _repeat_creation(
-        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, by: Authority
+    def find_repeated(
+        self, task_id: str, request_fingerprint: str | None, mark: RequestMark | None, by: Authority
     ) -> Task | None:
-        """Return the existing task of a draft's id, edited if no fingerprint protects it; None if there is none."""
+        """Return the task that this very creation has made or edited before, as it is now; None if it has not."""
+        existing = self._engine.store.load(task_id)
+        if existing is None or existing.task.deleted_at is not None:
+            return None
+        known = existing.task.request_fingerprint
+        if not (mark.is_known_to(existing.task) if mark else known is not None and known == request_fingerprint):
+            return None
+        by.authorize(existing.task)
+        return self._dispatch_or_defer(existing)
+
+    def find_id(self, draft: TaskDraft, by: Authority) -> str | None:
+        """Return the id that a draft's task would have; None if the scheduler would choose it."""
+        return draft.id or self._validate(draft, by).id
+
+    def _repeat_creation(
+        self,
+        task_id: str,
+        draft: TaskDraft,
+        request_fingerprint: str | None,
+        mark: RequestMark | None,
+        by: Authority,
+    ) -> Task | None:
+        """Return the existing task of a draft's id, edited if this is no repetition; None if there is none."""
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
         if request_fingerprint is not None:
             return self._idempotent_replay(existing, request_fingerprint)
         try:
-            return self._replace(existing, draft, by)
+            return self._replace(existing, draft, mark, by)
         except NotFound:
             current = self._engine.store.load(task_id)
             if current and not current.task.deleted_at and current.task.created_at == existing.task.created_at:
@@ -171,13 +199,15 @@ class Scheduler:
             raise KeyReused("Idempotency-Key", "was already used for a different request", hint)
         return self._dispatch_or_defer(existing)
 
-    def _replace(self, existing: VersionedTask, draft: TaskDraft, by: Authority) -> Task:
+    def _replace(self, existing: VersionedTask, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
         def decide(task: Task, now: datetime) -> Transition:
+            if mark is not None and mark.is_known_to(task):
+                return Transition(task)
             resolved = self._resolve(draft, task)
-            return apply_edit(task, resolved, now, self._engine.lead, defined_by=by.author)
+            return remember(mark, task, apply_edit(task, resolved, now, self._engine.lead, defined_by=by.author))
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by))
 
@@ -185,8 +215,10 @@ class Scheduler:
         """Return a task. Raises NotFound."""
         return self._load(task_id, by).task
 
-    def update(self, task_id: str, patch: dict[str, Any], by: Authority) -> Task:
+    def update(self, task_id: str, patch: dict[str, Any], by: Authority, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
+
+        With a mark, a repetition of the same request changes nothing.
 
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
@@ -196,6 +228,8 @@ class Scheduler:
         require_known(patch)
 
         def decide(task: Task, now: datetime) -> Transition:
+            if mark is not None and mark.is_known_to(task):
+                return Transition(task)
             draft = edit_draft(task, patch)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._engine.lead)})
@@ -204,7 +238,8 @@ class Scheduler:
                 validated = self._resolve(validated, task)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            return apply_edit(task, validated, now, self._engine.lead, defined_by=by.author or task.defined_by)
+            edit = apply_edit(task, validated, now, self._engine.lead, defined_by=by.author or task.defined_by)
+            return remember(mark, task, edit)
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by))
 
@@ -296,6 +331,8 @@ class Scheduler:
 
         def decide_and_note(task: Task, now: datetime) -> Transition:
             decided = decide(task, now)
+            if action is Action.EDITED and decided.task.revision == task.revision:
+                return decided  # nothing that its owner sets has changed
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             if action is Action.EDITED:

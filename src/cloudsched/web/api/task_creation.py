@@ -1,11 +1,11 @@
 """The creation of every task by the API, so that the request is safe to repeat.
 
-There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
-``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and
-whether a user sends it: a user neither finds nor blocks with it what a server makes for them. The task stores a hash of
-the request. The task itself is the record of the key, so the key costs no extra read or write and is remembered as long
-as the task exists. A handler with a ``task_id`` makes its tasks' ids from their payloads: creating one again edits it,
-with or without a key.
+There are two ways, and with both the task stores a hash of the request. With an `id` of the caller's own, the same
+request again changes nothing, and another one edits the task. With ``Idempotency-Key``
+(draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and whether a user sends
+it: a user neither finds nor blocks with it what a server makes for them. The task itself is the record of id or key, so
+these cost no extra read or write and are remembered as long as the task exists. A handler with a ``task_id`` makes its
+tasks' ids from their payloads: creating one again edits it, unless the key says that the request is the same.
 
 Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
 hash of the owner unless it already has that prefix.
@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.app import create_confirmed
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
 from cloudsched.errors import InvalidInput
+from cloudsched.language.task_fields import has_schedule_text
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -65,7 +67,7 @@ def create_or_edit(
         app: The app to create it in.
         caller: The caller, who must be allowed to create tasks for the owner.
         content: The request's task.
-        key: The request's idempotency key, if it has one.
+        key: The request's idempotency key, if it has one. In a batch it is that of the tasks without an id.
         batch_index: The task's index in a batch, if it is part of one. Each index has a key of its own, and no key of a
             batch equals the key of a single request.
         refusal: Why no new task may be created, if that is known already; see `Scheduler.create`.
@@ -84,19 +86,25 @@ def create_or_edit(
     requested_id = content.get("id")
     if refusal is not None and key is None and requested_id is None and not _derives_id(app, content):
         raise refusal  # it is certainly new, so it is not even read
-    if key is not None and requested_id is not None:
+    if key is not None and requested_id is not None and batch_index is None:
         hint = "A request with an id is already safe to repeat; omit one of the two."
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
-    if key is not None and not _derives_id(app, content):  # such an id is a better key
+    if key is not None and requested_id is None:
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
             scope = ["user", *scope]
-        draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
-        return app.put(draft, mark=_hash(content), refusal=refusal)
+        if _derives_id(app, content):  # such an id is a better key, and the key says which request it is
+            mark = RequestMark.of_name(_hash(scope), content, has_words=has_schedule_text(content))
+            return app.put_content(content, mark=mark, refusal=refusal)
+        keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
+        return app.put_content(keyed, fingerprint=_hash(content), refusal=refusal)
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
-    return app.put(app.read_draft(content), refusal=refusal)
+    if requested_id is None:
+        return app.put(app.read_draft(content), refusal=refusal)
+    mark = RequestMark.of_content([caller.requesters, content], has_words=has_schedule_text(content))
+    return app.put_content(content, mark=mark, refusal=refusal)
 
 
 def _derives_id(app: App, content: dict[str, Any]) -> bool:

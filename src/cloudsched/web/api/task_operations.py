@@ -17,6 +17,7 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.dry_app import validate_only
+from cloudsched.web.api.etags import mark_edit
 from cloudsched.web.api.operation import Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import Json, json_response, page_response, task_response, task_to_json, tree_to_json
@@ -38,9 +39,9 @@ MAX_THREADS = 8
 def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None) -> list[dict[str, Any]]:
     """Create tasks and return a result for each, in the same order: its status with a ``task`` or a ``problem``.
 
-    With an idempotency key, each task is safe to repeat: it is identified by the key and its index in the batch. If the
-    caller's quota does not suffice, the first tasks are created. Once one has been refused, none of those after it is
-    created: their refusal costs no counting query.
+    With an idempotency key, each task is safe to repeat: its id identifies it, or else the key and its index in the
+    batch. If the caller's quota does not suffice, the first tasks are created. Once one has been refused, none of those
+    after it is created: their refusal costs no counting query.
     """
     refusal: QuotaExceeded | None = None
 
@@ -98,8 +99,8 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
     Without a schedule, the task runs once, in five minutes. To make the request safe to repeat, give either an `id` of
-    your own or an `Idempotency-Key`, or confirm a draft with its `draftToken`. A user's `id` is prefixed with a hash of
-    the owner: use the `id` of the response from then on.
+    your own or an `Idempotency-Key`, or confirm a draft with its `draftToken`: the same request again returns the task
+    as it is now. A user's `id` is prefixed with a hash of the owner: use the `id` of the response from then on.
     """
     content, key = call.read_content(), read_idempotency_key(call.request)
     if query.is_only_validation:
@@ -123,7 +124,7 @@ def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Respon
     """Create up to 500 tasks with one request.
 
     Each task succeeds or fails on its own: the response has status 200 and one result for each task, in the order of
-    the request. An `Idempotency-Key` makes each of them safe to repeat.
+    the request. An `Idempotency-Key` makes those without an `id` safe to repeat, as the others are.
     """
     key = read_idempotency_key(call.request)
     return json_response({"results": create_batch(call.app, call.caller, body.tasks, key)})
@@ -173,6 +174,7 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
     The fields that you name change; `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    With `If-Match`, the same request again returns the task as it is now.
     With a `draftToken`, the fields have to be those that the draft showed.
     """
     content = call.read_content()
@@ -181,7 +183,9 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         return validate_only(call, lambda app: app.patch(call.task_id, changes))
     if FIELD in content:
         return task_response(call, patch_confirmed(call, content))
-    return task_response(call, call.app.patch(call.task_id, content))
+    mark = mark_edit(call, content)
+    call.visibility.allow_repetition(mark)
+    return task_response(call, call.app.patch(call.task_id, content, mark=mark))
 
 
 @operation(

@@ -20,6 +20,7 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.web.auth.roles import Caller
 
 
@@ -38,6 +39,7 @@ class Visibility:
         self._caller = caller
         self._precondition = precondition
         self._is_change = is_change
+        self._mark: RequestMark | None = None
         self._parsed_before = count_parsed()
 
     @property
@@ -45,13 +47,17 @@ class Visibility:
         """Return whether there may be tasks that the request may not use."""
         return bool(self._caller.visible_owner is not None or self._caller.queues or self._precondition)
 
+    def allow_repetition(self, mark: RequestMark | None) -> None:
+        """Let a task pass that this very request has changed already, whatever the precondition says of it."""
+        self._mark = mark
+
     def check_task(self, task: Task) -> None:
         """Check that the request may use a task. Raises NotFound, Forbidden, or what the precondition raises."""
         if not self._caller.can_see(task.owner):
             raise NotFound("task", task.id)
         if task.parent and self._is_change and is_fixed_for(self._caller, task):
             raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
-        if self._precondition is not None:
+        if self._precondition is not None and not (self._mark is not None and self._mark.is_known_to(task)):
             self._precondition(task)
 
     def check_claim(self, task: Task, queue: str | None) -> None:

@@ -1,0 +1,295 @@
+"""A request whose answer was lost, sent again when its words mean something else: nothing is done twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.doors.world import WORLDS, World, headers_of
+
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.task_query import TaskQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.web.conftest import Call
+    from werkzeug.test import TestResponse
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+WORDS = [
+    "in 2 seconds",
+    "PT2S",
+    "in 10 minutes",
+    "today at 0:30",
+    "at 0:30",
+    "every 10 minutes until today at 0:35",
+    "2027-01-01T00:30:00Z",
+]
+"""What means another instant, or none, an hour later; and what always means the same."""
+TASK: dict[str, Any] = {"owner": "ada", "title": "Pay", "handler": "greet", "payload": {"name": "Ada"}}
+Send = tuple[str, dict[str, Any], dict[str, str]]
+
+
+def by_id(task: dict[str, Any]) -> Send:
+    return "/v1/tasks", {**task, "id": "pay-42"}, {}
+
+
+def by_key(task: dict[str, Any]) -> Send:
+    return "/v1/tasks", task, {"Idempotency-Key": "k"}
+
+
+def by_payload(task: dict[str, Any]) -> Send:
+    """Let the handler make the id; the key says that it is the same request."""
+    return "/v1/tasks", {**task, "handler": "rebuild"}, {"Idempotency-Key": "k"}
+
+
+def batch_by_id(task: dict[str, Any]) -> Send:
+    return "/v1/tasks:batchCreate", {"tasks": [{**task, "id": "pay-42"}]}, {}
+
+
+def batch_by_key(task: dict[str, Any]) -> Send:
+    return "/v1/tasks:batchCreate", {"tasks": [task]}, {"Idempotency-Key": "k"}
+
+
+def batch_by_both(task: dict[str, Any]) -> Send:
+    """Give one task an id, and the others none: the key is theirs."""
+    return "/v1/tasks:batchCreate", {"tasks": [{**task, "id": "t"}, task]}, {"Idempotency-Key": "k"}
+
+
+CREATIONS = [by_id, by_key, by_payload, batch_by_id, batch_by_key, batch_by_both]
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    """The app of these tests: of one handler, the tasks' ids come from their payloads."""
+    from cloudsched import App, Settings  # noqa: PLC0415 - beside what it makes
+
+    app = App(Settings())
+    app.handler("greet", access="users", draft="Greets")(_greet)
+    app.handler("rebuild", task_id=lambda payload: f"rebuild-{payload['name']}")(_greet)
+    yield app
+    app.close()
+
+
+def _greet(payload: dict[str, Any]) -> str:
+    return f"hello {payload.get('name')}"
+
+
+def list_tasks(sim: Simulation) -> list[tuple[str, int, TaskStatus]]:
+    """Return each task with how often it has run."""
+    tasks = sorted(sim.app.tasks(TaskQuery()).items, key=lambda each: each.id)
+    return [(each.id, len(sim.executions(each.id)), each.status) for each in tasks]
+
+
+def results_of(answer: TestResponse) -> list[tuple[int, dict[str, Any]]]:
+    """Return the status and the task of each that was asked for."""
+    content = answer.get_json()
+    if "results" in content:
+        return [(each["status"], each.get("task", each)) for each in content["results"]]
+    return [(answer.status_code, content)]
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("creation", CREATIONS, ids=lambda each: each.__name__)
+def test_a_creation_that_is_sent_again_changes_nothing(
+    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send], words: str
+) -> None:
+    """It is answered by the tasks as they are now, though its words mean another instant or one that has passed."""
+    path, body, headers = creation({**TASK, "schedule": words, "timezone": "UTC"})
+    made = results_of(call("POST", path, body, headers=headers))
+    assert [status for status, _ in made] == [201] * len(made)
+    sim.advance(HOUR)
+    ran = list_tasks(sim)
+    again = results_of(call("POST", path, body, headers=headers))
+    assert [status for status, _ in again] == [200] * len(made)
+    for _, task in again:
+        assert task.items() <= call("GET", f"/v1/tasks/{task['id']}").get_json().items()
+    sim.advance(HOUR)
+    assert list_tasks(sim) == ran
+    assert {status for *_, status in ran} == {TaskStatus.COMPLETED}
+    assert {count for _, count, _ in ran} == {4 if words.startswith("every") else 1}
+
+
+@pytest.mark.parametrize("creation", CREATIONS, ids=lambda each: each.__name__)
+def test_a_creation_that_is_sent_again_undoes_no_edit(
+    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send]
+) -> None:
+    """What somebody has changed since stays, also a cancel, and nothing is written."""
+    path, body, headers = creation({**TASK, "schedule": "in 30 minutes"})
+    made = [task["id"] for _, task in results_of(call("POST", path, body, headers=headers))]
+    for task_id in made:
+        call("PATCH", f"/v1/tasks/{task_id}", {"title": "Edited", "schedule": "in 3 days"})
+    sim.advance(HOUR)
+    writes = sim.counts.writes
+    again = results_of(call("POST", path, body, headers=headers))
+    assert [task["title"] for _, task in again] == ["Edited"] * len(made)
+    assert sim.counts.writes == writes
+    for task_id in made:
+        call("POST", f"/v1/tasks/{task_id}/cancel")
+    call("POST", path, body, headers=headers)
+    assert {status for *_, status in list_tasks(sim)} == {TaskStatus.CANCELLED}
+
+
+def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) -> None:
+    """Also of the first one's words, once another creation has edited the task in between."""
+    first, second = ({**TASK, "id": "t", "schedule": words} for words in ("in 1 hour", "in 3 hours"))
+    for body in (first, second):
+        call("POST", "/v1/tasks", body)
+    sim.advance(HOUR)
+    assert list_tasks(sim) == [("t", 0, TaskStatus.ACTIVE)]
+    assert call("POST", "/v1/tasks", first).get_json()["nextExecutionTime"] == "2027-01-01T02:00:00Z"
+    sim.advance(HOUR)
+    assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
+
+
+def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) -> None:
+    """Words that meant what the task had, and mean something else when their creation is sent again."""
+    call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": {"at": "2027-01-01T00:30:00Z"}})
+    words = {**TASK, "id": "t", "schedule": "in 30 minutes"}
+    before = call("GET", "/v1/tasks/t").get_json()
+    assert call("POST", "/v1/tasks", words).get_json() == before
+    assert [each["action"] for each in call("GET", "/v1/tasks/t/history").get_json()["entries"]] == ["CREATED"]
+    sim.advance(HOUR)
+    assert call("POST", "/v1/tasks", words).status_code == 200
+    sim.advance(HOUR)
+    assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
+
+
+def test_a_deleted_task_is_created_again(sim: Simulation, call: Call) -> None:
+    """Nothing remembers a request once its task is gone, so it is a creation like any other."""
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    call("POST", path, body, headers=headers)
+    sim.advance(HOUR)
+    call("DELETE", "/v1/tasks/pay-42")
+    assert call("POST", path, body, headers=headers).status_code == 201
+
+
+def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
+    """Of a handler that makes the ids, the same payload with another key, or without one, edits the task again."""
+    path, body, headers = by_payload({**TASK, "schedule": "in 10 minutes"})
+    call("POST", path, body, headers=headers)
+    for more in ({"Idempotency-Key": "another"}, {}):
+        sim.advance(timedelta(minutes=5))
+        due = call("POST", path, body, headers=more).get_json()["nextExecutionTime"]
+        assert due == (sim.now + timedelta(minutes=10)).isoformat().replace("+00:00", "Z")
+    assert call("POST", path, body, headers=headers).get_json()["nextExecutionTime"] == due
+
+
+def test_a_repetition_needs_no_handler(sim: Simulation, call: Call, app: App) -> None:
+    """It is answered by its task also when what it names has gone from the code since."""
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    call("POST", path, body, headers=headers)
+    sim.advance(HOUR)
+    del app.container.registry.registrations.handlers["greet"]
+    assert call("POST", path, body, headers=headers).status_code == 200
+    assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == 400
+
+
+def test_a_mark_is_small(sim: Simulation, call: Call) -> None:
+    """A creation without an id stores no mark of it; one with an id stores one of twelve characters."""
+    call("POST", "/v1/tasks", {**TASK, "schedule": "in 2 seconds"})
+    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
+    for _ in range(3):
+        call("POST", path, body, headers=headers)
+    marks = [each.creation_fingerprint for each in sim.app.tasks(TaskQuery()).items]
+    assert sorted(0 if each is None else len(each) for each in marks) == [0, 12]
+    assert not any(each.recent_requests for each in sim.app.tasks(TaskQuery()).items)
+
+
+@pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)
+def test_an_edit_under_if_match_is_made_once(sim: Simulation, call: Call, words: str | None) -> None:
+    """Sent again with the same ETag, it gets the task as it is, also once others have changed or run it."""
+    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]
+    patch = {"title": "Later", **({} if words is None else {"schedule": words})}
+
+    def edit() -> TestResponse:
+        return call("PATCH", "/v1/tasks/t", patch, headers={"If-Match": seen})
+
+    first = edit()
+    sim.advance(timedelta(minutes=1))
+    assert edit().get_json() == first.get_json()
+    call("PATCH", "/v1/tasks/t", {"description": "Theirs"})
+    again = edit()
+    assert (again.status_code, again.get_json()["description"]) == (200, "Theirs")
+    sim.advance(3 * HOUR)
+    assert edit().status_code == 200
+    sim.advance(3 * HOUR)
+    assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
+
+
+def test_another_edit_of_a_state_that_has_gone_is_refused(sim: Simulation, call: Call) -> None:
+    """Another content, and another ETag, are other edits; and one that names any state is made each time."""
+    seen = call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]
+    later = {"schedule": "one hour later"}
+    call("PATCH", "/v1/tasks/t", later, headers={"If-Match": seen})
+    assert call("PATCH", "/v1/tasks/t", {"schedule": "2 hours later"}, headers={"If-Match": seen}).status_code == 412
+    assert call("PATCH", "/v1/tasks/t", later, headers={"If-Match": f'"x", {seen}'}).status_code == 412
+    for _ in range(2):
+        assert call("PATCH", "/v1/tasks/t", later, headers={"If-Match": "*"}).status_code == 200
+    assert sim.app.upcoming("t") == [sim.now + timedelta(hours=3, minutes=30)]
+
+
+def test_a_task_remembers_a_few_edits(call: Call) -> None:
+    """Its latest ten, so that what it stores is bounded; an earlier one is refused as before."""
+    seen = [call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": "in 30 minutes"}).headers["ETag"]]
+    for number in range(12):
+        edit = call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[-1]})
+        seen.append(edit.headers["ETag"])
+    statuses = [
+        call("PATCH", "/v1/tasks/t", {"title": f"{number}"}, headers={"If-Match": seen[number]}).status_code
+        for number in range(12)
+    ]
+    assert statuses == [412] * 2 + [200] * 10
+
+
+# ── Whose request it is ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A world with several people, in which there is nothing yet."""
+    with WORLDS.enter("own", "none") as (world, _):
+        world.has_records = True  # nobody uses it again
+        yield world
+
+
+def test_a_repetition_shows_nobody_what_is_not_theirs(world: World) -> None:
+    """The same request by somebody else is one of their own, or refused as it always is."""
+    body = {"title": "T", "handler": "open", "schedule": "in 2 seconds", "id": "pay-42"}
+    made = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
+    theirs = world.ask("POST", "/v1/tasks", body, headers_of("bob"))
+    assert (theirs.status_code, theirs.get_json()["id"] == made["id"]) == (201, False)
+    named = {**body, "id": made["id"], "owner": "ada"}
+    assert world.ask("POST", "/v1/tasks", named, headers_of("bob")).status_code == 403
+    assert world.ask("POST", "/v1/tasks", {**body, "id": made["id"]}, headers_of("bob")).status_code == 201
+    for who in ("reader", "viewer", "worker", "delegate"):
+        assert world.ask("POST", "/v1/tasks", body, headers_of(who)).status_code == 403
+    assert world.ask("POST", "/v1/tasks", {**body, "owner": "ada"}, headers_of("ada")).status_code == 200
+
+
+def test_an_edit_is_known_from_its_own_caller_only(world: World) -> None:
+    """Two callers who make the same edit of the same state are two: the second one is told that it has changed."""
+    body = {"title": "T", "handler": "open", "schedule": "in 30 minutes", "id": "t"}
+    made = world.ask("POST", "/v1/tasks", body, headers_of("ada"))
+    path, seen = f"/v1/tasks/{made.get_json()['id']}", {"If-Match": made.headers["ETag"]}
+    later = {"schedule": "one hour later"}
+    statuses = [
+        world.ask("PATCH", path, later, {**headers_of(who), **seen}).status_code
+        for who in ("ada", "admin", "bob", "viewer", "ada")
+    ]
+    assert statuses == [200, 412, 404, 403, 200]
+    acting = {**headers_of("delegate"), "X-On-Behalf-Of": "ada", **seen}
+    assert world.ask("PATCH", path, later, acting).status_code == 412
+
+
+def test_a_server_s_request_is_not_a_user_s(world: World) -> None:
+    """The same content from a server is a request of its own: what it names, it names with a server's rights."""
+    body = {"title": "T", "handler": "open", "schedule": "in 30 minutes", "id": "t", "lockKey": "press"}
+    made = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
+    served = {**body, "id": made["id"], "owner": "ada"}
+    assert world.ask("POST", "/v1/tasks", served, headers_of("admin")).get_json()["lockScope"] == "global"

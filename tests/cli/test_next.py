@@ -56,7 +56,7 @@ def test_json_for_programs() -> None:
         "timezone": "Europe/Paris",
     }
     assert document["tzdata"] == version()
-    assert document["description"] == "every day at 02:30, starting 2027-03-27, Europe/Paris"
+    assert document["description"] == "every day at 02:30, first on Saturday 27 March 2027, Europe/Paris"
     result = run(
         *("FREQ=DAILY", "--dtstart", "2027-01-01T02:30:00", "--tz", "Europe/Paris"),
         *("--after", "2027-03-27T12:00:00Z", "-n", "1", "--json"),

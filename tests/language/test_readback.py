@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from benchmarks import language_phrases
+from benchmarks import describe, language_phrases
 from benchmarks.language_scoring import CASES, parse_now
 from tests.cases import try_each
 from tests.language.own_phrases import OWN
@@ -90,6 +90,19 @@ def test_each_rule_keeps_the_day_on_which_its_weeks_begin() -> None:
         Schedule(rrule="FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO;BYHOUR=9;BYMINUTE=0;WKST=SU", dtstart="2027-01-04T09:00:00"),
         now,
     )
+
+
+@pytest.mark.timeout(7200)
+def test_descriptions_of_schedules_of_every_kind_are_never_false(phrases: int) -> None:
+    """In English and German: what is read back is the same schedule, or the text says that it is a summary.
+
+    Most are not summaries, and those of one rule with plain days and times never are.
+    """
+    total = phrases // 2
+    counts, wrong = describe.check_many(total, seed=37)
+    assert wrong == []
+    for locale in describe.LANGUAGES:
+        assert counts[f"{locale} exact"] > total * 0.6
 
 
 def make_schedule(random: Random, now: datetime) -> Schedule:

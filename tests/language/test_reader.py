@@ -68,7 +68,7 @@ def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
             "nth-or-interval",
             [
                 "every month on the 2nd Tuesday at 10:00, Europe/Paris",
-                "every 2 weeks on Tuesday at 10:00, starting 2026-11-24, Europe/Paris",
+                "every 2 weeks on Tuesday at 10:00, first on Tuesday 24 November 2026, Europe/Paris",
             ],
         ),
         (

@@ -66,6 +66,9 @@ class Builder:
             self._apply_end(end)
         if self.bounds.count is not None and self.bounds.until is not None:
             raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end date")
+        says_seconds = any(time.second for draft in self.drafts for time in draft.times)
+        for draft in self.drafts:
+            draft.says_seconds = says_seconds
         texts = [text for draft in self.drafts for text in draft.to_rrules()]
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
@@ -88,13 +91,13 @@ class Builder:
             raise
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
-        if schedule.after(self.context.now) is None:
+        if schedule.after(self.context.now) is None and not self.plan.added:
             raise Refused("past")
         return schedule
 
     @property
     def _needs_phase(self) -> bool:
-        fine = any(draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"} for draft in self.drafts)
+        fine = any(draft.freq in _STEPS and not draft.names_times for draft in self.drafts)
         open_ended = self.bounds.count is None and self.bounds.until is None and not self.bounds.has_start
         return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 

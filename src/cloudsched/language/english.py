@@ -198,6 +198,9 @@ ENGLISH = Language(
         "only": {1: "only|just|exclusively"},
         "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
         "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
+        "if-day": {1: "if it is|if it's"},
+        "leap-year": {1: "of every leap year|of each leap year|of leap years"},
+        "added": {1: "extra on|extra runs on"},
         "filler": {1: "if there is one|if any|if it exists"},
         "skip-back": {
             1: "or the last day before, where there is no such day|or the last day of the month|or the last day"
@@ -212,6 +215,7 @@ ENGLISH = Language(
         "day-number": {1: "day|days"},
         "minute-number": {1: "minute|minutes|at minute|at minutes|minute past the hour"},
         "hour-number": {1: "hour|hours"},
+        "second-number": {1: "at second|at seconds"},
         "half-hour": {1: "on the hour|at the top of the hour", 30: "on the half hour|at half past"},
         "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
         "intro": {

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from cloudsched.language.context import Context
-    from cloudsched.language.nodes import Except
+    from cloudsched.language.nodes import Added, Except
 
 _NTHS = (1, 2, 3, 4, 5)
 
@@ -37,6 +37,16 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
                     text if clock is None else make_local_time(result, *context.resolve_time(clock)).isoformat()
                 )
     return dates
+
+
+def list_added(added: Sequence[Added], context: Context) -> list[str]:
+    """Return the single dates that a phrase adds, as local times."""
+    dates = [date for each in added for date in each.dates]
+    return [
+        make_local_time(find_first_day(date, context, context.today), *context.resolve_time(date.clock)).isoformat()
+        for date in dates
+        if date.clock is not None
+    ]
 
 
 def _is_repeated(point: Days) -> bool:

@@ -66,6 +66,7 @@ def _parse_counted(c: Cursor) -> NamedCalendars | None:
         return None
     c.take("article")
     unit = c.take("unit")
+    c.take("comma")
     if unit is None or unit.value != Unit.MONTH or c.take("not-on") is None:
         return None
     ids = _parse_ids(c)
@@ -164,6 +165,7 @@ def _parse_months(c: Cursor) -> Months | None:
 _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
     _as_list_rule(parse_named_calendars),
     clauses.parse_except,
+    clauses.parse_added,
     _as_list_rule(parse_moved_days),
     clauses.parse_each,
     clauses.parse_adverb,
@@ -180,6 +182,7 @@ _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
     _as_list_rule(points.parse_year_limit),
     _as_list_rule(_parse_months),
     _as_list_rule(parse_week_start),
+    _as_list_rule(clauses.parse_only_if),
     clauses.parse_place,
     clauses.parse_mark,
 )

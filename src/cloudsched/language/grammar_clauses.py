@@ -11,6 +11,7 @@ from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_
 from cloudsched.language.grammar_periods import parse_months
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.nodes import (
+    Added,
     Clause,
     Date,
     Days,
@@ -19,6 +20,7 @@ from cloudsched.language.nodes import (
     Length,
     Mark,
     Months,
+    OnlyIf,
     Part,
     Pick,
     Place,
@@ -111,7 +113,10 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
     listed = c.sees("and", "comma") and c.sees("ordinal", "ordinal-end", "article", ahead=1)
-    if unit is None and nth and not listed and not c.sees("weekday", "weekdays", *_SETS, "month", "of", "to-last"):
+    listed = listed and not c.sees("start", ahead=1)
+    limited = c.sees("in") and c.sees("hour-number", "month", ahead=1)
+    named = ("weekday", "weekdays", *_SETS, "month", "to-last", *(() if limited else ("of",)))
+    if unit is None and nth and not listed and not c.sees(*named):
         c.at, nth, interval = before, False, 1
         unit = c.take("unit")  # "every second" is a unit
     if unit is None:
@@ -353,6 +358,46 @@ def _parse_excepted_time(c: Cursor, date: Date) -> Date:
             return replace(date, clock=at)
     c.at = start
     return date
+
+
+def parse_added(c: Cursor) -> list[Clause] | None:
+    """Parse ``extra on 2027-03-01 at 09:00 and 2027-04-01 at 10:00``: single dates, with their year and time."""
+    start = c.at
+    if c.take("added") is None:
+        return None
+    dates: list[Date] = []
+    while len(dates) < MOST_ITEMS:
+        before = c.at
+        if dates:
+            c.skip("comma", "and")
+            c.take("added")
+        found = c.attempt(parse_point)
+        one = _parse_excepted_time(c, found) if isinstance(found, Date) else None
+        if one is None or one.clock is None:
+            c.at = before
+            break
+        dates.append(one)
+    return [Added(tuple(dates), c.span(start))] if dates else None
+
+
+def parse_only_if(c: Cursor) -> OnlyIf | None:
+    """Parse ``if it is a Monday or a Friday``."""
+    start = c.at
+    if c.take("if-day") is None:
+        return None
+    days: list[int] = []
+    while len(days) < MOST_ITEMS:
+        before = c.at
+        if days:
+            c.skip("comma", "or")
+        c.take("article")
+        day = c.take("weekday")
+        if day is None:
+            c.at = before
+            break
+        days.append(day.value)
+    c.take("if-day-end")
+    return OnlyIf(tuple(dict.fromkeys(days)), c.span(start)) if days else None
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:

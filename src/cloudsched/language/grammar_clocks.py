@@ -86,25 +86,26 @@ def _parse_after_before(c: Cursor) -> Window | None:
 def parse_grid(c: Cursor) -> Grid | None:
     """Parse ``at minute 0, 15 and 30 in hour 9 to 17``, the form that descriptions of schedules use."""
     start = c.at
-    c.take("at")
+    if not c.sees("minute-number", "second-number"):
+        c.take("at")
     minutes: tuple[int, ...] = ()
     if c.take("minute-number") is not None:
         minutes = parse_numbers(c)
         if not minutes:
             return None
-        c.take("in")
-    elif c.take("in") is None:
+    elif not c.sees("in", "second-number"):
         return None
     hours: tuple[int, ...] = ()
     before = c.at
-    if c.take("hour-number") is not None:
+    if c.take("in") is not None and c.take("hour-number") is not None:
         hours = parse_numbers(c)
     if not hours:
         c.at = before
-    if not (minutes or hours) or max(minutes, default=0) > 59 or max(hours, default=0) > 23:
+    seconds = parse_numbers(c) if c.take("second-number") is not None else ()
+    if not (minutes or hours or seconds) or max((*minutes, *seconds), default=0) > 59 or max(hours, default=0) > 23:
         c.at = start
         return None
-    return Grid(minutes, hours, c.span(start))
+    return Grid(minutes, hours, seconds, c.span(start))
 
 
 def parse_numbers(c: Cursor) -> tuple[int, ...]:

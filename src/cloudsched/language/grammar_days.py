@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_dates import parse_dates
 from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, parse_number, parse_ordinals
 from cloudsched.language.grammar_periods import parse_period
-from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick
+from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit
 from cloudsched.language.tokens import NUMBER, PAIR
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND)}
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
     start = c.at
+    chosen = c.attempt(_parse_positions)
+    if chosen is not None:
+        return replace(chosen, span=c.span(start))
     result = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
     if result is None:
         c.at = start
@@ -37,6 +41,25 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
         span=c.span(start),
     )
 
+
+def _parse_positions(c: Cursor) -> Days | None:
+    """Parse ``the 1st and last of Monday to Friday``, and ``the last day of every leap year``."""
+    c.take("article")
+    nths = parse_ordinals(c)
+    if not nths:
+        return None
+    if c.take("day-word") is not None:
+        leap = c.take("leap-year") is not None and len(nths) == 1 and nths[0] in _LEAP_DAYS
+        return Days((Pick(_LEAP_DAYS[nths[0]], DAY),), Period(Unit.YEAR), marked=True) if leap else None
+    if c.take("of") is None or not c.sees("weekday"):
+        return None
+    found = _parse_names(c, sets=False)
+    picks = tuple(Pick(0, pick.what) for pick in found[0]) if found is not None else ()
+    return Days(picks, marked=True, on=True, positions=tuple(nths)) if len(picks) > 1 else None
+
+
+_LEAP_DAYS = {1: -366, -1: 366}
+"""The first and last days of leap years by position, as days of the year that other years do not have."""
 
 _Found = tuple[tuple[Pick, ...], tuple[Date, ...], Period | None, bool, tuple[int, ...]]
 

@@ -43,6 +43,8 @@ def parse_number(c: Cursor) -> int | None:
 
 def parse_ordinal(c: Cursor) -> int | None:
     """Parse one ordinal: ``3rd``, ``twenty-third``, ``last`` (-1), ``second to last`` (-2), ``4th last`` (-4)."""
+    if c.sees("start"):
+        return None  # "first on" begins another clause
     end = c.take("ordinal-end")
     if end is not None:
         return end.value

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.nodes import (
+    Added,
     Clause,
     Clock,
     Date,
@@ -16,6 +17,7 @@ from cloudsched.language.nodes import (
     Mark,
     Months,
     NamedCalendars,
+    OnlyIf,
     Part,
     Place,
     Relative,
@@ -47,6 +49,7 @@ class Group:
     part: Part | None = None
     months: Months | None = None
     week_start: WeekStart | None = None
+    only_if: OnlyIf | None = None
 
     @property
     def has_days(self) -> bool:
@@ -67,6 +70,7 @@ class Plan:
     start: Start | None = None
     ends: list[End] = field(default_factory=list)
     exceptions: list[Except] = field(default_factory=list)
+    added: list[Added] = field(default_factory=list)
     calendars: list[NamedCalendars] = field(default_factory=list)
     place: Place | None = None
     year: Year | None = None
@@ -110,6 +114,8 @@ def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
             plan.ends.append(clause)
         case Except():
             plan.exceptions.append(clause)
+        case Added():
+            plan.added.append(clause)
         case NamedCalendars():
             plan.calendars.append(clause)
         case Place():
@@ -177,6 +183,9 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
         case WeekStart():
             _require_unset(group.week_start, clause.span)
             group.week_start = clause
+        case OnlyIf():
+            _require_unset(group.only_if, clause.span)
+            group.only_if = clause
         case _:
             raise Refused("not-understood")
 

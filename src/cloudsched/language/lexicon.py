@@ -50,7 +50,7 @@ HARMLESS = frozenset(
         "hence",
     }
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
-    | {"for-after", "on-or", "days-of", "moved", "moved-to", "not-on"}
+    | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".

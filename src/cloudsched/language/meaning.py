@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Plan, build_plan
 from cloudsched.language.nodes import DAY, Clock, Days, Period
 from cloudsched.language.once import build_once
@@ -13,7 +16,6 @@ from cloudsched.language.refusals import Option, Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.nodes import Clause
 
@@ -39,7 +41,21 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     counted = next((days for group in plan.groups for days in group.days if days.business), None)
     if counted is not None and context.calendar is not None:
         raise Refused("inexpressible", counted.span, "give the date: which days are holidays is not known here")
-    return build_once(plan, context)
+    return _build_dates(plan, context) if plan.added else build_once(plan, context)
+
+
+def _build_dates(plan: Plan, context: Context) -> Schedule:
+    """Return the schedule of several single dates; of those that are over, the first may be left out."""
+    dates = list_added(plan.added, context)
+    try:
+        once = build_once(plan, context)
+    except Refused as refused:
+        if refused.code != "past":
+            raise
+    else:
+        local = (once.at or context.now).astimezone(load_tzinfo(once.timezone)).replace(tzinfo=None)
+        dates = [local.isoformat(), *dates]
+    return Schedule(dtstart=dates[0], rdates=dates[1:], timezone=context.timezone)
 
 
 def resolve_zone(plan: Plan, context: Context) -> None:

@@ -171,6 +171,7 @@ class Days:
         loose: The ordinal may also mean an interval.
         plural: Several days are named.
         business: They are named as business days or the like, which a calendar of holidays may change.
+        positions: Which of the picked days of a week, month or year: the first, the last.
         moved: ``before`` or ``after``: on a day that is no business day, they move to the last before, or the next.
     """
 
@@ -183,6 +184,7 @@ class Days:
     loose: bool = False
     plural: bool = False
     business: bool = False
+    positions: tuple[int, ...] = ()
     moved: str = ""
     span: Span = NOWHERE
 
@@ -218,10 +220,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Minutes and hours by number: "at minute 0 and 30 in hour 9 to 17"."""
+    """Minutes, hours and seconds by number: "at minute 0 and 30 in hour 9 to 17"."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
+    seconds: tuple[int, ...] = ()
     span: Span = NOWHERE
 
 
@@ -239,6 +242,22 @@ class WeekStart:
     """The day on which weeks begin, which decides what "every 2 weeks" counts as one week: 0 is Monday."""
 
     weekday: int
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyIf:
+    """A limit of days of the month to some weekdays: "on the 13th if it is a Friday"."""
+
+    weekdays: tuple[int, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Single dates besides the others, each with its time."""
+
+    dates: tuple[Date, ...]
     span: Span = NOWHERE
 
 
@@ -330,6 +349,8 @@ Clause = (
     | Grid
     | Months
     | WeekStart
+    | OnlyIf
+    | Added
     | Year
     | Start
     | End

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.schedules.describe import describe
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
@@ -132,7 +131,7 @@ def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | Non
             except InvalidSchedule as error:
                 refused = Refused("never", hint=str(error))
             else:
-                readings.append(Alternative(schedule, describe(schedule), name))
+                readings.append(Alternative(schedule, schedule.describe(), name))
     if not readings and refused is not None:
         span = refused.span if refused.span is not None else (0, len(text))
         return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
@@ -251,7 +250,7 @@ class _Reader:
             span = (typed.start, typed.end)
             if reading.schedule is not None:
                 readings.append(
-                    Alternative(reading.schedule, describe(reading.schedule), f"{word.text}, not {typed.text}")
+                    Alternative(reading.schedule, reading.schedule.describe(), f"{word.text}, not {typed.text}")
                 )
             elif reading.kind == "question":
                 readings += reading.readings
@@ -259,7 +258,7 @@ class _Reader:
             return None
         as_typed = self._interpret(phrase) if phrase is not None else None
         if as_typed is not None and as_typed.schedule is not None:
-            readings.append(Alternative(as_typed.schedule, describe(as_typed.schedule), "as it was typed"))
+            readings.append(Alternative(as_typed.schedule, as_typed.schedule.describe(), "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.language.builder import Bounds, Builder
 from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.exceptions import apply_exceptions
+from cloudsched.language.exceptions import apply_exceptions, list_added
 from cloudsched.language.groups import Group
 from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.nodes import DAY, Clock, Date, Days, Months, Pick, Relative, Repeat, Unit, Window
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.groups import Plan
+    from cloudsched.language.nodes import Grid
 
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
@@ -99,6 +100,9 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
     bounds = Bounds(start, has_start=plan.start is not None or plan.year is not None, until=until)
     exdates = apply_exceptions(drafts, plan.exceptions, context, start)
     schedule = Builder(plan, context, drafts, bounds).build(exdates)
+    rdates = list_added(plan.added, context)
+    if rdates:
+        schedule = schedule.model_copy(update={"rdates": rdates})
     return add_calendars(schedule, plan, context)
 
 
@@ -178,7 +182,8 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
         return _list_steps(first, last, 3600, group.window) if hourly else [first]
     if group.grid is not None:
         hours = group.grid.hours or range(24)
-        return [TimeOfDay(hour, minute) for hour in hours for minute in group.grid.minutes or (0,)]
+        minutes, seconds = group.grid.minutes or (0,), group.grid.seconds or (0,)
+        return [TimeOfDay(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
     if group.clocks:
         midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
         if midnight is not None and any(draft.weekdays and not draft.month_days for draft in drafts):
@@ -210,15 +215,20 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
     if group.part is not None or group.clocks:
         raise Refused("contradiction", repeat.span, "give a window (from 9:00 to 17:00) or a start (starting at 9:00)")
     step = repeat.interval * _SECONDS[repeat.unit]
-    if "synchronised" in plan.marks:
+    if "synchronised" in plan.marks and group.window is None:
+        on_the_clock = _build_on_the_clock(group, step)
+        if on_the_clock is not None:
+            return on_the_clock
         if _DAY_SECONDS % step:
             raise Refused("inexpressible", repeat.span)
         group = replace(group, window=Window(Clock(0, exact=True), Clock(23, 59, 59, exact=True)))
     if group.window is None:
         drafts = build_subdaily_rules(group, repeat)
         if group.grid is not None:
-            raise Refused("contradiction", group.grid.span)
+            _limit_numbers(drafts[0], group.grid)
         return drafts
+    if group.grid is not None:
+        raise Refused("contradiction", group.grid.span)
     window = group.window
     first, last = context.resolve_window(window)
     times = _list_steps(first, last, step, window)
@@ -231,6 +241,34 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
     for draft in drafts:
         draft.times = times
     return drafts
+
+
+def _limit_numbers(draft: Draft, grid: Grid) -> None:
+    """Limit a rule finer than a day to hours, minutes and seconds; where it names minutes, it runs at second 0."""
+    draft.hours, draft.minutes, draft.seconds = grid.hours, grid.minutes, grid.seconds
+    if draft.freq == "HOURLY":
+        if draft.seconds and not draft.minutes:
+            raise Refused("inexpressible", grid.span, "name the minutes as well")
+        draft.seconds = draft.seconds or ((0,) if draft.minutes else ())
+
+
+def _build_on_the_clock(group: Group, step: int) -> list[Draft] | None:
+    """Return the rule of an interval that counts from the full hour or from midnight; None if it fits into neither."""
+    minutes, hours = step // 60, step // 3600
+    limits = group.grid
+    if limits is not None and (limits.minutes or limits.seconds or hours > 1):
+        raise Refused("contradiction", limits.span)
+    if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
+        return None
+    [draft] = build_subdaily_rules(group, Repeat(1, Unit.HOUR))
+    draft.hours, draft.seconds = limits.hours if limits is not None else (), (0,)
+    if minutes == 1:
+        draft.freq = "MINUTELY"
+        return [draft]
+    draft.minutes = (0,) if hours else tuple(range(0, 60, minutes))
+    if hours > 1:
+        draft.hours = tuple(range(0, 24, hours))
+    return [draft]
 
 
 def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from cloudsched.language.calendar import resolve_date_order
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from cloudsched.language.context import Context, TimeOfDay
     from cloudsched.language.groups import Group
+    from cloudsched.language.nodes import OnlyIf
 
 CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 WORKING = (0, 1, 2, 3, 4)
@@ -38,6 +40,18 @@ class Draft:
     times: list[TimeOfDay] = field(default_factory=list)
     skip: str = ""
     week_start: int = 0
+    hours: tuple[int, ...] = ()
+    minutes: tuple[int, ...] = ()
+    seconds: tuple[int, ...] = ()
+    """With hours and minutes, what limits a rule finer than a day; other rules have ``times``."""
+    says_seconds: bool = False
+    """Whether second 0 is named, too, because another rule's start has other seconds."""
+
+    @property
+    def names_times(self) -> bool:
+        """Whether a rule finer than a day runs at times that depend on no start."""
+        named = {"HOURLY": self.minutes, "MINUTELY": self.seconds}.get(self.freq, ())
+        return self.interval == 1 and bool(named)
 
     def to_rrules(self) -> list[str]:
         """Return the rule as RRULE values; several if its times of day are not a product of hours and minutes."""
@@ -52,7 +66,12 @@ class Draft:
         # BYSETPOS would pick among the times of a day as well, so that each of them needs a rule of its own.
         parts = [[time] for time in self.times] if self.positions else [self.times]
         blocks = [block for part in parts for block in _group_times(part)]
-        times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in blocks] or [""]
+        zero = ";BYSECOND=0" if self.says_seconds else ""
+        times = [f";BYHOUR={hours};BYMINUTE={minutes}{seconds or zero}" for hours, minutes, seconds in blocks] or [
+            _format_part("BYHOUR", self.hours)
+            + _format_part("BYMINUTE", self.minutes)
+            + _format_part("BYSECOND", self.seconds)
+        ]
         after = _format_part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
         after += f";WKST={CODES[self.week_start]}" if self.week_start else ""
         return [base + time + after for time in times]
@@ -65,6 +84,12 @@ def _format_part(name: str, values: Iterable[object]) -> str:
 
 def _group_times(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
     """Group times of day into BYHOUR, BYMINUTE and BYSECOND: hours that share the same minutes and seconds."""
+    if not times:
+        return []
+    named = [sorted(set(part)) for part in zip(*times, strict=True)]
+    if len(set(times)) == prod(map(len, named)):
+        hours_text, minutes_text, seconds_text = (",".join(map(str, part)) for part in named)
+        return [(hours_text, minutes_text, "" if seconds_text == "0" else f";BYSECOND={seconds_text}")]
     of_hour: dict[int, list[tuple[int, int]]] = {}
     for hour, minute, second in sorted(set(times)):
         of_hour.setdefault(hour, []).append((minute, second))
@@ -107,7 +132,17 @@ def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
                 draft.weekdays.append((0, pick.what))
         if draft.month_days and draft.weekdays:
             raise Refused("inexpressible", days.span)
+    if group.only_if is not None:
+        _limit_weekdays(draft, group.only_if)
     return [draft]
+
+
+def _limit_weekdays(draft: Draft, only_if: OnlyIf) -> None:
+    """Limit a rule with days of the month to some weekdays."""
+    if draft.weekdays or not draft.month_days:
+        hint = "name days of the month, for example: on the 13th if it is a Friday"
+        raise Refused("inexpressible", only_if.span, hint)
+    draft.weekdays = [(0, day) for day in only_if.weekdays]
 
 
 def build_day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
@@ -130,7 +165,9 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
                 raise Refused("contradiction")
             draft.months = months
     for draft in drafts:
-        _check_days(draft, group)
+        if group.only_if is not None:
+            _limit_weekdays(draft, group.only_if)
+        _check_days(draft, group, settled=settled)
         if not settled:
             _ask_month_end(draft, group, context)
     return _merge_weekdays(drafts)
@@ -161,7 +198,7 @@ def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
     return merged
 
 
-def _check_days(draft: Draft, group: Group) -> None:
+def _check_days(draft: Draft, group: Group, *, settled: bool) -> None:
     longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
     span = group.days[0].span if group.days else None
     if draft.month_days and draft.months:
@@ -170,7 +207,7 @@ def _check_days(draft: Draft, group: Group) -> None:
             raise Refused("never", span)
     if any(abs(day) > 31 or not day for day in draft.month_days):
         raise Refused("no-such-date", span)
-    if draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
+    if not settled and draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
         raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
     if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
         raise Refused("never", span)
@@ -197,6 +234,10 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
 
 
 def _build_from_days(days: Days, context: Context) -> list[Draft]:
+    if days.positions:
+        raise Refused(
+            "incomplete", days.span, "say of what, for example: every month on the last of Monday and Tuesday"
+        )
     if days.dates:
         return _build_from_dates(days, 1, context)
     if days.loose:
@@ -303,6 +344,14 @@ def _build_quarterly(picks: list[Pick], period: Period, interval: int, days: Day
     return drafts
 
 
+def _build_positions(group: Group, freq: str, interval: int) -> list[Draft]:
+    """Return the rules of "every month on the last of Monday and Tuesday"."""
+    if len(group.days) > 1:
+        raise Refused("contradiction", group.days[1].span)
+    days = group.days[0]
+    return [Draft(freq, interval, [(0, pick.what) for pick in days.picks], positions=list(days.positions))]
+
+
 def _collect_weekdays(group: Group) -> list[tuple[int, int]]:
     result: list[tuple[int, int]] = []
     for days in group.days:
@@ -335,6 +384,8 @@ def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
 
 def _build_weekly(group: Group, repeat: Repeat) -> list[Draft]:
     interval = repeat.interval * (2 if repeat.unit == Unit.FORTNIGHT else 1)
+    if any(days.positions for days in group.days):
+        return _build_positions(group, "WEEKLY", interval)
     return [Draft("WEEKLY", interval, _collect_weekdays(group), months=_collect_months(group))]
 
 
@@ -342,6 +393,8 @@ def _build_monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft
     interval = repeat.interval * {Unit.MONTH: 1, Unit.QUARTER: 3}.get(repeat.unit, 1)
     if not group.days:
         return [Draft("MONTHLY", interval)]
+    if any(days.positions for days in group.days):
+        return _build_positions(group, "MONTHLY", interval)
     drafts: list[Draft] = []
     for days in group.days:
         if days.dates or days.weeks or (days.period and days.period.interval > 1):
@@ -377,6 +430,8 @@ def _is_day_of_month(days: Days) -> bool:
 def _build_yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:
     if not group.days:
         return [Draft("YEARLY", repeat.interval)]
+    if any(days.positions for days in group.days):
+        return _build_positions(group, "YEARLY", repeat.interval)
     drafts: list[Draft] = []
     for days in group.days:
         if days.dates:

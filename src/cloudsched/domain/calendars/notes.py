@@ -1,4 +1,4 @@
-"""What people are told of an occurrence that a calendar left out or moved, and of the calendars of a schedule."""
+"""What people are told of an occurrence that a calendar left out or moved, and of where a calendar ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.calendars.free_days import Taken
 
-_EFFECTS = {"skip": "except on", "before": "moved before", "after": "moved after"}
-
 
 def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
     """Return why an instant was left out, or from which day it was moved; None if its calendars did not change it."""
@@ -25,16 +23,6 @@ def describe_effect(recurrence: CalendarRecurrence, instant: int) -> str | None:
         return f"Moved from {to_date(move.day)}{because}."
     taken = recurrence.find_taken(instant)
     return None if taken is None else f"Left out: {_describe_taken(taken)}."
-
-
-def describe_calendars(rules: Sequence[CalendarRule], business_day: int | None) -> str:
-    """Return what a schedule's calendars do, as the end of its description; empty without calendars."""
-    if not rules:
-        return ""
-    if business_day is not None:
-        names = " and ".join(f'"{rule.id}"' for rule in rules)
-        return f", moved to the {_ordinal(business_day)} day of the month that is not on {names}"
-    return "".join(f', {_EFFECTS[rule.on]} days of "{rule.id}"' for rule in rules)
 
 
 def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
@@ -51,11 +39,3 @@ def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
 
 def _describe_taken(taken: Taken) -> str:
     return f"{taken.name} ({taken.calendar_id})" if taken.name else taken.calendar_id
-
-
-def _ordinal(number: int) -> str:
-    size = abs(number)
-    suffix = "th" if size in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(size % 10, "th")
-    if number > 0:
-        return f"{size}{suffix}"
-    return "last" if size == 1 else f"{size}{suffix} last"

@@ -1,7 +1,12 @@
-"""Describe a schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
+"""Tell a schedule in words, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
 
-The text covers everything in the schedule, including its start, its end and its exceptions. A start in 1970 is left
-out: it belongs to schedules that do not depend on their start, such as cron expressions.
+What is told is never false. A description is exact, so that its language's reader understands the same schedule, or it
+is a summary, which says so and names what it leaves out.
+
+- A rule is told with the days and times that it takes from its start, and from its first occurrence on. A start in 1970
+  is left out where nothing depends on it, as in schedules made from cron expressions.
+- A rule that has a simpler equal is told as that one: ``FREQ=MONTHLY;BYDAY=FR`` is every Friday.
+- ``UNTIL``, added and excluded dates are told on the schedule's own clock.
 """
 
 from __future__ import annotations
@@ -9,146 +14,504 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
-from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.calendars.notes import describe_calendars
-from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment
+from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
+from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.schedules.schedule_fields import ScheduleFields
 
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
-_WORKING_DAYS = frozenset(range(5))
 _MAX_TIMES = 12
+_MAX_DATES = 10
+_MAX_LENGTH = 500
+"""How long a phrase the reader takes."""
 _MIN_WINDOW_TIMES = 5
 _BEGINNING = EPOCH + timedelta(days=1)
-_EVERY_DAY = frozenset(range(7))
-_DAY = 86_400
+_EVERY_DAY = tuple(range(7))
+_DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 _SHORTEST_MONTH = 28
-_DAY_GROUPS = {_WORKING_DAYS: "working day", frozenset((5, 6)): "weekend day"}
+_LAST_DAYS = (28, 29, 30, 31)
+_LEAP_DAYS = ((366,), (-366,))
+_LONGEST_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+_MOST_OF_A_MONTH = 5
+_UNIT_SECONDS = {Frequency.HOURLY: _HOUR, Frequency.MINUTELY: _MINUTE, Frequency.SECONDLY: 1}
+_UTC_NAMES = frozenset({"UTC", "Etc/UTC"})
 
 
-def describe(schedule: ScheduleFields) -> str:
-    """Return a description of a schedule, in one line."""
-    if schedule.at is not None:
-        return _describe_once(schedule.at, schedule.timezone)
-    start = None
-    if schedule.dtstart is not None:
-        start = _to_datetime(parse_moment(schedule.dtstart, "dtstart"))
-    rules = [parse_rule(rule) for rule in schedule.rules]
-    if not rules and start is not None:
-        dates = [_format_date_time(start), *(_format_moment(date) for date in schedule.rdates)]
-        text = "; and ".join(f"on {date}" for date in dates)
-    else:
-        text, end = _describe_rules(rules, start)
-        if start is not None and start >= _BEGINNING:
-            text += f", starting {_describe_start(rules, start)}"
-        text += end
+class Description(NamedTuple):
+    """A schedule in words.
+
+    Attributes:
+        text: One line.
+        leaves_out: What the text leaves out and names, in its language; empty if it says everything.
+    """
+
+    text: str
+    leaves_out: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the text says everything."""
+        return not self.leaves_out
+
+
+def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
+    """Return a schedule in words, in the language of a locale such as ``de-AT``; in English if there are none in it."""
+    words = find_words(locale)
+    told = _Teller(schedule, words)
+    parts = told.tell()
+    parts.append(told.zone)
+    text = ", ".join(part for part in parts if part)
+    if len(text) > _MAX_LENGTH and not told.left_out:
+        told.left_out["rules"] = None
+        text = ", ".join([*told.tell_shortly(), told.zone])
+    left_out = tuple(words.left_out[part] for part in told.left_out)
+    return Description(f"{text} ({words.summary(left_out)})" if left_out else text, left_out)
+
+
+class _Teller:
+    """Tells one schedule; what it cannot tell, it notes in ``left_out``."""
+
+    def __init__(self, schedule: ScheduleFields, words: English) -> None:
+        self._schedule, self._words = schedule, words
+        self.zone = schedule.timezone
+        self.left_out: dict[str, None] = {}
+        """The parts that are left out, each once: keys of the wording's ``left_out``."""
+        self._tzinfo = load_tzinfo(schedule.timezone)
+        self._start = None if schedule.dtstart is None else _to_local(parse_moment(schedule.dtstart, "dtstart").wall)
+
+    def tell(self) -> list[str]:
+        """Return the parts of the description, without the zone."""
+        schedule, words = self._schedule, self._words
+        if schedule.at is not None:
+            return [words.once(self._tell_instant(schedule.at))]
+        if schedule.policies and schedule.timezone not in _UTC_NAMES:
+            self.left_out["clock changes"] = None
+        if not schedule.rules and self._start is not None:
+            parts = [words.once(_format_moment(self._start, words))]
+            if schedule.exdates:
+                self.left_out["dates"] = None
+        else:
+            parts = self._tell_rules([parse_rule(rule) for rule in schedule.rules])
         if schedule.rdates:
-            text += f", plus {_join_words(map(_format_moment, schedule.rdates))}"
-    if schedule.exdates:
-        text += f", except {_join_words(map(_format_moment, schedule.exdates))}"
-    text += describe_calendars(schedule.calendars, schedule.business_day)
-    return f"{text}, {schedule.timezone}"
+            parts.append(words.added(self._tell_dates(schedule.rdates, timed=True)))
+        if schedule.exdates and schedule.rules:
+            parts.append(words.excepted(self._tell_dates(schedule.exdates, timed=False)))
+        if schedule.calendars:
+            parts += words.calendars(schedule.calendars, schedule.business_day)
+        return parts
+
+    def tell_shortly(self) -> list[str]:
+        """Return the first rule alone."""
+        rules = self._schedule.rules
+        return [_tell_rule(parse_rule(rules[0]), self._start, self._words, self.left_out)] if rules else []
+
+    def _tell_instant(self, at: datetime) -> str:
+        local = at.astimezone(self._tzinfo)
+        if local.microsecond:
+            self.left_out["fractions"] = None
+        if local.fold:  # this local time occurs twice; parsed again, the text would mean the first
+            local, self.zone = at, "UTC"
+        return _format_moment(local, self._words)
+
+    def _tell_dates(self, dates: Sequence[str], *, timed: bool) -> list[str]:
+        if len(dates) > _MAX_DATES:
+            self.left_out["dates"] = None
+        told = []
+        for text in dates[:_MAX_DATES]:
+            moment = parse_moment(text, "date")
+            local = _to_local(moment.wall)
+            if moment.is_date and not timed:
+                told.append(self._words.moment(local, ""))
+                continue
+            if moment.is_date and self._start is not None:
+                local = local.replace(hour=self._start.hour, minute=self._start.minute, second=self._start.second)
+            if moment.offset is not None:
+                local = self._to_local_time(UTC_EPOCH + timedelta(seconds=moment.wall - moment.offset), "dates")
+            told.append(_format_moment(local, self._words))
+        return told
+
+    def _to_local_time(self, instant: datetime, part: str) -> datetime:
+        """Return an instant on the schedule's clock; the part is left out if the clock shows that time twice."""
+        local = instant.astimezone(self._tzinfo)
+        if local.fold:
+            self.left_out[part] = None
+        return local.replace(tzinfo=None, fold=0)
+
+    def _tell_rules(self, rules: Sequence[Rule]) -> list[str]:
+        words, start = self._words, self._start
+        simple = [_simplify(rule, start) for rule in rules]
+        text = _tell_window(simple, start, words) if start is not None else None
+        if text is None:
+            text = words.union(_tell_rule(rule, start, words, self.left_out) for rule in simple)
+            if len(simple) > 1:
+                self._check_union(simple)
+        parts = [text, self._tell_start(rules, simple), self._tell_end(rules)]
+        return [part for part in parts if part]
+
+    def _check_union(self, rules: Sequence[Rule]) -> None:
+        """Note what several rules have that words cannot give to only one of them."""
+        is_limited = any(rule.frequency > Frequency.DAILY for rule in rules) or any(
+            rule.frequency == Frequency.DAILY and rule.interval > 1 and rule.weekdays for rule in rules
+        )
+        if is_limited or len({rule.skip for rule in rules}) > 1:
+            self.left_out["rules"] = None
+
+    def _tell_start(self, rules: Sequence[Rule], simple: Sequence[Rule]) -> str:
+        schedule, words, start = self._schedule, self._words, self._start
+        is_free = all(rule.interval == 1 and rule.count is None and _names_times(rule) for rule in rules)
+        if start is None:
+            if not (
+                is_free
+                and all(_names_days(rule) and (rule.hours or rule.frequency > Frequency.DAILY) for rule in rules)
+            ):
+                self.left_out["start"] = None
+            return ""
+        if is_free and start < _BEGINNING:
+            return ""
+        clock = (schedule.gap, schedule.fold, schedule.sub_daily)
+        base = compile_recurrence(schedule.rules, schedule.dtstart or "", schedule.timezone, (), (), *clock)
+        if base.first is None:  # only its added dates ever come
+            self.left_out["rules"] = None
+            return ""
+        instant = UTC_EPOCH + timedelta(seconds=base.first)
+        first = self._to_local_time(instant, "phase")
+        if not all(_keeps_phase(rule, start, first) for rule in rules):
+            self.left_out["phase"] = None
+        is_fine = any(rule.frequency > Frequency.DAILY for rule in rules)
+        named = sorted(
+            {time for rule in simple if rule.frequency <= Frequency.DAILY for time in _list_times(rule, start)}
+        )
+        time = (first.hour, first.minute, first.second)
+        said = _format_time(*time) if is_fine or (time in named and time != named[0]) else ""
+        is_first = not schedule.calendars
+        if is_first and (schedule.exdates or schedule.rdates):
+            dates = (schedule.rdates, schedule.exdates)
+            is_first = (
+                compile_recurrence(schedule.rules, schedule.dtstart or "", schedule.timezone, *dates, *clock).first
+                == base.first
+            )
+        return words.first_on(first, said) if is_first else words.starting(first, said)
+
+    def _tell_end(self, rules: Sequence[Rule]) -> str:
+        words = self._words
+        ends = {(rule.count, rule.until) for rule in rules}
+        if len(ends) > 1 or (len(rules) > 1 and rules[0].count is not None):
+            self.left_out["ends"] = None
+            return ""
+        count, until = ends.pop()
+        if count is not None:
+            if any(_picks_times(rule) and len(_list_times(rule, self._start)) > 1 for rule in rules):
+                self.left_out["ends"] = None  # such times need several rules, of which each would count
+            return words.count(count)
+        if until is None:
+            return ""
+        local = _to_local(until.seconds)
+        if until.is_utc:
+            local = self._to_local_time(UTC_EPOCH + timedelta(seconds=until.seconds), "ends")
+        ends_day = (local.hour, local.minute, local.second) == (23, 59, 59)
+        return words.until(local, "" if ends_day else _format_time(local.hour, local.minute, local.second))
 
 
-def _describe_once(at: datetime, timezone: str) -> str:
-    local = at.astimezone(load_tzinfo(timezone))
-    if local.fold:  # this local time occurs twice; parsed again, the text would mean the first
-        local, timezone = at, "UTC"
-    return f"once, on {_format_date_time(local)}, {timezone}"
+def _names_times(rule: Rule) -> bool:
+    """Return whether the times of a rule depend on no start, even for a rule finer than a day."""
+    match rule.frequency:
+        case Frequency.HOURLY:
+            return bool(rule.minutes)
+        case Frequency.MINUTELY:
+            return bool(rule.seconds)
+        case _:
+            return True
 
 
-def _describe_start(rules: Sequence[Rule], start: datetime) -> str:
-    """Return the start date, and its time if the rules take their time from it."""
-    time = (start.hour, start.minute, start.second)
-    named = all(rule.frequency <= Frequency.DAILY for rule in rules)
-    if named and all(_find_first_time(rule, start) >= time for rule in rules):
-        return f"{start:%Y-%m-%d}"
-    return _format_date_time(start)
+def _names_days(rule: Rule) -> bool:
+    """Return whether the days of a rule depend on no start."""
+    named = rule.weekdays or rule.month_days or rule.year_days
+    return bool(named) or rule.frequency >= Frequency.DAILY
 
 
-def _find_first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
-    hours, minutes, seconds = rule.hours or (start.hour,), rule.minutes or (start.minute,), rule.seconds or (0,)
-    return hours[0], minutes[0], seconds[0]
+def _keeps_phase(rule: Rule, start: datetime, first: datetime) -> bool:
+    """Return whether a rule with an interval counts the same periods from its first occurrence as from its start."""
+    if rule.interval == 1:
+        return True
+    match rule.frequency:
+        case Frequency.YEARLY:
+            periods = first.year - start.year
+        case Frequency.MONTHLY:
+            periods = (first.year - start.year) * 12 + first.month - start.month
+        case Frequency.WEEKLY:
+            begins = [day.toordinal() - (day.weekday() - rule.week_start) % 7 for day in (start, first)]
+            periods = (begins[1] - begins[0]) // 7
+        case Frequency.DAILY:
+            periods = first.toordinal() - start.toordinal()
+        case _:
+            return True
+    return periods % rule.interval == 0
 
 
-def _describe_rules(rules: Sequence[Rule], start: datetime | None) -> tuple[str, str]:
-    """Return the text of the rules, and of the end if all of them share it."""
-    ends = {_describe_end(rule) for rule in rules}
-    common = ends.pop() if len(ends) == 1 else None
-    window = _describe_window(rules, start)
-    if window is not None and common is not None:
-        return window, common
-    texts = [_describe_rule(rule, start) + (_describe_end(rule) if common is None else "") for rule in rules]
-    return "; and ".join(texts), common or ""
+def _simplify(rule: Rule, start: datetime | None) -> Rule:
+    """Return an equal rule that names its days, and whose period is the shortest of those that have them."""
+    rule = _name_days(rule, start)
+    if rule.month_days == _LAST_DAYS and rule.positions == (-1,) and not (rule.weekdays or rule.year_days):
+        rule = replace(rule, month_days=(-1,), positions=())
+    if _counts_one_weekday(rule) and len(_list_times(rule, start)) == 1:
+        [day] = rule.weekdays
+        rule = replace(rule, weekdays=tuple(NthDay(nth, day.weekday) for nth in rule.positions), positions=())
+    if rule.frequency > Frequency.DAILY or rule.interval > 1 or rule.positions or rule.skip != "OMIT":
+        return rule
+    if rule.year_days or rule.week_numbers or any(day.nth for day in rule.weekdays):
+        return rule
+    if rule.month_days:
+        return replace(rule, frequency=Frequency.YEARLY if rule.months else Frequency.MONTHLY)
+    if not rule.weekdays:
+        return rule
+    if len(rule.weekdays) == len(_EVERY_DAY):
+        return replace(rule, frequency=Frequency.DAILY, weekdays=())
+    return replace(rule, frequency=Frequency.WEEKLY)
 
 
-def _describe_end(rule: Rule) -> str:
-    if rule.count is not None:
-        return f", {_pluralize(rule.count, 'time')}"
-    if rule.until is None:
-        return ""
-    if not rule.until.is_utc and rule.until.seconds % _DAY == _DAY - 1:
-        return f", until {_to_datetime(Moment(rule.until.seconds, None, is_date=True)):%Y-%m-%d}"
-    until = _to_datetime(Moment(rule.until.seconds, None, is_date=False))
-    seconds = f":{until.second:02}" if until.second else ""
-    return f", until {until:%Y-%m-%d %H:%M}{seconds}" + (" UTC" if rule.until.is_utc else "")
+def _counts_one_weekday(rule: Rule) -> bool:
+    """Return whether BYSETPOS counts one weekday in each month, or in a year."""
+    is_counted = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004 -- see above
+    others = rule.month_days or rule.year_days or rule.week_numbers
+    return bool(rule.positions) and is_counted and len(rule.weekdays) == 1 and not (others or _has_nth(rule))
 
 
-def _describe_window(rules: Sequence[Rule], start: datetime | None) -> str | None:
+def _name_days(rule: Rule, start: datetime | None) -> Rule:
+    """Return a rule with the days that it takes from its start."""
+    if start is None or rule.weekdays or rule.month_days or rule.year_days:
+        return rule
+    match rule.frequency:
+        case Frequency.WEEKLY:
+            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
+        case Frequency.YEARLY if rule.week_numbers:
+            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
+        case Frequency.YEARLY | Frequency.MONTHLY if not rule.week_numbers:
+            months = rule.months or ((start.month,) if rule.frequency == Frequency.YEARLY else ())
+            return replace(rule, month_days=(start.day,), months=months)
+        case _:
+            return rule
+
+
+def _tell_window(rules: Sequence[Rule], start: datetime | None, words: English) -> str | None:
     """Return "every 15 minutes from 09:00 to 17:00 on …" if the rules amount to just that; else None."""
-    bare = {replace(rule, hours=(), minutes=(), seconds=()) for rule in rules}
+    bare = {replace(rule, hours=(), minutes=(), seconds=(), until=None) for rule in rules}
     rule = bare.pop()
     plain = rule.frequency in {Frequency.DAILY, Frequency.WEEKLY} and rule.interval == 1 and rule.count is None
     if bare or not plain or rule.positions or rule.month_days or rule.year_days or rule.week_numbers:
         return None
-    if (rule.frequency == Frequency.WEEKLY) != bool(rule.weekdays) or not all(one.hours for one in rules):
+    if (rule.frequency == Frequency.WEEKLY) != bool(rule.weekdays) or any(day.nth for day in rule.weekdays):
         return None
-    times = sorted(
-        {
-            hour * 3600 + minute * 60 + second
-            for one in rules
-            for hour in one.hours
-            for minute in one.minutes or ((start.minute,) if start else (0,))
-            for second in one.seconds or ((start.second,) if start else (0,))
-        }
-    )
-    steps = {later - earlier for earlier, later in pairwise(times)}
-    if len(times) < _MIN_WINDOW_TIMES or len(steps) > 1:
+    times = sorted({time for one in rules for time in _list_times(one, start)})
+    seconds = [hour * _HOUR + minute * _MINUTE + second for hour, minute, second in times]
+    steps = {later - earlier for earlier, later in pairwise(seconds)}
+    if len(times) < _MIN_WINDOW_TIMES or len(steps) > 1 or not all(rule.hours for rule in rules):
         return None
     step = steps.pop()
-    length, unit = next(
-        (step // size, name) for size, name in ((3600, "hour"), (60, "minute"), (1, "second")) if step % size == 0
+    unit = next(unit for unit, size in _UNIT_SECONDS.items() if step % size == 0)
+    days = [day.weekday for day in rule.weekdays]
+    span = words.from_to(_format_time(*times[0]), _format_time(*times[-1]))
+    text = f"{words.every(unit, step // _UNIT_SECONDS[unit])} {span}"
+    text += f" {words.on_weekdays(days)}" if days else ""
+    return text + (f" {words.in_months(rule.months)}" if rule.months else "")
+
+
+def _tell_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+    if rule.frequency > Frequency.DAILY:
+        return _tell_fine_rule(rule, start, words, left_out)
+    text = _tell_days(rule, words, left_out)
+    times = _list_times(rule, start)
+    if rule.positions and not _picks_times(rule) and len(times) > 1:
+        left_out["times"] = None
+    if start is not None and not times:
+        left_out["times"] = None
+    if len(times) <= _MAX_TIMES:
+        text += f" {words.at_times(_format_time(*time) for time in times)}" if times else ""
+    elif rule.positions:
+        left_out["times"] = None
+    else:
+        hours, minutes, seconds = (sorted(set(part)) for part in zip(*times, strict=True))
+        text += f" {words.at_numbers(hours, minutes, () if seconds == [0] else seconds)}"
+    return text + _tell_missing_days(rule, words) + _tell_week_start(rule, start, words)
+
+
+def _tell_missing_days(rule: Rule, words: English) -> str:
+    days = [*rule.month_days, *(day.nth * 7 for day in rule.weekdays)]
+    is_rare = rule.frequency == Frequency.MONTHLY and any(abs(day) > _SHORTEST_MONTH for day in days)
+    return f" ({words.where_missing(rule.skip)})" if rule.skip != "OMIT" or is_rare else ""
+
+
+def _picks_times(rule: Rule) -> bool:
+    """Return whether BYSETPOS picks from the times of one day."""
+    return bool(rule.positions) and (
+        rule.frequency == Frequency.DAILY or (rule.frequency == Frequency.WEEKLY and len(rule.weekdays) == 1)
     )
-    every = f"every {unit}" if length == 1 else f"every {length} {unit}s"
-    first, last = (_format_time(at // 3600, at // 60 % 60, at % 60) for at in (times[0], times[-1]))
-    days = f" on {_join_words(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
-    if frozenset(day.weekday for day in rule.weekdays) == _WORKING_DAYS:
-        days = " on weekdays"
-    return f"{every} from {first} to {last}{days}{_describe_months(rule)}"
 
 
-def _describe_rule(rule: Rule, start: datetime | None) -> str:
-    return _describe_occurrences(rule, start) + _describe_week_start(rule, start)
+def _tell_days(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+    """Return how often and on which days a rule runs that is not finer than a day."""
+    if rule.positions and not _picks_times(rule):
+        if rule.weekdays and not (rule.month_days or rule.year_days or rule.week_numbers or _has_nth(rule)):
+            return _tell_positions(rule, words)
+        left_out["days"] = None
+    if rule.year_days or rule.week_numbers:
+        return _tell_days_of_year(rule, words, left_out)
+    if rule.month_days:
+        return _tell_days_of_month(rule, words, left_out)
+    if rule.weekdays:
+        return _tell_weekdays(rule, words, left_out)
+    return words.every(rule.frequency, rule.interval) + _tell_months(rule, words)
 
 
-def _describe_week_start(rule: Rule, start: datetime | None) -> str:
+def _tell_positions(rule: Rule, words: English) -> str:
+    days = sorted((day.weekday for day in rule.weekdays), key=lambda day: (day - rule.week_start) % len(_EVERY_DAY))
+    positions = sorted(rule.positions, key=lambda each: (each < 0, each))
+    is_counted = rule.frequency < Frequency.WEEKLY and tuple(sorted(days)) in {WORKING_DAYS, WEEKEND}
+    if is_counted and len(rule.months) < 2:  # noqa: PLR2004 -- of several months, it would be one in each
+        return _join_days(rule, words.on_counted_days(positions, sorted(days)), words)
+    return _join_days(rule, words.on_positions(positions, days), words)
+
+
+def _tell_days_of_year(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+    every = words.every(rule.frequency, rule.interval)
+    days = [day.weekday for day in rule.weekdays]
+    is_yearly = rule.frequency == Frequency.YEARLY and not rule.months and not rule.month_days
+    if is_yearly and rule.year_days and not (rule.week_numbers or days):
+        told = words.on_days_of_year(rule.year_days)
+        return told if rule.interval == 1 and rule.year_days in _LEAP_DAYS else f"{every} {told}"
+    if is_yearly and not rule.year_days and days and not _has_nth(rule) and min(rule.week_numbers) > 0:
+        return f"{every} {words.on_weekdays(days)} {words.in_weeks(rule.week_numbers)}"
+    left_out["days"] = None
+    return every + _tell_months(rule, words)
+
+
+def _tell_days_of_month(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+    every = words.every(rule.frequency, rule.interval)
+    longest = max((_LONGEST_MONTHS.get(month, 31) for month in rule.months), default=31)
+    if all(abs(day) > longest for day in rule.month_days):
+        left_out["rules"] = None  # it never runs, beside others that do
+    if rule.frequency > Frequency.MONTHLY or _has_nth(rule) or (rule.frequency < Frequency.MONTHLY and not rule.months):
+        left_out["days"] = None
+        return every + _tell_months(rule, words)
+    if rule.frequency == Frequency.YEARLY:
+        text = f"{every} {words.on_dates(rule.month_days, rule.months)}"
+    else:
+        text = _join_days(rule, words.on_days_of_month(rule.month_days, of_month=False), words)
+    return text + (f" {words.if_weekdays([day.weekday for day in rule.weekdays])}" if rule.weekdays else "")
+
+
+def _tell_weekdays(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+    every = words.every(rule.frequency, rule.interval)
+    days = [day.weekday for day in rule.weekdays]
+    if rule.frequency == Frequency.WEEKLY and not _has_nth(rule):
+        text = words.every_weekday(days) if rule.interval == 1 else f"{every} {words.on_weekdays(days)}"
+        return text + _tell_months(rule, words)
+    if rule.frequency == Frequency.DAILY and not _has_nth(rule):
+        if rule.interval == 1:
+            return words.every_weekday(days) + _tell_months(rule, words)
+        missing = [day for day in _EVERY_DAY if day not in days]
+        return every + _tell_months(rule, words) + (f" {words.except_weekdays(missing)}" if missing else "")
+    nths = {abs(day.nth) for day in rule.weekdays}
+    is_yearly = rule.frequency == Frequency.YEARLY
+    if rule.frequency > Frequency.MONTHLY:
+        left_out["days"] = None
+    if max(nths) > _MOST_OF_A_MONTH and (rule.months or not is_yearly):
+        left_out["days"] = None
+        return every + _tell_months(rule, words)
+    if is_yearly and not _has_nth(rule) and rule.months:
+        return _join_days(rule, words.on_weekdays(days), words)
+    if is_yearly and 0 in nths:
+        left_out["days"] = None
+    return _join_days(rule, words.on_nth_weekdays(rule.weekdays, of_year=is_yearly and not rule.months), words)
+
+
+def _join_days(rule: Rule, days: str, words: English) -> str:
+    """Return how often, on which days and in which months; months first where they limit an interval."""
+    every, months = words.every(rule.frequency, rule.interval), _tell_months(rule, words)
+    is_date = bool(rule.month_days) and len(rule.months) == 1  # "on the 7th in June" would be one in a year
+    is_mixed = len({day.nth == 0 for day in rule.weekdays}) > 1
+    return f"{every}{months} {days}" if rule.interval > 1 or is_date or is_mixed else f"{every} {days}{months}"
+
+
+def _tell_months(rule: Rule, words: English) -> str:
+    return f" {words.in_months(rule.months)}" if rule.months else ""
+
+
+def _has_nth(rule: Rule) -> bool:
+    return any(day.nth for day in rule.weekdays)
+
+
+def _tell_fine_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+    """Return the text of a rule finer than a day."""
+    if rule.positions:
+        left_out["times"] = None
+    if rule.year_days or rule.week_numbers or any(day.nth for day in rule.weekdays):
+        left_out["days"] = None
+    text = _tell_steps(rule, start, words, left_out)
+    days = sorted({day.weekday for day in rule.weekdays if not day.nth})
+    if rule.month_days:
+        text += f" {words.on_days_of_month(rule.month_days, of_month=True)}"
+        text += f" {words.if_weekdays(days)}" if days else ""
+    elif days:
+        text += f" {words.on_weekdays(days)}"
+    return text + (f" {words.in_months(rule.months)}" if rule.months else "")
+
+
+def _tell_steps(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+    """Return how often a rule finer than a day runs, and what limits its hours, minutes and seconds."""
+    hours, minutes = rule.hours, rule.minutes
+    seconds = rule.seconds or ((start.second,) if start is not None else (0,))
+    every = words.every(rule.frequency, rule.interval)
+    if rule.frequency == Frequency.SECONDLY or not _names_times(rule):
+        if rule.frequency == Frequency.HOURLY and start is not None and seconds != (start.second,):
+            left_out["times"] = None
+        limits = rule.seconds if rule.frequency == Frequency.SECONDLY else ()
+        return " ".join((every, words.at_numbers(hours, minutes, limits))).rstrip()
+    if seconds == (0,) and rule.interval == 1:
+        step = 1 if rule.frequency == Frequency.MINUTELY and not minutes else _find_step(minutes, 60)
+        if minutes == (0,) and (not hours or _find_step(hours, 24)):
+            return f"{words.every(Frequency.HOURLY, _find_step(hours, 24) or 1)} {words.on_the_clock()}"
+        if step:
+            clock = f"{words.every(Frequency.MINUTELY, step)} {words.on_the_clock()}"
+            return " ".join((clock, words.at_numbers(hours, (), ()))).rstrip()
+        return f"{words.every(Frequency.HOURLY, 1)} {words.at_numbers(hours, minutes, ())}"
+    keeps_seconds = rule.frequency == Frequency.MINUTELY or seconds != (0,)
+    return f"{every} {words.at_numbers(hours, minutes, seconds if keeps_seconds else ())}"
+
+
+def _find_step(numbers: Sequence[int], size: int) -> int:
+    """Return the step of numbers that go from 0 around a dial of this size: 5 for 0, 5, … 55; 0 if they do not."""
+    step = numbers[1] if len(numbers) > 1 else 0
+    return step if step and size % step == 0 and tuple(numbers) == tuple(range(0, size, step)) else 0
+
+
+def _list_times(rule: Rule, start: datetime | None) -> list[tuple[int, int, int]]:
+    """Return the times of day of a rule that is not finer than a day; empty if its start would say them."""
+    hours = rule.hours or ((start.hour,) if start is not None else ())
+    minutes = rule.minutes or ((start.minute,) if start is not None else (0,) if rule.hours else ())
+    seconds = rule.seconds or ((start.second,) if start is not None else (0,))
+    times = [(hour, minute, second) for hour in hours for minute in minutes for second in seconds]
+    if not _picks_times(rule):
+        return times
+    places = {place - 1 if place > 0 else len(times) + place for place in rule.positions}
+    return [times[place] for place in sorted(places) if 0 <= place < len(times)]
+
+
+def _tell_week_start(rule: Rule, start: datetime | None, words: English) -> str:
     """Return on which day weeks begin, if the rule runs on other days than if they began on Monday."""
-    text = f" (weeks begin on {_WEEKDAYS[rule.week_start]})" if rule.week_start else ""
+    text = f" ({words.weeks_begin_on(rule.week_start)})" if rule.week_start else ""
     if rule.week_numbers:
         return text
+    if rule.frequency == Frequency.WEEKLY and rule.positions and not _picks_times(rule):
+        order = [(day.weekday - rule.week_start) % len(_EVERY_DAY) for day in rule.weekdays]
+        return text if order != sorted(order) or rule.interval > 1 else ""
     if rule.frequency != Frequency.WEEKLY or rule.interval == 1 or not rule.weekdays:
         return ""
     if start is not None and _list_days_of_first_week(rule, start, rule.week_start) == (
@@ -160,208 +523,17 @@ def _describe_week_start(rule: Rule, start: datetime | None) -> str:
 
 def _list_days_of_first_week(rule: Rule, start: datetime, week_start: int) -> set[int]:
     """Return the weekdays of a rule that its first week still has: those of all weeks that count are as far apart."""
-    first = (start.weekday() - week_start) % len(_WEEKDAYS)
-    return {day.weekday for day in rule.weekdays if (day.weekday - week_start) % len(_WEEKDAYS) >= first}
-
-
-def _describe_occurrences(rule: Rule, start: datetime | None) -> str:
-    if rule.positions and rule.frequency in {Frequency.WEEKLY, Frequency.DAILY}:
-        return _describe_positions(rule, start)
-    counted = _describe_counted_days(rule, start)
-    text = _describe_days(rule, start) if counted is None else f"{_describe_interval(rule)} on {counted}"
-    if not (_is_birthday(rule) and counted is None):
-        text += _describe_months(rule)
-    text += _describe_times(rule, start)
-    if rule.positions and counted is None:
-        text = f"the {_join_words(map(_format_ordinal, rule.positions))} of {text}"
-    if rule.skip != "OMIT":
-        neighbour = "last day before" if rule.skip == "BACKWARD" else "first day after"
-        text += f" (or the {neighbour}, where there is no such day)"
-    elif rule.frequency == Frequency.MONTHLY and any(day > _SHORTEST_MONTH for day in rule.month_days):
-        text += " (only in months that have that day)"
-    return text
-
-
-def _describe_counted_days(rule: Rule, start: datetime | None) -> str | None:
-    """Return "the last working day" for a rule that says so with BYSETPOS; None for any other rule."""
-    days = frozenset(day.weekday for day in rule.weekdays)
-    plain = rule.positions and not any(day.nth for day in rule.weekdays)
-    months_apart = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004
-    others = rule.month_days or rule.year_days or rule.week_numbers or _count_times(rule, start) != 1
-    if not plain or not months_apart or others or days not in _DAY_GROUPS:
-        return None
-    return f"the {_join_words(map(_format_ordinal, rule.positions))} {_DAY_GROUPS[days]}"
-
-
-def _describe_positions(rule: Rule, start: datetime | None) -> str:
-    """Return the text of a rule whose BYSETPOS picks from the days of a week, from the times of a day, or from both."""
-    weekdays = sorted(
-        {day.weekday for day in rule.weekdays} or ({start.weekday()} if start else set()),
-        key=lambda weekday: (weekday - rule.week_start) % len(_WEEKDAYS),
-    )
-    times, count = _describe_times(rule, start), _count_times(rule, start)
-    ordinals = _join_words(map(_format_ordinal, sorted(rule.positions, key=lambda each: (each < 0, each))))
-    if rule.frequency == Frequency.DAILY or len(weekdays) < 2:  # noqa: PLR2004 -- one day's times
-        days = _describe_days(rule, start) + _describe_months(rule)
-        if count == 1 and not {1, -1}.isdisjoint(rule.positions):
-            return days + times  # it picks the only one
-        chosen = times.removeprefix(" at ") if count <= _MAX_TIMES and times else f"the times{times}"
-        return f"{days}, at the {ordinals} of {chosen}"
-    every, days = _describe_interval(rule) + _describe_months(rule), _describe_weekday_spans(weekdays)
-    if count == 1:
-        return f"{every}, on the {ordinals} of {days}{times}"
-    return f"{every}, at the {ordinals} of the times on {days}{times}"
-
-
-def _describe_weekday_spans(weekdays: Sequence[int]) -> str:
-    """Return days in a week's order, with runs of three or more as ranges: ``Monday to Friday``."""
-    first = weekdays[0]
-    numbers = [first + (weekday - first) % len(_WEEKDAYS) for weekday in weekdays]
-    names = (_WEEKDAYS * 2)[: first + len(_WEEKDAYS)]
-    return _join_words(
-        " to ".join(names[int(each)] for each in span.split(" to ")) for span in _describe_spans(numbers)
-    )
-
-
-def _describe_months(rule: Rule) -> str:
-    return f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
-
-
-def _is_birthday(rule: Rule) -> bool:
-    """Return whether day and month read best together: "on 24 December"."""
-    return rule.frequency == Frequency.YEARLY and not (rule.weekdays or rule.year_days or rule.week_numbers)
-
-
-def _describe_days(rule: Rule, start: datetime | None) -> str:  # noqa: C901 -- one branch for each part of a rule
-    weekdays, month_days, months = rule.weekdays, rule.month_days, rule.months
-    named = weekdays or month_days or rule.year_days or rule.week_numbers
-    if start is not None and not named:
-        if rule.frequency == Frequency.WEEKLY:
-            weekdays = (NthDay(0, start.weekday()),)
-        elif rule.frequency <= Frequency.MONTHLY:
-            month_days = (start.day,)
-            months = months or (start.month,)
-    every = _describe_interval(rule)
-    if rule.frequency == Frequency.DAILY and weekdays and rule.interval > 1:
-        left_out = sorted(_EVERY_DAY - {day.weekday for day in weekdays})
-        return f"{every} except {_join_words(f'{_WEEKDAYS[day]}s' for day in left_out)}" if left_out else every
-    if rule.frequency in {Frequency.WEEKLY, Frequency.DAILY} and weekdays and rule.interval == 1:
-        every = _describe_weekdays(weekdays)
-    elif weekdays:
-        each = "every " if rule.frequency == Frequency.MONTHLY and not rule.positions else ""
-        every += f" on {_join_words(_describe_weekday(day, each) for day in weekdays)}"
-    if month_days:
-        days = _join_words(map(_describe_month_day, month_days))
-        if _is_birthday(rule) and months:
-            every += f" on {days} of {_join_words(_MONTHS[month - 1] for month in months)}"
-        else:
-            every += f" on {days}" + (" of the month" if rule.frequency != Frequency.MONTHLY else "")
-    if rule.year_days:
-        every += f" on the {_join_words(map(_format_ordinal, rule.year_days))} day of the year"
-    if rule.week_numbers:
-        every += f" in week {_join_words(map(str, rule.week_numbers))}"
-    return every
-
-
-def _describe_interval(rule: Rule) -> str:
-    unit = _UNITS[rule.frequency]
-    return f"every {unit}" if rule.interval == 1 else f"every {rule.interval} {unit}s"
-
-
-def _describe_weekdays(weekdays: Sequence[NthDay]) -> str:
-    days = frozenset(day.weekday for day in weekdays)
-    if len(days) == len(_WEEKDAYS):
-        return "every day"
-    if days == _WORKING_DAYS:
-        return "every weekday"
-    return f"every {_join_words(_WEEKDAYS[day] for day in sorted(days))}"
-
-
-def _describe_weekday(day: NthDay, each: str) -> str:
-    name = _WEEKDAYS[day.weekday]
-    return f"the {_format_ordinal(day.nth)} {name}" if day.nth else f"{each}{name}"
-
-
-def _describe_month_day(number: int) -> str:
-    if number == -1:
-        return "the last day"
-    return f"the {_format_ordinal(number)}" + (" day" if number < 0 else "")
-
-
-def _describe_times(rule: Rule, start: datetime | None) -> str:
-    """Return the times of day; for rules finer than a day, only what limits them."""
-    if rule.frequency <= Frequency.DAILY:
-        hours, minutes, seconds = _find_times(rule, start)
-        if hours and minutes and _count_times(rule, start) <= _MAX_TIMES:
-            times = (_format_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
-            return f" at {_join_words(times)}"
-    text = ""
-    if rule.minutes:
-        text += f" at minute {_join_words(_describe_spans(rule.minutes))}"
-    if rule.hours:
-        text += f" in hour {_join_words(_describe_spans(rule.hours))}"
-    if rule.seconds and rule.seconds != (0,):
-        text += f" at second {_join_words(_describe_spans(rule.seconds))}"
-    return text
-
-
-def _find_times(rule: Rule, start: datetime | None) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Return the hours, minutes and seconds of a rule that is not finer than a day."""
-    hours = rule.hours or ((start.hour,) if start else ())
-    minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
-    return hours, minutes, rule.seconds or ((start.second,) if start else (0,))
-
-
-def _count_times(rule: Rule, start: datetime | None) -> int:
-    return prod(max(1, len(part)) for part in _find_times(rule, start))
+    first = (start.weekday() - week_start) % len(_EVERY_DAY)
+    return {day.weekday for day in rule.weekdays if (day.weekday - week_start) % len(_EVERY_DAY) >= first}
 
 
 def _format_time(hour: int, minute: int, second: int) -> str:
     return f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "")
 
 
-def _describe_spans(numbers: Sequence[int]) -> list[str]:
-    """Return ascending numbers with runs of three or more as ranges: ``9 to 17``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    spans: list[str] = []
-    for run in runs:
-        spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)  # noqa: PLR2004 -- two are a list
-    return spans
+def _format_moment(local: datetime, words: English) -> str:
+    return words.moment(local, _format_time(local.hour, local.minute, local.second))
 
 
-def _format_ordinal(number: int) -> str:
-    if number < 0:
-        return "last" if number == -1 else f"{_format_ordinal(-number)} last"
-    teens = number % 100 in range(11, 14)
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
-
-
-def _pluralize(count: int, thing: str) -> str:
-    return f"{count} {thing}" + ("" if count == 1 else "s")
-
-
-def _join_words(items: Iterable[str]) -> str:
-    *others, last = items
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _format_date_time(local: datetime) -> str:
-    return f"{local:%Y-%m-%d} at {_format_time(local.hour, local.minute, local.second)}"
-
-
-def _format_moment(text: str) -> str:
-    """Return a date or a date and time, for a list."""
-    moment = parse_moment(text, "date")
-    local = _to_datetime(moment)
-    if moment.is_date:
-        return f"{local:%Y-%m-%d}"
-    return _format_date_time(local) + (" " + text[19:] if moment.offset is not None else "")
-
-
-def _to_datetime(moment: Moment) -> datetime:
-    return EPOCH + timedelta(seconds=moment.wall)
+def _to_local(wall: int) -> datetime:
+    return EPOCH + timedelta(seconds=wall)

@@ -386,11 +386,17 @@ class Schedule(BaseModel):
         values = {name: getattr(self, name) for name in ("gap", "fold", "sub_daily")}
         return {name: value for name, value in values.items() if value != fields[name].default}
 
-    def describe(self) -> str:
-        """Return the schedule in English, such as ``every weekday at 09:00, Europe/Paris``."""
+    def describe(self, locale: str = "en") -> str:
+        """Return the schedule in words, such as ``every weekday at 09:00, Europe/Paris``.
+
+        What words cannot say is left out, and named at the end.
+
+        Args:
+            locale: The language, such as ``en`` or ``de-AT``; English for one that is not known.
+        """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
-        return describe(self)
+        return describe(self, locale).text
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.

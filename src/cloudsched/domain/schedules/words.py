@@ -1,0 +1,430 @@
+"""The words in which schedules are told: what each part of a schedule is called in one language.
+
+`describe` decides what is said and in which order; these classes only say it, one for each language. What they
+write, the reader of the same language (`cloudsched.language`) understands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
+
+    from cloudsched.domain.calendars.calendar_rule import CalendarRule
+    from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
+
+WORKING_DAYS: Final = (0, 1, 2, 3, 4)
+WEEKEND: Final = (5, 6)
+_LEAP_DAY: Final = 366
+"""The day of the year that only leap years have."""
+_SHORTEST_RANGE: Final = 3
+
+
+class English:
+    """English."""
+
+    weekdays = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    months = (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    )
+    last_and = "and"
+    to = "to"
+    left_out: Mapping[str, str] = {
+        "start": "its start",
+        "phase": "from when it counts",
+        "ends": "when each rule ends",
+        "rules": "its further rules",
+        "days": "a limit to some of these days",
+        "times": "a limit to some of these times",
+        "dates": "some of its single dates",
+        "clock changes": "what happens when clocks change",
+        "fractions": "fractions of a second",
+    }
+
+    def join(self, items: Iterable[str]) -> str:
+        """Return a list: ``a, b and c``."""
+        *others, last = items
+        return f"{', '.join(others)} {self.last_and} {last}" if others else last
+
+    def every(self, unit: Frequency, interval: int) -> str:
+        """Return ``every 2 weeks``."""
+        name = ("year", "month", "week", "day", "hour", "minute", "second")[unit]
+        return f"every {name}" if interval == 1 else f"every {interval} {name}s"
+
+    def every_weekday(self, days: Sequence[int]) -> str:
+        """Return ``every Monday and Friday``, or ``every weekday``."""
+        if tuple(days) == WORKING_DAYS:
+            return "every weekday"
+        return f"every {self.join(self.weekdays[day] for day in days)}"
+
+    def on_weekdays(self, days: Sequence[int]) -> str:
+        """Return ``on Monday and Friday``, or ``on weekdays``."""
+        if tuple(days) == WORKING_DAYS:
+            return "on weekdays"
+        return f"on {self.join(self.weekdays[day] for day in days)}"
+
+    def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
+        """Return ``on the last Friday and the 2nd Tuesday``; a day without a number is every such day."""
+        names = (
+            f"the {self.ordinal(nth)} {self.weekdays[day]}" if nth else f"every {self.weekdays[day]}"
+            for nth, day in days
+        )
+        return f"on {self.join(names)}" + (" of the year" if of_year else "")
+
+    def on_days_of_month(self, numbers: Sequence[int], *, of_month: bool) -> str:
+        """Return ``on the 1st, 15th and last day``, with ``of the month`` if nothing else names the month."""
+        day = " day" if min(numbers) < 0 else ""
+        return f"on the {self.join(self.list_ordinals(numbers))}{day}" + (" of the month" if of_month else "")
+
+    def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
+        """Return ``on the 24th of December``."""
+        day = " day" if min(numbers) < 0 else ""
+        return f"on the {self.join(self.list_ordinals(numbers))}{day} of {self.join(self.list_months(months))}"
+
+    def on_days_of_year(self, numbers: Sequence[int]) -> str:
+        """Return ``on the 100th day of the year``."""
+        if tuple(numbers) in {(_LEAP_DAY,), (-_LEAP_DAY,)}:
+            return f"on the {'last' if numbers[0] > 0 else 'first'} day of every leap year"
+        return f"on the {self.join(self.list_ordinals(numbers))} day of the year"
+
+    def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
+        """Return ``on the last working day``."""
+        kind = "working day" if tuple(days) == WORKING_DAYS else "weekend day"
+        return f"on the {self.join(map(self.ordinal, positions))} {kind}"
+
+    def on_positions(self, positions: Sequence[int], days: Sequence[int]) -> str:
+        """Return ``on the 1st and last of Monday to Friday``."""
+        return f"on the {self.join(map(self.ordinal, positions))} of {self.join(self.list_weekdays(days))}"
+
+    def in_weeks(self, numbers: Sequence[int]) -> str:
+        """Return ``in week 20``."""
+        return f"in week {self.join(map(str, numbers))}"
+
+    def in_months(self, months: Sequence[int]) -> str:
+        """Return ``in June and July``."""
+        return f"in {self.join(self.list_months(months))}"
+
+    def except_weekdays(self, days: Sequence[int]) -> str:
+        """Return ``except Mondays and Tuesdays``."""
+        return f"except {self.join(f'{self.weekdays[day]}s' for day in days)}"
+
+    def if_weekdays(self, days: Sequence[int]) -> str:
+        """Return ``if it is a Friday``."""
+        *others, last = (f"a {self.weekdays[day]}" for day in days)
+        return f"if it is {', '.join(others)} or {last}" if others else f"if it is {last}"
+
+    def at_times(self, times: Iterable[str]) -> str:
+        """Return ``at 09:00 and 17:00``."""
+        return f"at {self.join(times)}"
+
+    def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
+        """Return ``at minute 0 and 20 in hour 9 to 17``."""
+        parts = (("at minute", minutes), ("in hour", hours), ("at second", seconds))
+        return " ".join(f"{name} {self.join(self.list_numbers(numbers))}" for name, numbers in parts if numbers)
+
+    def on_the_clock(self) -> str:
+        """Return ``on the clock``: counted from the full hour, or from midnight."""
+        return "on the clock"
+
+    def from_to(self, first: str, last: str) -> str:
+        """Return ``from 09:00 to 17:00``."""
+        return f"from {first} to {last}"
+
+    def where_missing(self, skip: Skip) -> str:
+        """Return what happens in months that do not have such a day."""
+        if skip == "OMIT":
+            return "only in months that have that day"
+        neighbour = "last day before" if skip == "BACKWARD" else "first day after"
+        return f"or the {neighbour}, where there is no such day"
+
+    def weeks_begin_on(self, day: int) -> str:
+        """Return ``weeks begin on Sunday``."""
+        return f"weeks begin on {self.weekdays[day]}"
+
+    def first_on(self, day: date, time: str) -> str:
+        """Return ``first on Friday 17 April 2026``; ``time`` may be empty."""
+        return f"first on {self.name_date(day)}{self.name_time(time)}"
+
+    def starting(self, day: date, time: str) -> str:
+        """Return ``starting Friday 17 April 2026``; ``time`` may be empty."""
+        return f"starting {self.name_date(day)}{self.name_time(time)}"
+
+    def until(self, day: date, time: str) -> str:
+        """Return ``until 2028-01-01``; ``time`` may be empty."""
+        return f"until {day:%Y-%m-%d}{self.name_time(time)}"
+
+    def count(self, number: int) -> str:
+        """Return ``10 times``."""
+        return f"{number} time" + ("" if number == 1 else "s")
+
+    def once(self, moment: str) -> str:
+        """Return ``once, on …``."""
+        return f"once, on {moment}"
+
+    def moment(self, day: date, time: str) -> str:
+        """Return ``2028-01-01 at 09:00``; ``time`` may be empty."""
+        return f"{day:%Y-%m-%d}{self.name_time(time)}"
+
+    def added(self, moments: Sequence[str]) -> str:
+        """Return ``extra on …``: single dates besides the others."""
+        return f"extra on {self.join(moments)}"
+
+    def excepted(self, moments: Sequence[str]) -> str:
+        """Return ``except …``."""
+        return f"except {self.join(moments)}"
+
+    def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
+        """Return what a schedule's calendars do."""
+        if business_day is not None:
+            names = self.join(f'"{rule.id}"' for rule in rules)
+            return [f"moved to the {self.ordinal(business_day)} day of the month that is not on {names}"]
+        effects = {"skip": "except on", "before": "moved before", "after": "moved after"}
+        return [f'{effects[rule.on]} days of "{rule.id}"' for rule in rules]
+
+    def union(self, rules: Iterable[str]) -> str:
+        """Return several rules, which apply together."""
+        return "; and ".join(rules)
+
+    def summary(self, left_out: Iterable[str]) -> str:
+        """Return the remark that names what a summary leaves out."""
+        return f"a summary, which leaves out {self.join(left_out)}"
+
+    def ordinal(self, number: int) -> str:
+        """Return ``2nd``, ``last`` or ``2nd last``."""
+        if number < 0:
+            return "last" if number == -1 else f"{self.ordinal(-number)} last"
+        teens = number % 100 in range(11, 14)
+        return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+    def name_date(self, day: date) -> str:
+        """Return ``Friday 17 April 2026``."""
+        return f"{self.weekdays[day.weekday()]} {day.day} {self.months[day.month - 1]} {day.year}"
+
+    def name_time(self, time: str) -> str:
+        """Return `` at 09:00``; nothing for an empty time."""
+        return f" at {time}" if time else ""
+
+    def list_months(self, months: Sequence[int]) -> list[str]:
+        """Return the names of months."""
+        return [self.months[month - 1] for month in months]
+
+    def list_numbers(self, numbers: Sequence[int]) -> list[str]:
+        """Return ascending numbers with runs of three or more as ranges: ``9 to 17``."""
+        return [self._name_range(run, str) for run in find_runs(numbers)]
+
+    def list_ordinals(self, numbers: Sequence[int]) -> list[str]:
+        """Return ordinals, those from the end last, with runs of three or more as ranges: ``1st to 7th``."""
+        from_start = [self._name_range(run, self.ordinal) for run in find_runs([n for n in numbers if n > 0])]
+        return from_start + [self.ordinal(number) for number in sorted(numbers) if number < 0]
+
+    def list_weekdays(self, days: Sequence[int]) -> list[str]:
+        """Return days in a week's order, with runs of three or more as ranges: ``Monday to Friday``."""
+        week = len(self.weekdays)
+        numbers = [days[0] + (day - days[0]) % week for day in days]
+        return [self._name_range(run, lambda number: self.weekdays[number % week]) for run in find_runs(numbers)]
+
+    def _name_range(self, run: Sequence[int], name: Callable[[int], str]) -> str:
+        return name(run[0]) if len(run) == 1 else f"{name(run[0])} {self.to} {name(run[-1])}"
+
+
+def find_runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Return ascending numbers as runs of three or more, and single ones."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [part for run in runs for part in ([run] if len(run) >= _SHORTEST_RANGE else [[each] for each in run])]
+
+
+class German(English):
+    """German."""
+
+    weekdays = ("Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag")
+    months = (
+        *("Januar", "Februar", "März", "April", "Mai", "Juni"),
+        *("Juli", "August", "September", "Oktober", "November", "Dezember"),
+    )
+    last_and = "und"
+    to = "bis"
+    left_out: Mapping[str, str] = {
+        "start": "den Beginn",
+        "phase": "ab wann gezählt wird",
+        "ends": "wann jede Regel endet",
+        "rules": "die weiteren Regeln",
+        "days": "eine Beschränkung auf manche dieser Tage",
+        "times": "eine Beschränkung auf manche dieser Zeiten",
+        "dates": "manche der einzelnen Termine",
+        "clock changes": "was bei der Zeitumstellung geschieht",
+        "fractions": "Bruchteile von Sekunden",
+    }
+
+    @override
+    def every(self, unit: Frequency, interval: int) -> str:
+        one = ("jedes Jahr", "jeden Monat", "jede Woche", "jeden Tag", "jede Stunde", "jede Minute", "jede Sekunde")
+        several = ("Jahre", "Monate", "Wochen", "Tage", "Stunden", "Minuten", "Sekunden")
+        return one[unit] if interval == 1 else f"alle {interval} {several[unit]}"
+
+    @override
+    def every_weekday(self, days: Sequence[int]) -> str:
+        if tuple(days) == WORKING_DAYS:
+            return "jeden Werktag"
+        return f"jeden {self.join(self.weekdays[day] for day in days)}"
+
+    @override
+    def on_weekdays(self, days: Sequence[int]) -> str:
+        if tuple(days) == WORKING_DAYS:
+            return "an Werktagen"
+        return f"am {self.join(self.weekdays[day] for day in days)}"
+
+    @override
+    def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
+        names = (
+            f"am {self.ordinal(nth)} {self.weekdays[day]}" if nth else f"jeden {self.weekdays[day]}"
+            for nth, day in days
+        )
+        return self.join(names) + (" des Jahres" if of_year else "")
+
+    @override
+    def on_days_of_month(self, numbers: Sequence[int], *, of_month: bool) -> str:
+        day = " Tag" if min(numbers) < 0 else ""
+        return f"am {self.join(self.list_ordinals(numbers))}{day}" + (" des Monats" if of_month else "")
+
+    @override
+    def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
+        day = " Tag" if min(numbers) < 0 else ""
+        day += " im" if day or len(months) > 1 else ""
+        return f"am {self.join(self.list_ordinals(numbers))}{day} {self.join(self.list_months(months))}"
+
+    @override
+    def on_days_of_year(self, numbers: Sequence[int]) -> str:
+        if tuple(numbers) in {(_LEAP_DAY,), (-_LEAP_DAY,)}:
+            return f"am {'letzten' if numbers[0] > 0 else 'ersten'} Tag jedes Schaltjahres"
+        return f"am {self.join(self.list_ordinals(numbers))} Tag des Jahres"
+
+    @override
+    def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
+        kind = "Werktag" if tuple(days) == WORKING_DAYS else "Wochenendtag"
+        return f"am {self.join(map(self.ordinal, positions))} {kind}"
+
+    @override
+    def on_positions(self, positions: Sequence[int], days: Sequence[int]) -> str:
+        return f"am {self.join(map(self.ordinal, positions))} von {self.join(self.list_weekdays(days))}"
+
+    @override
+    def in_weeks(self, numbers: Sequence[int]) -> str:
+        return f"in Woche {self.join(map(str, numbers))}"
+
+    @override
+    def in_months(self, months: Sequence[int]) -> str:
+        return f"im {self.join(self.list_months(months))}"
+
+    @override
+    def except_weekdays(self, days: Sequence[int]) -> str:
+        return f"außer {self.join(f'{self.weekdays[day].lower()}s' for day in days)}"
+
+    @override
+    def if_weekdays(self, days: Sequence[int]) -> str:
+        *others, last = (f"ein {self.weekdays[day]}" for day in days)
+        return f"wenn es {', '.join(others)} oder {last} ist" if others else f"wenn es {last} ist"
+
+    @override
+    def at_times(self, times: Iterable[str]) -> str:
+        return f"um {self.join(times)}"
+
+    @override
+    def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
+        parts = (("zur Minute", minutes), ("in Stunde", hours), ("zur Sekunde", seconds))
+        return " ".join(f"{name} {self.join(self.list_numbers(numbers))}" for name, numbers in parts if numbers)
+
+    @override
+    def on_the_clock(self) -> str:
+        return "nach der Uhr"
+
+    @override
+    def from_to(self, first: str, last: str) -> str:
+        return f"von {first} bis {last}"
+
+    @override
+    def where_missing(self, skip: Skip) -> str:
+        if skip == "OMIT":
+            return "nur in Monaten mit diesem Tag"
+        neighbour = "am letzten Tag davor" if skip == "BACKWARD" else "am ersten Tag danach"
+        return f"oder {neighbour}, wo es diesen Tag nicht gibt"
+
+    @override
+    def weeks_begin_on(self, day: int) -> str:
+        return f"Wochen beginnen am {self.weekdays[day]}"
+
+    @override
+    def first_on(self, day: date, time: str) -> str:
+        return f"erstmals am {self.name_date(day)}{self.name_time(time)}"
+
+    @override
+    def starting(self, day: date, time: str) -> str:
+        return f"ab {self.name_date(day)}{self.name_time(time)}"
+
+    @override
+    def until(self, day: date, time: str) -> str:
+        return f"bis {day:%Y-%m-%d}{self.name_time(time)}"
+
+    @override
+    def count(self, number: int) -> str:
+        return f"{number} Mal"
+
+    @override
+    def once(self, moment: str) -> str:
+        return f"einmal, am {moment}"
+
+    @override
+    def added(self, moments: Sequence[str]) -> str:
+        return f"zusätzlich am {self.join(moments)}"
+
+    @override
+    def excepted(self, moments: Sequence[str]) -> str:
+        return f"außer am {self.join(moments)}"
+
+    @override
+    def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
+        if business_day is not None:
+            names = self.join(f'"{rule.id}"' for rule in rules)
+            return [f"verschoben auf den {self.ordinal(business_day)} Tag des Monats, der nicht frei ist in {names}"]
+        effects = {"skip": "außer an", "before": "verschoben vor", "after": "verschoben nach"}
+        return [f'{effects[rule.on]} Tagen von "{rule.id}"' for rule in rules]
+
+    @override
+    def union(self, rules: Iterable[str]) -> str:
+        return "; und ".join(rules)
+
+    @override
+    def summary(self, left_out: Iterable[str]) -> str:
+        return f"eine Zusammenfassung ohne {self.join(left_out)}"
+
+    @override
+    def ordinal(self, number: int) -> str:
+        if number > 0:
+            return f"{number}."
+        named = {-1: "letzten", -2: "vorletzten", -3: "drittletzten", -4: "viertletzten", -5: "fünftletzten"}
+        return named.get(number, f"{-number}.-letzten")
+
+    @override
+    def name_date(self, day: date) -> str:
+        return f"{self.weekdays[day.weekday()]}, {day.day}. {self.months[day.month - 1]} {day.year}"
+
+    @override
+    def name_time(self, time: str) -> str:
+        return f" um {time}" if time else ""
+
+
+LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}
+
+
+def find_words(locale: str) -> English:
+    """Return the words of a locale's language, such as ``de`` or ``de-AT``; English for a language without words."""
+    return LANGUAGES.get(locale.replace("_", "-").partition("-")[0].lower(), LANGUAGES["en"])

@@ -48,11 +48,6 @@ class TaskVersion(Version):
     """The task as it is stored: what an update is compared with, whatever was decided since; None if not known."""
 
 
-def _new_version() -> int:
-    """Return a first version: random, so that a task created again under an id never has its old version."""
-    return secrets.randbits(48)
-
-
 @dataclass(frozen=True, slots=True)
 class TaskRow:
     """A task as it is written."""
@@ -108,7 +103,7 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     task, values, base = row.write.task, row.columns.values(), row.write.base
     expected = None if base is None else base.version
     if expected is None:
-        version = _new_version()
+        version = secrets.randbits(48)  # so a task created again under an id never has its old version
         done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
         version = cast("int", expected.value) + 1

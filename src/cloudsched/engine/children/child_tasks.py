@@ -68,8 +68,8 @@ class ChildTasks:
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
-                creation = Commit(task, lock=None if quota is None else quota.lock_for(task))
-                self._engine.store.commit(creation)
+                lock = None if quota is None else quota.lock_for(task)
+                self._engine.committer.commit(Commit(task, lock=lock))
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:

@@ -1,4 +1,4 @@
-"""Load, decide, commit, log: how a task that exists is changed.
+"""Load, decide, commit, log: how a task is created or changed.
 
 A decision is a pure function of what was read, and returns a `Commit`. It is made again after each conflict.
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Loads, decides, commits and logs: the one way in which a task that exists is changed.
+    """Loads, decides, commits and logs: the one way in which a task is created or changed.
 
     Args:
         store: Where tasks are.
@@ -77,16 +77,18 @@ class Committer:
         return compare_and_set(what, load, decide_and_commit, first)
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Commit what was decided on a task that exists, and return the task as committed.
+        """Commit what was decided, and return the task as committed. A new task has no past to look after.
 
         Large journals are stored as blobs before failure hooks are called; then comes the commit itself.
 
         Raises:
-            VersionConflict: A task or the lock has changed since it was read.
+            VersionConflict: A task or the lock has changed since it was read; or a new task exists.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
         if commit.base is None:
-            raise ValueError("a new task is given to the store")
+            created = self._store.commit(commit)
+            log_changes(commit, None)
+            return created
         before = commit.claimed or commit.base.task
         final = [each for each in commit.executions if each.status.is_final]
         whole, deliveries = self._archive_journals(commit, before, final) if final else commit, self._deliveries

@@ -31,7 +31,6 @@ from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.compare_and_set import compare_and_set
-from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.engine.tasks.calendar_days import OPEN_FOR, read_contents, resolve_draft
 from cloudsched.engine.tasks.manual_runs import ManualRuns
@@ -135,14 +134,13 @@ class Scheduler:
                 return made, False
             task, quota = made
             try:
-                creation = Commit(task, lock=None if quota is None else quota.lock_for(task))
-                created = self._engine.store.commit(creation)
+                lock = None if quota is None else quota.lock_for(task)
+                created = self._engine.committer.commit(Commit(task, lock=lock))
             except VersionConflict:
                 if (repeated := repeat(task.id)) is not None:
                     return repeated, False
                 self._remove_deleted(task.id)
                 raise
-            log_changes(creation, None)
             return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)

@@ -48,8 +48,8 @@ OWN: Final = {
     "domain.calendars": "calendar_recurrence calendar_rule days free_days",
     "domain.documents": (
         "assistant authority batch_change category channel children delivery document document_size execution journal "
-        "json_limits lock_scope log_lines open_runs person_handlers policy pull record script source stored_form "
-        "stored_script subjects task usage"
+        "json_limits lock_scope log_lines person_handlers policy pull record script source stored_form stored_script "
+        "subjects task usage"
     ),
     "domain.recurrence": "allowance days expand iso8601 recurrence_set rrule rule_streams time_zones wall_clock",
     "domain.schedules": "schedule",
@@ -61,8 +61,8 @@ OWN: Final = {
     "engine.children": "child_tasks task_tree",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
-        "race replay results step_attempt step_results steps suspend timers"
+        "archive arguments call_handle call_results calls events journal_cursor no_journal procedure race replay "
+        "results step_attempt step_results steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context",
     "engine.handlers": (

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched.adapters.sqlite import group_commit
-from cloudsched.adapters.sqlite.group_commit import GroupCommit
+from cloudsched.adapters.sqlite import database
+from cloudsched.adapters.sqlite.database import GroupCommit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,16 +82,21 @@ def wait_for(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen")
 
 
+def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
+    """Return what the work returned, or raise what it raised."""
+    unit = group.run(work)
+    if unit.error is not None:
+        raise unit.error
+    return unit.result or 0
+
+
 def start_writers(group: GroupCommit, *works: Callable[[sqlite3.Connection], int]) -> list[Any]:
     """Start writers in this order, each in a thread; return a list that gets what each was answered."""
     answers: list[Any] = [None] * len(works)
 
     def write(place: int) -> None:
         unit = group.run(works[place])
-        try:
-            answers[place] = unit.failure or unit.get_result()
-        except sqlite3.Error as error:
-            answers[place] = type(error)
+        answers[place] = unit.failure or (unit.result if unit.error is None else type(unit.error))
 
     for place in range(len(works)):
         threading.Thread(target=write, args=(place,), daemon=True).start()
@@ -189,9 +194,9 @@ def test_what_fails_alone_leaves_nothing() -> None:
     connection = Connection()
     group = open_group(connection)
     with pytest.raises(sqlite3.IntegrityError):
-        group.run(insert(1, 2, 1)).get_result()
+        run(group, insert(1, 2, 1))
     assert connection.numbers() == set()
-    assert group.run(insert(1)).get_result() == 1
+    assert run(group, insert(1)) == 1
 
 
 def test_a_commit_that_fails_fails_for_all_of_it() -> None:
@@ -212,7 +217,7 @@ def test_a_commit_that_fails_fails_for_all_of_it() -> None:
     assert answers == ["disk full", "disk full"]
     is_full = False
     assert connection.numbers() == set()
-    assert group.run(insert(3)).get_result() == 3
+    assert run(group, insert(3)) == 3
 
 
 def test_all_of_many_writers_are_answered() -> None:
@@ -222,7 +227,7 @@ def test_all_of_many_writers_are_answered() -> None:
     answers: list[int] = []
 
     def write(first: int) -> None:
-        answers.extend(group.run(insert(number)).get_result() for number in range(first, first + 100))
+        answers.extend(run(group, insert(number)) for number in range(first, first + 100))
 
     threads = [threading.Thread(target=write, args=(1000 * number,)) for number in range(8)]
     for thread in threads:
@@ -235,7 +240,7 @@ def test_all_of_many_writers_are_answered() -> None:
 
 def test_no_transaction_has_more_than_the_most_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of seven that wait, three share the next transaction, then three, then one; all are answered, in their order."""
-    monkeypatch.setattr(group_commit, "MAX_GROUP_SIZE", 3)
+    monkeypatch.setattr(database, "MAX_GROUP_SIZE", 3)
     connection = Connection()
     group = open_group(connection)
     blocked = Blocked(group)
@@ -274,7 +279,7 @@ def test_one_that_is_interrupted_while_it_commits_for_others_tells_them() -> Non
     wait_for(lambda: len(answers) == 2)
     assert answers == ["the thread that was committing was interrupted"] * 2
     assert connection.numbers() == set()
-    assert group.run(insert(3)).get_result() == 3
+    assert run(group, insert(3)) == 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it sends itself a signal")
@@ -295,7 +300,7 @@ def test_an_interrupted_writer_holds_up_nobody() -> None:
     answers = start_writers(group, insert(2))
     blocked.release()
     wait_for(lambda: None not in answers)
-    assert group.run(insert(3)).get_result() == 3
+    assert run(group, insert(3)) == 3
     assert connection.numbers() == {2, 3}
 
 

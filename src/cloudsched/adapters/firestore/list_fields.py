@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.adapters.firestore.queries import OFFER_SHARD
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.open_runs import find_open_position, is_failure, is_listed
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task, find_open_position, is_failure, is_listed
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message

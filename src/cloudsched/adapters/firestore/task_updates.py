@@ -12,9 +12,8 @@ from cloudsched.adapters.firestore.preconditions import COMMIT_ID
 from cloudsched.adapters.firestore.queries import TASK_SHARD, UNLISTED
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
-from cloudsched.domain.documents.open_runs import find_open_position
 from cloudsched.domain.documents.stored_form import list_stored_fields
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task, find_open_position
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.records import Version
 

@@ -14,9 +14,8 @@ from cloudsched.adapters.sqlite.queries import BODY, Listing, build_task_listing
 from cloudsched.adapters.sqlite.task_rows import to_json
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.open_runs import is_failure as is_among_failures
-from cloudsched.domain.documents.open_runs import is_listed
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import Task, is_listed
+from cloudsched.domain.documents.task import is_failure as is_among_failures
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.look_through import find_matching_rows
 from cloudsched.engine.ports.pages import Page, make_token, read_token, skip_unreadable

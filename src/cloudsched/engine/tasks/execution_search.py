@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus
-from cloudsched.domain.documents.open_runs import find_open_position, get_open_status
+from cloudsched.domain.documents.task import find_open_position, get_open_status
 from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import LEFT_OUT, identify_open_list
 from cloudsched.engine.tasks.open_executions import open_run_as_execution

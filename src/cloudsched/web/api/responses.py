@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents import overview_responses, responses
-from cloudsched.domain.documents.open_runs import get_open_status
-from cloudsched.domain.documents.task import PublicTask
+from cloudsched.domain.documents.task import PublicTask, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.offers import offered_runs

@@ -61,7 +61,7 @@ OWN: Final = {
     "engine.children": "child_tasks task_tree",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments call_handle call_results calls events journal_cursor no_journal procedure race replay "
+        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure race replay "
         "results step_attempt step_results steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context",

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.engine.durable.procedure import is_async
+from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.state.lease_renewal import LeaseRenewal
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.durable import event_loop
-from cloudsched.engine.durable.procedure import is_async, make_coroutine_function
+from cloudsched.engine.durable.async_functions import is_async, make_coroutine_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,61 +7,17 @@ function of the user is to be called. `run_procedure` makes these calls in the c
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from cloudsched.engine.durable.async_functions import await_result, call_function
 
 if TYPE_CHECKING:
     from contextvars import Context as ContextVariables
 
     from cloudsched.engine.durable.event_loop import Blocking
-
-
-_PLAIN_TYPES: Final = frozenset({type(None), bool, int, float, str, dict, list, tuple})
-"""What most functions return, and nobody awaits."""
-_ASYNC_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Return whether calls return a coroutine or an asynchronous iterator, as far as the definition says."""
-    while isinstance(function, partial):
-        function = function.func
-    if type(function) is FunctionType and not function.__dict__:  # plain: neither decorated nor marked
-        return bool(function.__code__.co_flags & _ASYNC_FLAGS)
-    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    candidates = (function, inspect.unwrap(function), getattr(function, "__call__", None))  # noqa: B004 - may be async
-    return any(is_kind(each) for is_kind in kinds for each in candidates)
-
-
-def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function, on the event loop if it is asynchronous, and return what it finally returns."""
-    if is_async(function):
-        from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
-
-        return run_coroutine(function)
-    return await_result(function())
-
-
-def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
-    """Return what a function finally returns that turned out to be asynchronous only when it was called."""
-    if type(result) in _PLAIN_TYPES:
-        return result
-    if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
-        return call_function(make_coroutine_function(result))
-    return result
-
-
-async def _await(result: Any) -> Any:  # noqa: ANN401 - the same
-    return result
-
-
-def make_coroutine_function(result: Any) -> Callable[[], Any]:  # noqa: ANN401 - the same
-    """Return a coroutine function that returns an awaitable or an asynchronous iterator, which is then awaited."""
-    return partial(_await, result)
-
 
 T = TypeVar("T")
 

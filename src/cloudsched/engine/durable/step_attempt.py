@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.engine.durable.procedure import UserCall, call_function, is_async
+from cloudsched.engine.durable.async_functions import call_function, is_async
+from cloudsched.engine.durable.procedure import UserCall
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.durable.procedure import call_function, is_async
+from cloudsched.engine.durable.async_functions import call_function, is_async
 from cloudsched.engine.durable.suspend import is_handler_failure
 
 if TYPE_CHECKING:

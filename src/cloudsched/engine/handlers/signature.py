@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from cloudsched.engine.durable.procedure import is_async
+from cloudsched.engine.durable.async_functions import is_async
 from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.dependencies import Depends, find_marker, read_dependencies

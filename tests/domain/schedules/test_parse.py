@@ -71,6 +71,7 @@ def test_an_icalendar_event() -> None:
         ("DTSTART:20270101T090000\nRRULE:FREQ=DAILY", PARIS),
         ("dtstart;tzid=Asia/Tokyo:20270101T090000\r\nrrule:freq=daily", "Asia/Tokyo"),
         ('DTSTART;TZID="/example.org/2027/America/Argentina/Ushuaia":20270101T090000', "America/Argentina/Ushuaia"),
+        ("DTSTART;TZID=W. Europe Standard Time:20270101T090000", "Europe/Berlin"),
         ("DTSTART;VALUE=DATE:20270101\nRRULE:FREQ=DAILY", PARIS),
     ],
 )
@@ -86,6 +87,7 @@ def test_the_time_zone_of_an_icalendar_block(text: str, timezone: str) -> None:
         "DTSTART;TZID=Middle/Earth:20270101T090000",
         "DTSTART:20270101T090000\nDTSTART:20280101T090000",
         "BEGIN:VEVENT\nEND:VEVENT\nBEGIN:VEVENT\nEND:VEVENT",
+        "BEGIN:VEVENT\nDTSTART:20270101T090000\nSTATUS:CANCELLED\nEND:VEVENT",
         "DTSTART:20270101T090000\nnothing",
         "RRULE:FREQ=DAILY\nRDATE:tomorrow",
     ],

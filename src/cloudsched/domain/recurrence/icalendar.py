@@ -1,7 +1,8 @@
 """Schedules from iCalendar text: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8).
 
-A block may be bare properties or a whole VEVENT. TZID is an IANA name; a prefix before it, as some programs write, is
-dropped. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties.
+A block may be bare properties or a whole VEVENT. TZID is an IANA name, whose prefix, as some programs write it, is
+dropped, or a name of Windows. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-``
+properties.
 
 What `icalendar_output` writes holds the schedule itself, too, beside a digest of the properties. As long as no program
 has changed these, the schedule is read back exactly, even if it took several events to write.
@@ -48,17 +49,13 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
         timezone: The zone of local times without a TZID.
 
     Raises:
-        InvalidSchedule: The block is not valid, describes several events, or uses EXRULE.
+        InvalidSchedule: The block is not valid, describes several events or a cancelled one, or uses EXRULE.
     """
     properties, events = _read_properties(text)
     exact = _read_exact(properties)
     if exact is not None:
         return exact
-    if events > 1:
-        raise InvalidSchedule("text", "holds more than one event", "give one")
-    starts = [each for each in properties if each.name == "DTSTART"]
-    if len(starts) > 1:
-        raise InvalidSchedule("dtstart", "is given more than once", "give one event")
+    starts = _find_starts(properties, events)
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in starts:
         moment = parse_moment(each.value, "dtstart")
@@ -77,6 +74,18 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
         elif each.name == "EXRULE":
             raise InvalidSchedule("exdates", "EXRULE is not supported", "RFC 5545 dropped it; list EXDATEs instead")
     return fields
+
+
+def _find_starts(properties: list[_Property], events: int) -> list[_Property]:
+    """Return DTSTART, if there is one, of one event that takes place."""
+    if events > 1:
+        raise InvalidSchedule("text", "holds more than one event", "give one")
+    if any(each.name == "STATUS" and each.value.strip().upper() == "CANCELLED" for each in properties):
+        raise InvalidSchedule("text", "is an event that was cancelled", "leave out its STATUS if it is to run")
+    starts = [each for each in properties if each.name == "DTSTART"]
+    if len(starts) > 1:
+        raise InvalidSchedule("dtstart", "is given more than once", "give one event")
+    return starts
 
 
 def digest_lines(lines: Iterable[str]) -> str:
@@ -123,7 +132,8 @@ def _parse_timezone(parameters: str) -> str | None:
         name, _, value = parameter.partition("=")
         if name.strip().upper() == "TZID":
             tzid = value.strip().strip('"')
-            return find_zone(tzid) or load_zone(tzid).name  # raises InvalidSchedule with a hint
+            known = find_zone(tzid) or find_windows_zone(tzid)
+            return known or load_zone(tzid).name  # raises InvalidSchedule with a hint
     return None
 
 
@@ -132,6 +142,13 @@ def find_zone(tzid: str) -> str | None:
     parts = tzid.strip("/").split("/")[-_MOST_PARTS:]
     names = ("/".join(parts[start:]) for start in range(len(parts)))
     return next((name for name in names if is_zone(name)), None)
+
+
+def find_windows_zone(tzid: str) -> str | None:
+    """Return the IANA name for one of Windows, such as ``W. Europe Standard Time``; None if it is none."""
+    from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON  # noqa: PLC0415 - slow to import
+
+    return WINDOWS_TO_OLSON.get(tzid)
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:

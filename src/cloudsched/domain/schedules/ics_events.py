@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
-from cloudsched.domain.recurrence.icalendar import find_zone
+from cloudsched.domain.recurrence.icalendar import find_windows_zone, find_zone
 from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds, wall_seconds
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import RuleStream
@@ -173,13 +173,11 @@ class FileZones:
         return self._clocks[tzid]
 
     def _make(self, tzid: str) -> WallClock | None:
-        from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON  # noqa: PLC0415 - slow to import
-
         name = find_zone(tzid)
         observances = self._observances.pop(tzid, None)
         if name is None and observances:
             return WallClock(_build_zone(tzid, observances), "shift", "first")
-        name = name or WINDOWS_TO_OLSON.get(tzid)
+        name = name or find_windows_zone(tzid)
         return None if name is None else wall_clock(name)
 
 

@@ -173,10 +173,13 @@ MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number %
     [
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n", "cut off"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT\n", "cut off"),
+        (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{FOOT}\nBEGIN:VCALENDAR", "cut off"),
+        (f"X{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT", "no line BEGIN:VCALENDAR"),
         (HEAD + "BEGIN:VEVENT\n" * 5_001, "in each other"),
         (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * 5_001 + "END:VCALENDAR", "5000 events"),
         (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * 5_000, "5000 events"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=SECONDLY\nEND:VEVENT\nEND:VCALENDAR", "too long"),
+        (f"\ufeff{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{FOOT}", ""),
         (
             f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nRRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30\nEND:VEVENT\nEND:VCALENDAR",
             "",

@@ -43,6 +43,7 @@ _READ: Final = {
     *("UID", "SEQUENCE", "STATUS", "SUMMARY", "TZID", "TZOFFSETFROM", "TZOFFSETTO"),
 }
 _LAST_YEAR: Final = 9900
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _MAX_DIGITS: Final = 9
 _MAX_DEPTH: Final = 10
 
@@ -189,16 +190,21 @@ def iter_files(text: str) -> Iterator[list[Event]]:
     """
     from icalendar.parser import Contentlines  # noqa: PLC0415 - slow to import, and few processes read calendars
 
-    file = _File()
+    text = text.removeprefix(_BYTE_ORDER_MARK)
     lines: list[Contentline] = Contentlines.from_ical(text)  # type: ignore[no-untyped-call]  # as most of it
+    file, has_calendar = _File(), False
     for line in lines:
         name = line.partition(":")[0].partition(";")[0].strip().upper()
         if name in {"BEGIN", "END"}:
-            if file.move(name, line.partition(":")[2].strip().upper()):
+            component = line.partition(":")[2].strip().upper()
+            has_calendar = has_calendar or component == _EVENT[0]
+            if file.move(name, component):
                 yield file.events
                 file = _File()
         elif name in _READ and file.path:
             file.add(name, line)
+    if not has_calendar:
+        raise InvalidInput("ics", "has no line BEGIN:VCALENDAR", "Give the whole file.")
     if file.path:
         raise InvalidInput("ics", f"is cut off: there is no END:{file.path[-1][:20]}", "Give the whole file.")
 

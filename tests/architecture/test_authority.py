@@ -77,7 +77,7 @@ def _list_defaults(path: Path) -> Iterator[str]:
                 for argument, default in pairs:
                     if default is not None and _is_authority(argument):
                         yield f"{where}:{node.name}.{argument.arg}"
-            case ast.ClassDef():
+            case ast.ClassDef(bases=bases) if "Record" not in {ast.unparse(each) for each in bases}:  # what is stored
                 for field in node.body:
                     if isinstance(field, ast.AnnAssign) and _is_authority(field) and _has_default(field):
                         yield f"{where}:{node.name}.{ast.unparse(field.target)}"

@@ -2,7 +2,7 @@
 
 * U1: an attempt of a task that knows of its owner's budget is claimed only by a process that has asked, and when it
   asked, what all commits until then had counted was below the budget. So what is used beyond it is at most what was
-  running, or being claimed, when it was used up.
+  running, or being claimed, when it was used up. Each task of such an owner knows, whoever has created it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class BudgetInvariants:
         month = month_of(self._world.now)
         counts = sum(each.counts.queries for each in after.usage if each.month == month)
         self._used[after.owner][after.id, after.created_at] = counts
+        self._check_knows(after)
         if before is None:
             return
         self.pauses += after.budget_pause is not None and before.budget_pause is None
@@ -57,6 +58,11 @@ class BudgetInvariants:
         for run in after.runs:
             if run.lease and run.lease.token_hash not in known and before.has_budget:
                 self._check_claim(after, run.execution_id)
+
+    def _check_knows(self, task: Task) -> None:
+        has_budget = self._world.fault_profile.has_budgets and task.owner in OWNERS  # from the beginning to the end
+        if has_budget and task.delivery is None and not (task.has_ended or task.has_budget):
+            self._fail(f"U1: {task.id} does not know that {task.owner} has a budget")
 
     def _check_claim(self, task: Task, execution_id: str) -> None:
         self.claims += 1

@@ -505,7 +505,10 @@ class Container:
 
         models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
         limits = AssistantLimits(settings.turns, settings.tokens)
-        return assistant.with_assistant(registry, models, self._find_name, limits)
+        return assistant.with_assistant(registry, models, self._find_name, limits, self._find_refusal)
+
+    def _find_refusal(self, owner: str, running: int) -> str | None:
+        return self.many_tasks.budgets.find_refusal(owner, running)
 
     def _find_name(self, owner: str) -> str:
         from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used

@@ -102,6 +102,29 @@ def test_a_task_cannot_use_more_than_its_tokens(tools: Tools) -> None:
     assert "375 tokens, of at most 300" in execution.error.message
 
 
+def test_no_turn_of_the_model_goes_beyond_a_budget(tools: Tools) -> None:
+    """Nor do those of one attempt: tools that are not there are not called, and the model is asked again at once.
+
+    What was found stays, and goes on when there is a budget again.
+    """
+    for budget in range(1, 6):
+        model = ScriptedModel(call("none"), call("none"), call("search", text="a"), call("none"), answer("Done."))
+        with simulate(tools, model) as sim:
+            budgets = sim.app.container.many_tasks.budgets
+            budgets.put("ada", budget, by=OWN_CODE)
+            task = create(sim, "search")
+            sim.advance(timedelta(hours=1))
+            assert len(model.asked) == budget
+            if budget < 5:
+                assert sim.app.get(task.id).status == "PAUSED"
+                assert "budget is used up" in sim.app.get(task.id).message
+                budgets.put("ada", 100, by=OWN_CODE)
+                sim.advance(timedelta(hours=1))
+            [execution] = sim.executions(task.id)
+        assert (execution.status, execution.content, execution.queries) == ("SUCCEEDED", "Done.", 5)
+        assert [each["turnsLeft"] for each in model.asked] == [9, 8, 7, 6, 5]
+
+
 @pytest.mark.parametrize(("own", "asked"), [({"maxTurns": 2}, 2), ({"maxTokens": 130}, 2), ({"maxTurns": 50}, 4)])
 def test_a_task_may_narrow_the_limits(tools: Tools, own: dict[str, Any], asked: int) -> None:
     """The settings of its conversation's model count where they are lower than the app's, and never where higher."""

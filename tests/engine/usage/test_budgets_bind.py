@@ -11,7 +11,7 @@ import pytest
 from tests.authorities import as_user
 from tests.drafts_app import make_app as make_drafts_app
 
-from cloudsched import App, Context, Done, Settings, TaskDraft
+from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageSheet
 from cloudsched.drafts.service import DRAFTS
@@ -93,11 +93,11 @@ def set_budget(sim: Simulation, spending: Spending, queries: int = BUDGET) -> No
     spending.limit = queries
 
 
-def create(sim: Simulation, **fields: Any) -> str:
-    """Create a task as ada does through the API."""
+def create(sim: Simulation, *, by_code: bool = False, **fields: Any) -> str:
+    """Create a task as ada does through the API, or as a server does for ada."""
     handler = {} if "children" in fields else {"handler": "spend"}
     draft = {"owner": "ada", "title": "T", "schedule": {"at": sim.now.isoformat()}, **handler, **fields}
-    return as_user(sim.app).put(sim.app.to_draft(draft))[0].id
+    return (sim.app if by_code else as_user(sim.app)).put(sim.app.to_draft(draft))[0].id
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -122,13 +122,16 @@ def work(sim: Simulation) -> None:
             container.worker_claims.finish(attempt, container.attempt_runner.invoke(attempt))
 
 
+@pytest.mark.parametrize("by_code", [False, True], ids=["by the owner", "by code"])
 @pytest.mark.parametrize("way", sorted(WAYS.keys() - {"workers"}))
-def test_one_way_after_the_other_ends_at_the_budget(sim: Simulation, spending: Spending, way: str) -> None:
+def test_one_way_after_the_other_ends_at_the_budget(
+    sim: Simulation, spending: Spending, way: str, *, by_code: bool
+) -> None:
     """Ten of them, one a minute: no attempt starts once the budget is used up, and nothing is lost."""
     set_budget(sim, spending)
     made = []
     for _ in range(10):
-        made.append(create(sim, **WAYS[way]))
+        made.append(create(sim, by_code=by_code, **WAYS[way]))
         sim.advance(MINUTE)
     assert spending.starts_when_used_up == 0
     assert BUDGET <= spending.used < BUDGET + MOST
@@ -162,7 +165,8 @@ class User:
             self._chance.choice(acts)()
 
     def _create(self) -> None:
-        self._ids.append(create(self._sim, **WAYS[self._chance.choice(sorted(WAYS))]))
+        way, by_code = WAYS[self._chance.choice(sorted(WAYS))], self._chance.random() < 0.3
+        self._ids.append(create(self._sim, by_code=by_code, **way))
 
     def _choose(self) -> str:
         return self._chance.choice(self._ids or [""])
@@ -182,7 +186,7 @@ class User:
         soon = {"schedule": {"at": (self._sim.now + MINUTE).isoformat()}}
         task_id = self._choose()
         self._sim.app.cancel(task_id)
-        as_user(self._sim.app).patch(task_id, soon)
+        self._chance.choice((self._sim.app, as_user(self._sim.app))).patch(task_id, soon)
 
     def _start(self) -> None:
         app, task_id = self._sim.app, self._choose()
@@ -291,6 +295,32 @@ def test_tasks_of_those_without_a_budget_ask_nothing(
     before = sim.counts.copy()
     sim.advance(10 * HOUR)
     assert sim.counts.since(before).reads == 10
+
+
+def test_what_other_owners_code_makes_for_somebody_asks_from_the_beginning(app: App, spending: Spending) -> None:
+    """A task of the system creates one a minute for ada, at once or as a follow-up: a burst between two looks, too."""
+
+    @app.handler("make")
+    def make(ctx: Context) -> Done:
+        draft = {"owner": "ada", "title": "T", "handler": "spend", "schedule": {"at": ctx.now().isoformat()}}
+        app.put(app.to_draft(draft))
+        return Done(then=[app.to_draft(draft)])
+
+    with Simulation(app) as sim:
+        set_budget(sim, spending)
+        app.create(title="Make", handler="make", schedule={"rrule": "FREQ=SECONDLY;INTERVAL=10"})
+        sim.advance(8 * MINUTE)
+    assert spending.starts_when_used_up == 0
+    assert BUDGET <= spending.used < BUDGET + MOST
+
+
+def test_what_a_budget_never_pauses_asks_for_none(sim: Simulation, spending: Spending) -> None:
+    """Deleting all that is stored of somebody, and exporting it, go on with nothing left."""
+    set_budget(sim, spending, 0)
+    job = sim.app.container.person_jobs.export("ada", by=OWN_CODE)
+    sim.advance(MINUTE)
+    assert isinstance(job, Task)
+    assert sim.app.get(job.id).status is TaskStatus.COMPLETED
 
 
 # ── Drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────────

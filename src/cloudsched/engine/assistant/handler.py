@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.transitions.outcome import Fail
+from cloudsched.domain.transitions.outcome import Fail, Snooze
 from cloudsched.engine.assistant.brief import INSTRUCTIONS, REPAIR, note_call, write_brief, write_turn
 from cloudsched.engine.assistant.limits import AssistantLimits, estimate_cost
 from cloudsched.engine.assistant.tools import choose_tools, list_open_tools, write_arguments
@@ -104,6 +105,8 @@ log = logging.getLogger(__name__)
 _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
+_AGAIN: Final = timedelta(seconds=1)
+"""When an attempt goes on that its owner's budget ends: its start asks again, and waits until there is some."""
 _MAX_FAILURE: Final = 1_000
 """How many characters of a tool's failure the model is told."""
 
@@ -135,6 +138,7 @@ class AssistantRun:
         find_model: Returns the model of a name, or the usual one for None.
         find_name: Returns the name of an owner, empty if it is not known.
         limits: How much one execution may use.
+        find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
     """
 
     def __init__(
@@ -143,14 +147,19 @@ class AssistantRun:
         find_model: Callable[[str | None], Model],
         find_name: Callable[[str], str],
         limits: AssistantLimits,
+        find_refusal: Callable[[str, int], str | None],
     ) -> None:
         self._registry = registry
         self._find_model = find_model
         self._find_name = find_name
         self._limits = limits
+        self._find_refusal = find_refusal
 
-    def run(self, context: Context, payload: AssistantPayload) -> str | Fail:
-        """Return the model's result, or why there is none."""
+    def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze:
+        """Return the model's result, or why there is none; go on later if the owner's budget is used up.
+
+        Each start of an attempt asks for that, and so does each turn of the model within one.
+        """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
         turns, most_tokens = int(begun["turns"]), int(begun["tokens"])
@@ -160,6 +169,10 @@ class AssistantRun:
         for turn in range(1, turns + 1):
             if used >= most_tokens:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
+            if task.has_budget and not context.durable_run.is_replaying:
+                refusal = self._find_refusal(task.owner, _count_running(context))
+                if refusal is not None:
+                    return Snooze(_AGAIN, refusal)
             context.progress(f"Asks the model, {turn} of at most {turns} times")
             asked = _Turn(brief, payload, done, turns - turn, problem)
             reply = context.step(_ASK, self._ask, context, begun["model"], asked)
@@ -253,8 +266,19 @@ class AssistantModels:
     find: Callable[[str | None], Model]
 
 
+def _count_running(context: Context) -> int:
+    """Return how many queries the execution's steps have made that its task has not counted yet."""
+    run = context.task.find_run(context.execution_id)
+    counted = 0 if run is None or run.usage is None else run.usage.step_queries
+    return max(0, context.output.step_queries - counted)
+
+
 def with_assistant(
-    registry: Registry, models: AssistantModels, find_name: Callable[[str], str], limits: AssistantLimits
+    registry: Registry,
+    models: AssistantModels,
+    find_name: Callable[[str], str],
+    limits: AssistantLimits,
+    find_refusal: Callable[[str, int], str | None],
 ) -> Registry:
     """Return a registry whose tasks may be done by a language model.
 
@@ -263,6 +287,7 @@ def with_assistant(
         models: The models that tasks may ask for.
         find_name: Returns the name of an owner, empty if it is not known.
         limits: How much one execution may use.
+        find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
 
     Raises:
         Misconfigured: The app has a handler of that name.
@@ -271,7 +296,7 @@ def with_assistant(
         raise Misconfigured(
             f"The app has a handler {ASSISTANT_HANDLER!r} of its own: rename it, or set CLOUDSCHED_ASSISTANT=off."
         )
-    run = AssistantRun(registry, models.find, find_name, limits)
+    run = AssistantRun(registry, models.find, find_name, limits, find_refusal)
     handler = Handler(
         name=ASSISTANT_HANDLER,
         function=run.run,

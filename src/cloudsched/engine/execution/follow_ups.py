@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -130,14 +132,22 @@ class FollowUps:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
-                has_budget = after.has_budget and draft.owner == after.owner
-                return [TaskWrite(new_task(draft, now, lead).task.model_copy(update={"has_budget": has_budget}))]
+                return [TaskWrite(self._tell_of_budget(new_task(draft, now, lead).task, after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))
                 if existing is None:
                     raise
         edit = _edit(existing.task, draft, now, lead)
-        return [] if edit.task is existing.task else [TaskWrite(edit.task, existing, edit.executions)]
+        if edit.task is existing.task:
+            return []
+        is_new = is_revival(existing.task, edit.task)
+        return [TaskWrite(self._tell_of_budget(edit.task, after) if is_new else edit.task, existing, edit.executions)]
+
+    def _tell_of_budget(self, task: Task, after: Task) -> Task:
+        """Return a task that starts, as one that knows of its owner's budget: as the task that it follows does."""
+        if task.owner == after.owner:
+            return task.model_copy(update={"has_budget": task.has_budget or after.has_budget})
+        return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _load(self, task_id: str) -> VersionedTask | None:
         """Return an existing task; one that is being deleted is removed to free its id."""

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import Action, Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
@@ -125,9 +126,9 @@ class Scheduler:
                     raise
                 return repeated
             task = with_entry(None, task, Action.CREATED, by.actor, task.created_at)
-            has_budget = by.is_user and self._engine.budgets().has_budget(task.owner)
-            update = {"request_fingerprint": request_fingerprint, "defined_by": by.author, "has_budget": has_budget}
-            return task.model_copy(update=update | (mark.fields(None) if mark else {})), quota
+            update = {"request_fingerprint": request_fingerprint, "defined_by": by.author}
+            created = task.model_copy(update=update | (mark.fields(None) if mark else {}))
+            return self._tell_of_budget(created), quota
 
         def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
             if not isinstance(made, tuple):
@@ -351,7 +352,9 @@ class Scheduler:
             if transition.task is stored.task:
                 return stored
             lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
-            return Commit.build(stored, self._with_budget(stored.task, transition, by), lock=lock)
+            if is_revival(stored.task, transition.task):
+                transition = replace(transition, task=self._tell_of_budget(transition.task))
+            return Commit.build(stored, transition, lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
         if not isinstance(changed, Committed):
@@ -363,12 +366,8 @@ class Scheduler:
             self._engine.locks.waits.cancel_task(base.task, self._engine.now())
         return self._dispatch_or_defer(changed.stored)
 
-    def _with_budget(self, before: Task, decided: Transition, by: Authority) -> Transition:
-        """Return a change that a user asks for; a task that it starts again knows of its owner's budget."""
-        is_known = before.has_budget or not by.is_user or not is_revival(before, decided.task)
-        if is_known or not self._engine.budgets().has_budget(before.owner):
-            return decided
-        return replace(decided, task=decided.task.model_copy(update={"has_budget": True}))
+    def _tell_of_budget(self, task: Task) -> Task:
+        return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""

@@ -2,11 +2,11 @@
 
 A task whose owner has a budget knows that (`Task.has_budget`), and each of its starts asks first: what is used beyond a
 budget is at most what was running when it was used up. The answer is exact, since it counts what the tasks have
-counted themselves, up to the latest commit. Tasks learn of a budget when a user creates or revives them, from the task
-that calls them or that they follow, when the budget is set, and, if the app's own code creates them, at the next look.
+counted themselves, up to the latest commit. Tasks learn of a budget when they are created or revived, by whomever, from
+the task that calls them or that they follow, and when the budget is set.
 
 The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads then, and one for
-each task that a user creates.
+each task that is created for an owner.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.budget import WARNING_SHARE, Budget
 from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
@@ -208,10 +209,23 @@ class Budgets:
         stored = self._store.records.load(Budget, owner)
         return stored is not None and not stored.record.is_ending
 
-    def find_refusal(self, owner: str) -> str | None:
+    def tell(self, task: Task) -> Task:
+        """Return a task that is created or revived, as one that knows of its owner's budget if there is one.
+
+        Costs a read; none for the system's own tasks, which learn of a budget at the next look.
+        """
+        if task.has_budget or task.owner == SYSTEM_OWNER or _is_exempt(task) or not self.has_budget(task.owner):
+            return task
+        return task.model_copy(update={"has_budget": True})
+
+    def find_refusal(self, owner: str, running: int = 0) -> str | None:
         """Return why an owner may use no more now; None if they may: the one check before something is spent.
 
         Costs a read if there is no budget. Else four, and one for each task that has changed since it was summed up.
+
+        Args:
+            owner: Who would use it.
+            running: How many queries an attempt has made whose task has not counted them yet.
 
         Raises:
             StoreUnavailable: The store did not answer.
@@ -224,7 +238,7 @@ class Budgets:
         while (changed := self._summation.list_unsummed(owner, limit)) is None:
             self._summation.sum_up(owner, on_changed=self._mark)
             limit *= 4  # it ends, however fast they change
-        budget = stored.record.with_use(month, self._ledger.count_queries(owner, month, changed))
+        budget = stored.record.with_use(month, self._ledger.count_queries(owner, month, changed) + running)
         if not budget.has_none_left:
             return None
         if not stored.record.is_used_up:  # so that the next look resumes what is paused now
@@ -245,8 +259,7 @@ class Budgets:
     def _mark(self, tasks: Iterable[Task]) -> None:
         """Let those of some tasks know of their owner's budget that may spend and do not know yet."""
         for task in tasks:
-            is_exempt = task.handler in _NEVER_PAUSED or task.delivery is not None or task.deleted_at is not None
-            if not (task.has_budget or task.has_ended or is_exempt):
+            if not (task.has_budget or task.has_ended or task.deleted_at is not None or _is_exempt(task)):
                 compare_and_set(f"task {task.id}", partial(self._store.load, task.id), self._mark_one)
 
     def _mark_one(self, stored: VersionedTask | None) -> None:
@@ -324,3 +337,7 @@ class Budgets:
             return changed
 
         return compare_and_set(f"budget of {owner}", lambda: None, write)
+
+
+def _is_exempt(task: Task) -> bool:
+    return task.handler in _NEVER_PAUSED or task.delivery is not None

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import NOW, get
 
-from cloudsched.dashboard.calendar_span import DaySpan, choose_span
-from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, make_day_moves
+from cloudsched.dashboard.calendar_zoom import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.scale import make_scale
 from cloudsched.dashboard.task_view import build_life

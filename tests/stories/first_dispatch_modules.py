@@ -61,8 +61,8 @@ OWN: Final = {
     "engine.children": "child_tasks task_tree",
     "engine.dispatch": "sender signing_keys",
     "engine.durable": (
-        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure race replay "
-        "results step_attempt step_results steps suspend timers"
+        "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
+        "race replay results step_attempt step_results steps suspend timers"
     ),
     "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context",
     "engine.handlers": (
@@ -73,10 +73,7 @@ OWN: Final = {
     "engine.ports": (
         "authority clock known_tasks look_through pages queue records search shards store task_query tracing"
     ),
-    "engine.state": (
-        "attempt_log commits compare_and_set deliveries event_log lease_renewal lock_reader lock_updates locks "
-        "log_seal quotas"
-    ),
+    "engine.state": "attempt_log commits compare_and_set deliveries event_log lease_renewal locks log_seal quotas",
     "engine.tasks": "declared_tasks execution_search open_executions",
     "language": "task_fields",
     "runtime": "container factories telemetry",

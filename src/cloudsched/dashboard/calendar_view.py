@@ -10,8 +10,17 @@ from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import HOUR_BINS, Mark, count_bins, draw_day, draw_hours
 from cloudsched.dashboard.calendar_month import BUSY, WEEKDAYS, build_month, count_entries, find_busy, read_entries
-from cloudsched.dashboard.calendar_span import KINDS, choose_span, write_address
-from cloudsched.dashboard.calendar_zoom import choose_bins, choose_part, is_in, make_day_moves, place_in, write_part
+from cloudsched.dashboard.calendar_zoom import (
+    KINDS,
+    choose_bins,
+    choose_part,
+    choose_span,
+    is_in,
+    make_day_moves,
+    place_in,
+    write_address,
+    write_part,
+)
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.times import BLANK, find_clock_changes
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices

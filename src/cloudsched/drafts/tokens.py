@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
-from cloudsched.domain.transitions.merge_patch import apply_merge_patch
+from cloudsched.domain.transitions.drafts import TaskDraft, apply_merge_patch, to_editable_fields
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
 if TYPE_CHECKING:

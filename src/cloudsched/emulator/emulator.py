@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from cloudsched.emulator.api.admin_service import Administration
 from cloudsched.emulator.api.methods import administration_methods, task_methods
 from cloudsched.emulator.api.tasks_service import CloudTasksService
-from cloudsched.emulator.http.control import Control
-from cloudsched.emulator.http.control_clock import ClockControl
+from cloudsched.emulator.http.control import ClockControl, Control
 from cloudsched.emulator.http.gate import Gate
 from cloudsched.emulator.http.listener import Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import CompositeObserver
+from cloudsched.emulator.model.queue import CompositeObserver
 from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher

@@ -49,7 +49,7 @@ class Draft:
 
     @property
     def names_times(self) -> bool:
-        """Whether a rule finer than a day runs at times that depend on no start."""
+        """Return whether a rule finer than a day runs at times that depend on no start."""
         named = {"HOURLY": self.minutes, "MINUTELY": self.seconds}.get(self.freq, ())
         return self.interval == 1 and bool(named)
 

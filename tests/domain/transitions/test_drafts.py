@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.transitions.drafts import to_editable_fields
+from cloudsched.domain.transitions.drafts import apply_merge_patch, to_editable_fields
 from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import pause
-from cloudsched.domain.transitions.merge_patch import apply_merge_patch
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 

@@ -96,10 +96,16 @@ def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
     assert sim.app.get("t").title.startswith("theirs")
 
 
-def test_a_new_task_is_given_to_the_store(sim: Simulation, make_task: MakeTask) -> None:
-    """There is nothing that the committer could add to it."""
-    with pytest.raises(ValueError, match="new task"):
-        sim.app.container.engine.committer.commit(Commit(make_task()))
+def test_a_new_task_is_stored_and_logged(
+    sim: Simulation, make_task: MakeTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is nothing that the committer could add to it. If the task exists, it is neither written nor logged."""
+    committer, task = sim.app.container.engine.committer, make_task(id="new")
+    with caplog.at_level("INFO", logger="cloudsched.events"):
+        assert committer.commit(Commit(task)).task == sim.app.get("new") == task
+        with pytest.raises(VersionConflict):
+            committer.commit(Commit(task))
+    assert [(record.action, record.taskId) for record in caplog.records] == [("created", "new")]  # type: ignore[attr-defined]
 
 
 def test_joined_commits_have_the_first_base_and_all_records(

@@ -58,7 +58,7 @@ class Description(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the text says everything."""
+        """Return whether the text says everything."""
         return not self.leaves_out
 
 

@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.error_status import write_status
+from cloudsched.emulator.api.messages import write_status
 from cloudsched.emulator.api.task_codec import set_timestamp
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument, not_found

@@ -9,7 +9,7 @@ default pool free for the program that embeds the emulator.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from google.protobuf import (  # type: ignore[import-untyped]
     any_pb2,
@@ -18,10 +18,15 @@ from google.protobuf import (  # type: ignore[import-untyped]
     duration_pb2,
     empty_pb2,
     field_mask_pb2,
+    json_format,
     message,
     message_factory,
     timestamp_pb2,
 )
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.model.errors import RpcError
+
 
 DecodeError: Final = message.DecodeError
 Proto: TypeAlias = Any
@@ -317,3 +322,12 @@ def has_message(full_name: str) -> bool:
 def message_class(name: str) -> Proto:
     """Return a message's class, by its full name or by its name in google.cloud.tasks.v2."""
     return _CLASSES[name] if name in _CLASSES else _CLASSES[f"google.cloud.tasks.v2.{name}"]
+
+
+_Status: Final = message_class("google.rpc.Status")
+
+
+def write_status(error: RpcError) -> Proto:
+    """Return an error with its details as a `google.rpc.Status`, as gRPC's trailers and batch operations carry it."""
+    content = {"code": int(error.code), "message": error.message, "details": list(error.details)}
+    return json_format.ParseDict(content, _Status(), descriptor_pool=POOL)

@@ -12,11 +12,10 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.task import (
     RETENTION,
     AppEngineRouting,
@@ -32,8 +31,54 @@ from cloudsched.emulator.model.task import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.emulator.model.task import HttpResult
     from cloudsched.emulator.model.token_bucket import TokenBucket
+
+
+Queue_contra = TypeVar("Queue_contra", contravariant=True)
+"""A queue. It is a parameter, since `queue.py` imports this module."""
+
+
+class QueueObserver(Protocol[Queue_contra]):
+    """Is called after each change of the model, in order."""
+
+    def on_queue_changed(self, queue: Queue_contra) -> None:
+        """Take note that a queue was created, or its configuration or state changed."""
+
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
+        """Take note that a queue was deleted together with its tasks."""
+
+    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
+        """Take note that a task was created, or waits for another attempt."""
+
+    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
+        """Take note that a task succeeded, was exhausted or was deleted; its name stays taken until that instant."""
+
+
+class CompositeObserver(Generic[Queue_contra]):
+    """Passes each change on to several observers; by default to none."""
+
+    def __init__(self, *observers: QueueObserver[Queue_contra]) -> None:
+        self._observers = observers
+
+    def on_queue_changed(self, queue: Queue_contra) -> None:
+        """See `QueueObserver`."""
+        for observer in self._observers:
+            observer.on_queue_changed(queue)
+
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
+        """See `QueueObserver`."""
+        for observer in self._observers:
+            observer.on_queue_deleted(name, at)
+
+    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
+        """See `QueueObserver`."""
+        for observer in self._observers:
+            observer.on_task_changed(queue, task)
+
+    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
+        """See `QueueObserver`."""
+        for observer in self._observers:
+            observer.on_task_removed(queue, task, until)
 
 
 _MAX_DOUBLINGS: Final = 60

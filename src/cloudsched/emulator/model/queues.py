@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
-from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
+from cloudsched.emulator.model.queue import CompositeObserver, Dispatch, Queue, QueueConfig, QueueObserver
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:

@@ -7,25 +7,31 @@ are commits of the lock alone. A task without a lock key costs no read and no wr
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import (
+    MAX_REQUEUED,
     Waiter,
     WaitFilter,
     acquire,
     cancel_waits,
     extend,
+    free_places,
+    grant_turns,
     is_held_by,
+    is_waiting,
     release,
+    with_queued_limit,
     worker_group,
 )
+from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.store import NO_GRANTS, Grants, VersionedLock
-from cloudsched.engine.state.lock_reader import LockReader, with_lock
-from cloudsched.engine.state.lock_updates import LockUpdates
-from cloudsched.errors import QueueUnavailable, VersionConflict
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,9 +40,157 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock
-    from cloudsched.domain.transitions.planning import Dispatch
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.store import Store
+
+
+MAX_WAITS = 2 * MAX_OPEN_RUNS
+"""The most waits of one task that are read at once: one for each open run, and some of an older revision."""
+
+
+class LockReader:
+    """Reads locks."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def load(
+        self,
+        key: str,
+        now: datetime,
+        *,
+        asking: Sequence[Waiter] = (),
+        leaving: tuple[str, str] | None = None,
+        task_ids: Sequence[str] = (),
+        worker_group: str = "",
+        late_limit: int = 0,
+    ) -> VersionedLock:
+        """Read a lock with those of its waiters that matter: one document if nobody waits.
+
+        Args:
+            key: The lock's key.
+            now: The current time.
+            asking: The runs that ask for it; their own waits are read as well.
+            leaving: The (task id, execution id) of the holder that releases it.
+            task_ids: The tasks whose waits are to be removed.
+            worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
+            late_limit: The greatest limit of those that wait although the document says that nobody does.
+        """
+        stored = self._store.load_lock(key)
+        document = stored.lock
+        if not (document.queued_limit or late_limit):
+            return replace(stored, document=document)
+        found, is_whole = list[Waiter](), False
+        if task_ids:
+            found += self._store.list_waiters(key, limit=MAX_WAITS * len(task_ids), task_ids=task_ids)
+        if worker_group:
+            found += self._store.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
+        limit = max((one.limit for one in asking), default=late_limit)
+        if places := free_places(document, limit, now, leaving, has_late=late_limit > 0):
+            wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
+            head = self._store.list_waiters(key, limit=wanted)
+            found, is_whole = [*found, *head], len(head) < wanted
+        unknown = [one.task_id for one in asking if not is_waiting(document, one.task_id, one.execution_id)]
+        if unknown and not is_whole:
+            found += self._store.list_waiters(key, limit=MAX_WAITS * len(unknown), task_ids=unknown)
+        entries = {one.entry_id: one for one in found}
+        waiters = sorted((*document.waiters, *entries.values()), key=lambda one: one.order)
+        view = document.model_copy(update={"waiters": tuple(waiters)})
+        return VersionedLock(view, stored.version, tuple(entries.values()), document, is_whole)
+
+
+def with_lock(stored: VersionedLock, lock: Lock, *, may_drain: bool = True) -> VersionedLock:
+    """Return a lock that was read with its new content, to commit."""
+    return replace(stored, lock=with_queued_limit(lock, is_whole=stored.is_whole and may_drain))
+
+
+class LockUpdates:
+    """Changes locks, and notifies the waiters that are granted one."""
+
+    def __init__(self, store: Store, sender: DispatchSender) -> None:
+        self._store = store
+        self._reader = LockReader(store)
+        self._sender = sender
+
+    def update(
+        self,
+        key: str,
+        load: Callable[[], VersionedLock],
+        change: Callable[[Lock], tuple[Lock, tuple[Waiter, ...]]],
+        now: datetime,
+        should_abort: Callable[[], bool] = lambda: False,
+        if_unchanged: Callable[[Lock], Grants] = lambda _: NO_GRANTS,
+    ) -> None:
+        """Load a lock, change it and commit that, again after each conflict; then notify the waiters that get it.
+
+        Args:
+            key: The lock's key.
+            load: Reads the lock with the waiters that matter.
+            change: Returns the changed lock, and the waiters that are granted it.
+            now: The current time.
+            should_abort: Whether to leave the lock as it is after all; asked after the lock was read.
+            if_unchanged: Returns whom to notify if nothing changes.
+
+        Raises:
+            Contended: Others kept changing the lock.
+            QueueUnavailable: The queue did not take a dispatch; the sweep notifies the remaining waiters.
+        """
+
+        def commit(stored: VersionedLock) -> Grants:
+            lock, granted = change(stored.lock)
+            if lock == stored.lock:
+                return if_unchanged(lock)
+            if should_abort():
+                return NO_GRANTS
+            changed = with_lock(stored, lock)
+            self._store.commit_lock(changed)
+            return Grants(lock.key, granted, changed.has_drained)
+
+        self.notify(compare_and_set(f"lock {key}", load, commit), now)
+
+    def notify(self, grants: Grants, now: datetime) -> None:
+        """Send each waiter a dispatch that is due now, and find those that nobody saw begin to wait.
+
+        Raises:
+            QueueUnavailable: The queue did not take one; the sweep notifies the remaining waiters.
+        """
+        self.dispatch(grants.waiters, now, grants.key)
+        if grants.has_drained:
+            with suppress(StoreUnavailable):  # the sweep notifies them
+                self._grant_to_late_waiters(grants.key, now)
+
+    def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
+        """Grant turns to those that entered the wait list after it was read, and before it was said to be empty.
+
+        Entering it leaves the lock's document as it is, so the commit that said so did not conflict with theirs. All
+        of them were stored before that commit; whoever came later has seen it.
+        """
+        late = self._store.list_waiters(key, limit=MAX_WAITS)
+        if late:
+            limit = max(one.limit for one in late)
+            self.update(
+                key,
+                lambda: self._reader.load(key, now, late_limit=limit),
+                lambda lock: grant_turns(lock, limit, now),
+                now,
+            )
+
+    def dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
+        """Send each waiter a dispatch that is due now. Raises QueueUnavailable."""
+        for waiter in waiters:
+            dispatch = Dispatch(
+                task_id=waiter.task_id,
+                revision=waiter.revision,
+                execution_id=waiter.execution_id,
+                scheduled_for=waiter.scheduled_for,
+                attempt=waiter.attempt,
+                due_at=waiter.due_at,
+                at=now,
+                suspension_count=waiter.suspension_count,
+                lock_key=lock_key,
+                lock_turn=waiter.lock_turn,
+            )
+            self._sender.send_dispatch(dispatch, waiter.priority)
 
 
 class LockWaits:

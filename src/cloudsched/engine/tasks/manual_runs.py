@@ -11,7 +11,7 @@ from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.transitions import lifecycle, manual_runs
-from cloudsched.domain.transitions.merge_patch import edit_draft
+from cloudsched.domain.transitions.drafts import edit_draft
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.engine.handlers.user_access import require_user_start

@@ -19,11 +19,10 @@ from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import Action, Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
-from cloudsched.domain.transitions.drafts import TaskDraft, require_known
+from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_known, require_mutable
 from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.merge_patch import edit_draft, require_mutable
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.request_marks import remember

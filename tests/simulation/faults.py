@@ -58,6 +58,8 @@ class FaultProfile:
 
     has_budgets: bool = False
     """Whether owners have budgets, which are used up, looked at and raised."""
+    loses_answers: bool = False
+    """Whether programs call the API, and send each request again until they get its answer."""
     redefines: float = 0.0
     """The probability that a change by a client is an edit of what a task runs."""
 
@@ -312,6 +314,27 @@ BUDGET_PROFILES = (
     FaultProfile("budgets workers", linger=0.2, yields=0.2, changes=30, has_workers=True, has_budgets=True),
     FaultProfile(
         "budgets durable", linger=0.2, yields=0.2, changes=30, length=_HOURS, is_durable=True, has_budgets=True
+    ),
+)
+
+_NIGHT = timedelta(hours=4)
+REQUEST_PROFILES = (
+    FaultProfile("requests fault-free", changes=4, length=_NIGHT, loses_answers=True),
+    FaultProfile("requests faults", fault=0.06, linger=0.05, changes=4, length=_NIGHT, loses_answers=True),
+    FaultProfile("requests crashes", kill=0.04, linger=0.1, changes=4, length=_NIGHT, loses_answers=True),
+    FaultProfile(
+        "requests all faults",
+        fault=0.06,
+        kill=0.02,
+        linger=0.15,
+        yields=0.3,
+        purge=0.1,
+        drift=timedelta(seconds=1),
+        steps=0.05,
+        changes=8,
+        rivals=(1, 2),
+        length=_NIGHT,
+        loses_answers=True,
     ),
 )
 

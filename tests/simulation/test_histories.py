@@ -23,6 +23,7 @@ from tests.simulation.faults import (
     DURABLE_PROFILES,
     PROFILES,
     QUICK_PROFILES,
+    REQUEST_PROFILES,
     SHARD_PROFILES,
     WORKER_PROFILES,
     FaultProfile,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 ALL_PROFILES = (
     *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
     *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *QUICK_PROFILES, *BUDGET_PROFILES),
+    *REQUEST_PROFILES,
 )
 HISTORIES_EACH = 2
 """How many histories of each profile a normal run lives through: the same on every machine."""

@@ -20,6 +20,7 @@ from tests.simulation.actors_channels import add_person, cancel_all, make_sender
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
+from tests.simulation.actors_requests import Requests, register_asked_handlers
 from tests.simulation.actors_shards import GrowingShards
 from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
@@ -37,6 +38,7 @@ from tests.simulation.invariants_runs import RunInvariants
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.access import Access
 from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
@@ -142,12 +144,13 @@ class World:
         if fault_profile.has_budgets:
             set_budgets(self)
         self.shards = GrowingShards(self)
+        self.requests = Requests(self)
         moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
         self._changes = deque(sorted(moments))
 
     def _app(self, clock_error: timedelta) -> App:
         app = App(
-            Settings(secret=SECRET, executor_url="http://executor", **self._paces),
+            Settings(secret=SECRET, executor_url="http://executor", access=Access(open=True), **self._paces),
             store=FaultyStore(self),
             dispatcher=FaultyQueue(self),
             clock=DriftingClock(self, clock_error),
@@ -157,6 +160,7 @@ class World:
         app.container.executor._checks_clock = True  # noqa: SLF001 - as it does by the system's clock
         register_handlers(app, self, quick=self._quick_share > 0 and self.random.random() < self._quick_share)
         register_durable_handlers(app, self)
+        register_asked_handlers(app, self)
         if self.fault_profile.has_channels:
             app.container.replace(senders=make_senders(self))
         return app
@@ -260,7 +264,7 @@ class World:
                 self._step(settled)
             for rules in (self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
-            for others in (self.backlogs, self.calendars, self.channels, self.shards):
+            for others in (self.backlogs, self.calendars, self.channels, self.shards, self.requests):
                 others.check_end_state()
         finally:
             self._kill_remaining()
@@ -284,12 +288,14 @@ class World:
             choices.append((2.0, self._start_sweep))
         if (growth_at := self.shards.next_at()) is not None and growth_at <= self.now:
             choices.append((2.0, self.shards.act))
+        if (request_at := self.requests.next_at()) is not None and request_at <= self.now and len(awake) < 6:
+            choices.append((2.0, self.requests.act))
         visit_at = self.workers.next_at() if self.now < end else None
         if visit_at is not None and visit_at <= self.now and len(awake) < 6:
             choices.append((2.0, self.workers.start_visit))
         lingers = self.faults_enabled and self.random.random() < self.fault_profile.linger
         if not choices or (lingers and awake):
-            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at)
+            self._advance_clock(end, waiting, sweep_at, visit_at, growth_at, request_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()

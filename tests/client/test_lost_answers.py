@@ -1,0 +1,178 @@
+"""Programs that call the API and repeat a request by themselves, an hour later: nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from tests.client.harness import GREET, Flaky
+from tests.drafts_app import make_app
+from werkzeug.wrappers import Response
+
+from cloudsched.cli.agents.server import AgentTools
+from cloudsched.cli.main import cloudsched
+from cloudsched.client import AsyncClient, Client
+from cloudsched.dashboard.api import Api
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+LATER = "one hour later"
+TASK = {**GREET, "schedule": "in 2 seconds"}
+pytestmark = pytest.mark.usefixtures("waits")
+
+
+@pytest.fixture
+def app() -> App:
+    """The greeting app, with one handler that makes the ids of its tasks and one that drafts may name."""
+    app = make_app()
+    app.handler("greet", access="users")(_run)
+    app.handler("rebuild", task_id=lambda payload: f"rebuild-{payload['name']}")(_run)
+    return app
+
+
+def _run(payload: dict[str, Any]) -> None:
+    del payload
+
+
+def lose_answers(flaky: Flaky, sim: Simulation) -> None:
+    """Lose the next two answers; an hour passes before each repetition."""
+
+    def lose() -> Response:
+        sim.advance(HOUR)
+        return Response(status=502)
+
+    flaky.loses, flaky.fails = True, [lose, lose]
+
+
+def count_runs(sim: Simulation) -> list[int]:
+    return [len(sim.executions(each.id)) for each in sim.app.tasks(TaskQuery()).items]
+
+
+CREATIONS: dict[str, Callable[[Client, str], Any]] = {
+    "create with an id": lambda client, _: client.create(**TASK, id="pay-42"),
+    "create": lambda client, _: client.create(**GREET, schedule="today at 0:30", timezone="UTC"),
+    "create by payload": lambda client, _: client.create(
+        handler="rebuild", payload={"name": "x"}, schedule="in 2 seconds"
+    ),
+    "create many": lambda client, _: client.create_many([{**TASK, "id": "pay-42"}, {**GREET, "schedule": "PT2S"}]),
+    "tasks create": lambda _, url: CliRunner(catch_exceptions=False).invoke(
+        cloudsched,
+        ["tasks", "--url", url, "create", "--id", "t", "--handler", "closed", "--schedule", "in 2 seconds"],
+    ),
+    "an agent": lambda _, url: asyncio.run(_ask_agent(url)),
+    "the page": lambda _, url: _show(url).post("/v1/tasks", TASK, headers={"Idempotency-Key": "form"}),
+}
+
+
+def _show(url: str) -> Api:
+    return Api(Client(url))
+
+
+async def _ask_agent(url: str) -> None:
+    async with AsyncClient(url) as client:
+        tools = AgentTools(lambda: client, lambda: None)
+        await tools.create_task("Pay", "greet", "in 2 seconds", "UTC", {"name": "Ada"})
+
+
+@pytest.mark.parametrize("creation", CREATIONS)
+def test_a_creation_that_is_repeated_runs_once(
+    client: Client, url: str, flaky: Flaky, sim: Simulation, creation: str
+) -> None:
+    """It is repeated when its task has run, and its words mean another instant or one that has passed."""
+    lose_answers(flaky, sim)
+    CREATIONS[creation](client, url)
+    assert not flaky.fails
+    sim.advance(HOUR)
+    assert count_runs(sim) == ([1, 1] if creation == "create many" else [1])
+
+
+def _edit_by_agent(url: str) -> None:
+    async def ask() -> None:
+        async with AsyncClient(url) as client:
+            await AgentTools(lambda: client, lambda: None).update_task("t", "UTC", schedule=LATER)
+
+    asyncio.run(ask())
+
+
+EDITS: dict[str, Callable[[Client, str, str], Any]] = {
+    "update": lambda client, _, etag: client.update("t", etag=etag, schedule=LATER),
+    "tasks update": lambda _, url, __: CliRunner(catch_exceptions=False).invoke(
+        cloudsched, ["tasks", "--url", url, "update", "t", "--schedule", LATER]
+    ),
+    "an agent": lambda _, url, __: _edit_by_agent(url),
+    "the page": lambda _, url, etag: _show(url).patch("/v1/tasks/t", {"schedule": LATER}, etag=etag),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_that_is_repeated_is_made_once(
+    client: Client, url: str, flaky: Flaky, sim: Simulation, edit: str
+) -> None:
+    """An edit of the state that its caller has seen shifts the schedule once, also if the task has changed since."""
+    task = client.create(**GREET, id="t", schedule="in 5 hours")
+    due = sim.now + timedelta(hours=6)
+
+    def lose() -> Response:
+        flaky.loses = True
+        return Response(status=502)
+
+    def lose_and_edit() -> Response:
+        sim.app.update("t", description="Theirs")
+        return lose()
+
+    answers = [lambda: None] if edit in {"tasks update", "an agent"} else []  # they read the task first
+    flaky.loses, flaky.fails = not answers, [_pass_on(flaky) for _ in answers] + [lose, lose_and_edit]
+    EDITS[edit](client, url, task.etag)
+    assert not flaky.fails
+    assert sim.app.upcoming("t") == [due]
+    assert sim.app.get("t").description == "Theirs"
+
+
+def _pass_on(flaky: Flaky) -> Callable[[], Response]:
+    from cloudsched.web.functions import serve_api  # noqa: PLC0415 - beside its use
+
+    def answer() -> Response:
+        flaky.loses = True
+        return serve_api(flaky.sim.app, flaky.asked[-1])
+
+    return answer
+
+
+def test_an_edit_without_an_etag_is_not_repeated(client: Client, flaky: Flaky, sim: Simulation) -> None:
+    """Nothing tells whether it was made, so its caller decides."""
+    client.create(**GREET, id="t", schedule="in 5 hours")
+    lose_answers(flaky, sim)
+    with pytest.raises(Unavailable):
+        client.update("t", schedule=LATER)
+    assert len(flaky.fails) == 1
+
+
+@pytest.mark.parametrize("text", ["Remind me to stretch in 10 minutes", "make my reminder 2 hours later"])
+def test_a_draft_is_confirmed_once(client: Client, flaky: Flaky, sim: Simulation, text: str) -> None:
+    """Also if somebody has edited its task between the confirmation and its repetition."""
+    changed = sim.app.create(handler="remind", title="Reminder", payload={"text": "x"}, schedule="in 5 hours")
+    sim.advance(timedelta(minutes=1))
+    drafted = client.draft(text, timezone="UTC", owner="system", context={"taskId": changed.id} if "my" in text else {})
+    assert drafted.draft_token is not None, drafted
+
+    def lose() -> Response:
+        latest = max(sim.app.tasks(TaskQuery()).items, key=lambda each: each.updated_at)
+        sim.advance(timedelta(minutes=5))
+        sim.app.update(latest.id, description="Theirs", schedule="in 3 hours")
+        return Response(status=502)
+
+    flaky.loses, flaky.fails = True, [lose]
+    task = client.confirm(drafted)
+    assert task.description == "Theirs"
+    assert sim.app.upcoming(task.id) == [sim.now + timedelta(hours=3)]
+    assert len(sim.app.tasks(TaskQuery()).items) == (2 if "stretch" in text else 1)

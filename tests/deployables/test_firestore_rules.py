@@ -12,19 +12,26 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from tests.deployables.fake_project import ROOT
+from tests.harness import LocalClient
 from tests.subject_cases import ACCEPTED, REFUSED
+from tests.web.authenticators import clear_authenticators
+from werkzeug.wrappers import Request
 
+from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.config.access import Access
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.person import ContactSecrets, Person
 from cloudsched.domain.documents.subjects import is_subject
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.store import Commit
+from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,6 +175,59 @@ def test_a_missing_document_looks_like_that_of_another_user(ada: Client, path: s
 def test_nothing_can_be_read_without_a_token(stranger: Client, path: str) -> None:
     """Every read without a token is refused."""
     assert stranger.get(path) == DENIED
+
+
+API_PATHS = {
+    "tasks/{}-one": "/v1/tasks/{}-one",
+    "tasks/{}-deleted": "/v1/tasks/{}-deleted",
+    f"tasks/{{}}-one/executions/{RUN}": f"/v1/tasks/{{}}-one/executions/{RUN}",
+    "tasks/{}-one/executions": "/v1/tasks/{}-one/executions",
+    "tasks": "/v1/tasks?owner={}",
+    "inboxes/{}/messages": "/v1/inboxes/{}/messages",
+    "people/{}": "/v1/people/{}",
+}
+"""What a client may read from the database, and what it would ask the API for instead."""
+PEOPLE: tuple[tuple[str, dict[str, bool]], ...] = (
+    *(("ada", {}), ("bob", {}), ("root", {"admin": True})),
+    *(("system", {}), ("system", {"admin": True})),
+)
+ORDERS = {"tasks": "createdAt", "executions": "scheduledFor", "messages": "createdAt"}
+
+
+@pytest.fixture
+def api(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalClient]:
+    """Serve the API on the same database, to the same tokens."""
+    monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
+    access = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    clear_authenticators()
+    settings = Settings(access=access, secret="s" * 40)
+    app = App(settings, store=store, dispatcher=Mock())  # nothing is sent
+    yield LocalClient(Request.application(lambda request: serve_api(app, request)))
+    clear_authenticators()
+    app.close()
+
+
+def may_read_in_the_database(client: Client, path: str, owner: str) -> bool:
+    """Return whether a client may read a document, or list a collection."""
+    parent, _, name = path.rpartition("/")
+    if name not in ORDERS:
+        return client.get(path) == FINE
+    equal = {"owner": owner} if not parent else {}
+    return client.find(name, ORDERS[name], parent=f"/{parent}" if parent else "", **equal)[0] == FINE
+
+
+@pytest.mark.parametrize("document", API_PATHS)
+def test_the_database_shows_a_person_what_the_api_would(address: str, api: LocalClient, document: str) -> None:
+    """With the same token: of one's own, another's and the system's things, as a user, an admin, and as nobody."""
+    for uid, claims in PEOPLE:
+        token = make_token(uid, **claims)
+        for owner in ("ada", "bob", "system"):
+            answer = api.get(API_PATHS[document].format(owner), headers={"Authorization": f"Bearer {token}"})
+            shown = may_read_in_the_database(Client(address, token), document.format(owner), owner)
+            is_hidden = answer.status_code in {401, 403, 404}
+            is_admin = uid == "root"  # the rules let admins look for what there is not
+            assert shown != is_hidden or (is_admin and answer.status_code == 404), (uid, owner, shown, answer.text)
 
 
 def test_users_can_list_their_own_documents(ada: Client) -> None:

@@ -113,6 +113,14 @@ EASTER_MONDAYS = ["DTSTART;VALUE=DATE:20270329", "RDATE;VALUE=DATE:20280417,2029
             ["2027-01-01/2027-01-09"],
         ),
         ([["DTSTART:20500101"]], ["2050-01-01"]),
+        ([["DTSTART:20251220", "DURATION:P3W", "RRULE:FREQ=WEEKLY;COUNT=1"]], ["2025-12-20/2026-01-09"]),
+        (
+            [
+                ["UID:a", "DTSTART:20251220", "RRULE:FREQ=WEEKLY;COUNT=2"],
+                ["UID:a", "RECURRENCE-ID;RANGE=THISANDFUTURE:20251220", "DTSTART:20260120"],
+            ],
+            ["2026-01-20", "2026-01-27"],
+        ),
         ([["DTSTART:20270101", "DTEND:20261201"]], ["2027-01-01"]),
     ],
 )

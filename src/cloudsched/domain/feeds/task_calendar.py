@@ -90,7 +90,7 @@ def _step_events(task: Task, first: datetime) -> list[CalendarEvent]:
     """Return events, each every so many days in UTC, for a rule of a fixed step; none if they would be too many."""
     schedule = task.schedule
     rule = parse_rule(schedule.rules[0])
-    if schedule.sub_daily != "elapsed" or schedule.rdates or schedule.exdates or rule.count or rule.until:
+    if schedule.sub_daily != "elapsed" or schedule.rdates or schedule.exdates:
         return []
     unit = _UNITS.get(rule.frequency)
     if unit is None or rule != Rule(rule.frequency, interval=rule.interval, week_start=rule.week_start):

@@ -15,7 +15,7 @@ from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.draft_responses import Decision, DraftResult, DraftStep, MissingField
 from cloudsched.domain.documents.responses import Occurrence
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.handlers import open_handlers
@@ -173,7 +173,7 @@ class Drafts:
 
     def _situation(self, request: DraftRequest, access: Access) -> Situation:
         try:
-            load_tzinfo(request.timezone)
+            require_zone(request.timezone)
         except InvalidSchedule as error:
             raise InvalidInput("timezone", error.problem, error.hint) from error
         handlers = open_handlers(self._engine.registry, access.authority.requesters)

@@ -63,7 +63,18 @@ def resolve_zone(plan: Plan, context: Context) -> None:
     if plan.place is not None:
         options = tuple(Option(name, name) for name in plan.place.names)
         chosen = context.choices.pick("zone", plan.place.span, options) if len(options) > 1 else plan.place.names[0]
+        if str(chosen).startswith("Etc/GMT"):
+            context.choices.assume(_say_offset(str(chosen)))
         context.timezone = str(chosen)
+
+
+def _say_offset(name: str) -> str:
+    """Return what a zone of a fixed offset means: its name counts the hours west of Greenwich."""
+    hours = -int(name.removeprefix("Etc/GMT") or 0)
+    if not hours:
+        return f"{name} is UTC."
+    side = "ahead of" if hours > 0 else "behind"
+    return f"{name} is {abs(hours)} hour{'s' if abs(hours) > 1 else ''} {side} UTC."
 
 
 def list_clocks(plan: Plan) -> list[Clock]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.time_zones import zone_names
+from cloudsched.domain.recurrence.zone_names import SHARED
 from cloudsched.language.tokens import MARK, PATH, WORD
 
 if TYPE_CHECKING:
@@ -14,17 +15,15 @@ if TYPE_CHECKING:
     from cloudsched.language.tokens import Token
 
 _NAMED = {
+    **{name.lower(): zones for name, zones in SHARED.items()},
     "utc": ("UTC",),
     "gmt": ("Etc/GMT",),
     "zulu": ("UTC",),
-    "est": ("America/New_York", "Australia/Sydney"),
     "edt": ("America/New_York",),
     "et": ("America/New_York",),
     "eastern": ("America/New_York",),
     "cdt": ("America/Chicago",),
-    "cst": ("America/Chicago", "Asia/Shanghai", "America/Havana"),
     "ct": ("America/Chicago",),
-    "mst": ("America/Denver", "America/Phoenix"),
     "mdt": ("America/Denver",),
     "mt": ("America/Denver",),
     "pst": ("America/Los_Angeles",),
@@ -41,12 +40,9 @@ _NAMED = {
     "msk": ("Europe/Moscow",),
     "jst": ("Asia/Tokyo",),
     "kst": ("Asia/Seoul",),
-    "aest": ("Australia/Brisbane", "Australia/Sydney"),
     "aedt": ("Australia/Sydney",),
     "nzst": ("Pacific/Auckland",),
     "nzdt": ("Pacific/Auckland",),
-    "ist": ("Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"),
-    "bst": ("Europe/London", "Asia/Dhaka"),
     "hst": ("Pacific/Honolulu",),
     "akst": ("America/Anchorage",),
     "beijing": ("Asia/Shanghai",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
@@ -169,7 +169,7 @@ def read(
     """
     if now.tzinfo is None:
         raise ValueError("now has no time zone; give an aware datetime")
-    load_tzinfo(timezone)
+    require_zone(timezone)
     if len(text) > MAX_LENGTH:
         return _refuse(Refused("too-long", (MAX_LENGTH, len(text))), text)
     if not text.strip():

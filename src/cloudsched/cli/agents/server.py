@@ -11,7 +11,6 @@ import functools
 import uuid
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -30,10 +29,12 @@ from cloudsched.cli.agents.answers import (
     to_when,
 )
 from cloudsched.cli.agents.authorization import find_subject
-from cloudsched.errors import CloudschedError, InvalidInput, NotFound, Unauthenticated, Unavailable
+from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
+from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, NotFound, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from zoneinfo import ZoneInfo
 
     from cloudsched.cli.agents.authorization import OAuth
     from cloudsched.client import AsyncClient
@@ -206,12 +207,12 @@ async def _describe(client: AsyncClient, task: TaskView, zone: ZoneInfo) -> dict
 
 def _find_zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        text = (
-            f"timezone: {name[:60]!r} is no IANA time zone. Give the user's, such as Europe/Paris or America/New_York."
-        )
-        raise ToolError(text) from error
+        require_zone(name)
+        return load_tzinfo(name)
+    except InvalidSchedule as error:
+        problem = f"{error.problem[0].upper()}{error.problem[1:]}; {error.hint} Give the user's IANA zone."
+        raise ToolError(f"timezone: {problem}") from error
+
 
 
 _INSTRUCTIONS = """Schedules tasks. Every call needs the user's time zone; ask for it once. Before you create or change

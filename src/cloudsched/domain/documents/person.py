@@ -18,7 +18,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -55,7 +55,7 @@ def _require_address(text: str) -> str:
 def _require_zone(name: str, info: ValidationInfo) -> str:
     if not (info.context and info.context.get("stored")):
         try:
-            load_zone(name)
+            require_zone(name)
         except InvalidSchedule as error:
             raise ValueError(f"{error.problem}; {error.hint}") from None
     return name

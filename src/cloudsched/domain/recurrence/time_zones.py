@@ -117,6 +117,7 @@ def _parse_seconds(text: str) -> int:
     return -total if text.startswith("-") else total
 
 
+_LONGEST_ABBREVIATION = 4
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # how many years one extension of a table covers at least
@@ -236,6 +237,20 @@ def load_zone(name: str) -> Zone:
     return _parse_tzif(name, _load_file(name))
 
 
+def require_zone(name: str) -> None:
+    """Check the name of a zone that somebody gives; one that is stored may be any that the data know.
+
+    Raises:
+        InvalidSchedule: There is no such zone, or several share the name.
+    """
+    load_zone(name)
+    if not name.isupper() or len(name) > _LONGEST_ABBREVIATION or name == "UTC":
+        return
+    from cloudsched.domain.recurrence.zone_names import require_single  # noqa: PLC0415 -- needed only for a few
+
+    require_single(name)
+
+
 @lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """Return the names of all zones in the package, sorted."""
@@ -247,28 +262,11 @@ def is_zone(name: str) -> bool:
     return name in _name_set()
 
 
-_CITIES = {
-    **dict.fromkeys(("CEST", "MEZ", "MESZ"), "Europe/Berlin"),
-    **dict.fromkeys(("BST", "WEST"), "Europe/London"),
-    **dict.fromkeys(("EEST",), "Europe/Athens"),
-    **dict.fromkeys(("EDT", "ET"), "America/New_York"),
-    **dict.fromkeys(("CDT", "CT"), "America/Chicago"),
-    **dict.fromkeys(("MDT", "MT"), "America/Denver"),
-    **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
-    **dict.fromkeys(("JST",), "Asia/Tokyo"),
-    **dict.fromkeys(("IST",), "Asia/Kolkata"),
-    **dict.fromkeys(("AEST", "AEDT"), "Australia/Sydney"),
-}
-"""A city for abbreviations that are no IANA names: these name a season, and some of them several zones."""
-
-
 def _load_file(name: str) -> bytes:
     if name not in _name_set():
-        from difflib import get_close_matches  # noqa: PLC0415 -- needed only for errors
+        from cloudsched.domain.recurrence.zone_names import explain_unknown  # noqa: PLC0415 -- needed only for errors
 
-        city = _CITIES.get(name) or next((each for each in zone_names() if each.endswith(f"/{name}")), None)
-        close = [city] if city else get_close_matches(name[:64], zone_names(), n=1)
-        hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
+        hint = explain_unknown(name, zone_names())
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
     return _load_data(f"zoneinfo/{name}")
 

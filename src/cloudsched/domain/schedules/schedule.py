@@ -58,7 +58,7 @@ from cloudsched.domain.recurrence.iso8601 import (
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
-from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone
+from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
 
@@ -238,7 +238,7 @@ class Schedule(BaseModel):
         """Refuse a schedule that contradicts itself or never fires; one from the store was validated when created."""
         if info.context and info.context.get("stored"):
             return self
-        load_zone(self.timezone)
+        require_zone(self.timezone)
         if self.business_day is not None and (self.business_day == 0 or not self.calendars):
             problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")

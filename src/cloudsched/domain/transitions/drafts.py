@@ -304,8 +304,15 @@ def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
 
     What the task's handler set by default counts as given, except for what the task has none of.
     """
-    draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
-    unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
+    fields = to_editable_fields(task)
+    if "schedule" not in patch:
+        del fields["schedule"]  # it was checked when it was given, by what was known of its zone then
+    draft = TaskDraft.from_wire(apply_merge_patch(fields, patch))
+    unset: dict[str, Any] = {
+        name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None
+    }
+    if "schedule" not in patch:
+        unset["schedule"] = task.schedule
     if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
         unset["lock_scope"] = None  # the new key's scope depends on who sets it
     return draft.model_copy(update=unset)

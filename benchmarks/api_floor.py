@@ -18,14 +18,14 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.edits import new_task
 
 if TYPE_CHECKING:
     from flask import Request
 
 NOW = datetime.now(UTC)
 FIELDS = new_task(
-    TaskDraft.of(owner="ada", title="T", handler="check", schedule=NOW + timedelta(days=1)), NOW, LeadTimes()
+    TaskDraft.of(owner="ada", title="T", handler="check", schedule=NOW + timedelta(days=1)), NOW
 ).task.to_stored()
 """The fields of a task's document, so that both servers write the same amount of data."""
 store = firestore.Client(project=os.environ["GOOGLE_CLOUD_PROJECT"])

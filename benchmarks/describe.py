@@ -55,7 +55,7 @@ def make_schedule(random: Random) -> Schedule:
     while True:
         try:
             schedule = _make(random)
-            if schedule.after(NOW) is not None:
+            if schedule.next_after(NOW) is not None:
                 return schedule
         except InvalidSchedule:
             continue

@@ -1,4 +1,4 @@
-"""Measure `Schedule.after`, which finds the next occurrence of a schedule, compared with other libraries.
+"""Measure `Schedule.next_after`, which finds the next occurrence of a schedule, compared with other libraries.
 
     python -m benchmarks.recurrence [--quick]
 
@@ -66,7 +66,7 @@ CASES = [
 
 def make_cloudsched(case: Case, start: datetime) -> NextOccurrence:
     """Return the search of cloudsched."""
-    return Schedule(rrule=case.rule, dtstart=start.replace(tzinfo=None).isoformat(), timezone=ZONE).after
+    return Schedule(rrule=case.rule, dtstart=start.replace(tzinfo=None).isoformat(), timezone=ZONE).next_after
 
 
 def make_dateutil(case: Case, start: datetime) -> NextOccurrence:

@@ -23,13 +23,12 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content, to_wire_fields
-from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.handlers.declaration import Declaration
@@ -49,7 +48,7 @@ from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from typing import Self, Unpack
 
     from cloudsched.config.settings import Settings
@@ -205,7 +204,7 @@ class App:
 
     def scheduled(
         self,
-        schedule: Schedule | datetime | timedelta | str,
+        schedule: Schedule | datetime | str,
         *,
         id: str | None = None,  # noqa: A002 - the field's name
         timezone: str | None = None,
@@ -218,7 +217,7 @@ class App:
         addition. In a `Simulation`, under ``cloudsched dev`` and ``serve`` the task exists at once.
 
         Args:
-            schedule: Plain words, cron or another notation, a timedelta (every so often), or a `Schedule`.
+            schedule: Plain words, cron or another notation, or a `Schedule`.
             id: The task's id; the handler's name if None.
             timezone: The IANA time zone of words and cron; UTC if None.
             owner: Whose task it is.
@@ -275,9 +274,9 @@ class App:
         such as "in 2 seconds" would mean another instant, or somebody has edited the task since.
 
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
-        handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once), a
-        timedelta (every so often) or text: a notation, such as cron, or plain words ("every weekday at 9"), whose times
-        are those of `timezone` (default: UTC).
+        handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
+        text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
+        (default: UTC). Without one the task runs once, now.
 
         Raises:
             AmbiguousSchedule: The words have several meanings; nothing was stored, and `readings` lists them.
@@ -303,14 +302,14 @@ class App:
         owner: str = SYSTEM_OWNER,
         **fields: Any,
     ) -> Task:
-        """Create a task that runs once, now; the settings' lead times do not hold.
+        """Create a task that runs once, now; it is stored when this returns, and runs then.
 
-        If the task's id, your own or one that the handler derives from the payload, is that of an existing task of the
-        owner, that one is edited and triggered.
+        The setting of a minimum lead does not hold. If the task's id, your own or one that the handler derives from the
+        payload, is that of an existing task of the owner, that one is edited and triggered.
         """
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = with_preferred_channels(self.to_draft(given), self.container.engine)
-        task, is_new = self._scheduler.create(draft, lead=LeadTimes(timedelta(0)), by=self._authority)
+        task, is_new = self._scheduler.create(draft, lead=NO_LEAD, by=self._authority)
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:

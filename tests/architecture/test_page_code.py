@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from tests.doc_blocks import read_blocks
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Execution, Settings, Task
+from cloudsched import App, Execution, Schedule, Settings, Task
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.model_settings import AssistantSettings
@@ -110,7 +110,7 @@ def test_a_quick_handler_is_registered(app: App) -> None:
     (code,) = read_python("guarantees.md")
     run(code, "guarantees.md", app=app, Feed=Reminder)
     with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Feed", handler="refresh", schedule=timedelta(hours=1))
+        task = app.create(owner="ada", title="Feed", handler="refresh", schedule=Schedule.every(timedelta(hours=1)))
         sim.advance(timedelta(hours=3))
         before = sim.counts.copy()
         sim.advance(timedelta(hours=1))

@@ -100,7 +100,7 @@ def create() -> None:
     remind.create(Reminder(text="tea"), title=5)  # rejected: no text
     count.create(Reminder(text="tea"))
     count.create("tea")  # rejected: another payload
-    plain.create(owner="ada", schedule=timedelta(hours=1))
+    plain.create(owner="ada", schedule=Schedule.every(timedelta(hours=1)))
     plain.create(payload=Reminder(text="tea"))  # rejected: it takes none
     watch.create()
     watch.create(Reminder(text="tea"))  # rejected: it takes none

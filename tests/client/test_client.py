@@ -251,7 +251,9 @@ def run(url: str, *words: str) -> Result:
 def test_the_command_line_covers_the_life_of_a_task(url: str, sim: Simulation) -> None:
     """Create, list, get, update, pause, resume, trigger, cancel, retry and logs, for people and for programs."""
     made = ["create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t"]
-    answer = run(url, *made, "--rrule", "FREQ=DAILY", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json")
+    answer = run(
+        url, *made, "--rrule", "FREQ=DAILY;BYHOUR=9", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json"
+    )
     assert json.loads(answer.stdout)["lockLimit"] == 2
     assert "Hello" in run(url, "list").stdout
     assert [json.loads(line)["id"] for line in run(url, "list", "--owner", "ada", "--json").stdout.splitlines()] == [

@@ -61,7 +61,7 @@ class Clock:
 @pytest.fixture
 def task_id(client: Client, sim: Simulation) -> str:
     """A task that waits for a worker."""
-    made = client.create(**GREET, pull="gpu", retry={"maxRetries": 5}).id
+    made = client.create(**GREET, pull="gpu", retry={"maxRetries": 5}, schedule="PT5M").id
     sim.advance(SOON)
     return made
 

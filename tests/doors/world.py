@@ -247,7 +247,9 @@ class World:
                 self.app.container.many_tasks.budgets.put(user, 0, by=OWN_CODE)
                 continue
             for number in range(MOST_TASKS):
-                self.put(user, Author.USERS, title=f"{number}", handler="open", schedule=timedelta(days=1))
+                self.put(
+                    user, Author.USERS, title=f"{number}", handler="open", schedule=Schedule.every(timedelta(days=1))
+                )
 
     def _prepare_records(self, target: Target, author: Author) -> Target:
         owner, parts, self.has_records = target.owner, self.app.container, True

@@ -98,13 +98,42 @@ def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:
         sim.app.confirm(drafted, owner="ada")
 
 
-def test_a_reminder_without_a_time_is_asked_when(draft: MakeDraft) -> None:
-    """What it is about is kept."""
+def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft: MakeDraft) -> None:
+    """The draft says so, and can be confirmed."""
     drafted = draft("remind me to pay the rent")
+    assert (drafted.decision, drafted.questions, drafted.missing) == ("creation", (), ())
+    assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
+    assert [each.utc for each in drafted.next] == [sim.now + timedelta(minutes=5)]
+    task = sim.app.confirm(drafted, owner="ada")
+    assert (task.title, task.next_execution_time) == ("Pay the rent", sim.now + timedelta(minutes=5))
+
+
+@pytest.mark.parametrize("text", ["remind me to pay the rent every blue moon", "remind me to call mum soon"])
+def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft, text: str) -> None:
+    """Five minutes would be a guess against what was said. What it is about is kept."""
+    drafted = draft(text)
     assert (drafted.decision, drafted.draft_token) == ("creation", None)
     assert [each.field for each in drafted.questions] == ["schedule"]
     assert drafted.task is not None
-    assert drafted.task["title"] == "Pay the rent"
+
+
+def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft: MakeDraft) -> None:
+    """However long it was read."""
+    drafted = draft("remind me to pay the rent now")
+    assert (drafted.description, [each.utc for each in drafted.next]) == ("now", [sim.now])
+    sim.advance(timedelta(minutes=2))
+    task = sim.app.confirm(drafted, owner="ada")
+    assert task.next_execution_time == sim.now
+
+
+@pytest.mark.parametrize("seconds", [60, 5])
+def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
+    """Never sooner than a draft of a single run may be."""
+    lead = timedelta(seconds=seconds)
+    with Simulation(make_app(), default_lead=lead, drafts=DraftSettings(least_lead=timedelta(seconds=30))) as sim:
+        drafted = sim.app.draft("remind me to drink", timezone="UTC", owner="ada")
+        assert [each.utc for each in drafted.next] == [sim.now + max(lead, timedelta(seconds=30))]
+        assert sim.app.create(owner="ada", handler="remind", payload={"text": "x"}).next_execution_time == sim.now
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def find_difference(reading: Reading, drafted: dict[str, Any], now: datetime) ->
         wanted = [each.code for each in reading.problems]
         agrees = drafted["decision"] == "refusal" and codes == set(wanted) and "draftToken" not in drafted
         return None if agrees else f"is a {drafted['decision']} ({codes}) instead of a refusal because of {wanted}"
-    times = [at.isoformat() for at in reading.schedule.upcoming(now, 5)]
+    is_now = reading.schedule.is_now
+    times = [now.isoformat()] if is_now else [at.isoformat() for at in reading.schedule.upcoming(now, 5)]
     if not times:
         return None if codes == {"past"} else f"has {codes} instead of past"
     if codes & {"too-soon", "too-often"}:

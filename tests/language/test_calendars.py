@@ -239,4 +239,4 @@ def test_skipping_the_next_one_skips_one_that_a_calendar_moved() -> None:
     before = with_days(Schedule.model_validate(fields))
     moved, following = before.upcoming(NOW, 2)
     assert moved.date() == date(2026, 12, 26)
-    assert change(before, "skip the next one").after(NOW) == following
+    assert change(before, "skip the next one").next_after(NOW) == following

@@ -52,7 +52,7 @@ def test_random_words(phrases: int) -> None:
             assert 0 <= problem.span[0] <= problem.span[1] <= len(text), text
             assert problem.hint, text
         for one in reading.readings:
-            assert one.schedule.after(now) is not None, text
+            assert one.schedule.next_after(now) is not None, text
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ def check(schedule: Schedule, now: datetime) -> None:
     assert again.kind == "schedule", (text, again)
     assert again.title is None, text
     assert again.schedule is not None
+    if schedule.is_now:
+        assert again.schedule.is_now
+        return
     assert again.schedule.upcoming(now, COUNT) == schedule.upcoming(now, COUNT), text
     assert again.schedule.describe() == text
 
@@ -138,7 +141,7 @@ def make_schedule(random: Random, now: datetime) -> Schedule:
     schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, gap="shift")
     if exdates and len(schedule.upcoming(now, 100)) == 100:
         schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, exdates=exdates)
-    return schedule if schedule.after(now) is not None else make_schedule(random, now)
+    return schedule if schedule.next_after(now) is not None else make_schedule(random, now)
 
 
 def _make_until(local: datetime, random: Random) -> str:
@@ -149,7 +152,7 @@ def find_first_of(rule: str, local: datetime) -> str:
     """Return the first local time that a rule names after another."""
     plain = rule.split(";COUNT", maxsplit=1)[0].split(";UNTIL", maxsplit=1)[0]
     midnight = local.replace(hour=0, minute=0, second=0)
-    found = Schedule(rrule=plain, dtstart=midnight.isoformat()).after(local.replace(tzinfo=UTC))
+    found = Schedule(rrule=plain, dtstart=midnight.isoformat()).next_after(local.replace(tzinfo=UTC))
     assert found is not None
     return found.replace(tzinfo=None).isoformat()
 

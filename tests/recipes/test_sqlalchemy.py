@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched import Schedule
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.testing import Simulation
 
@@ -39,7 +40,7 @@ def test_each_occurrence_charges_once(load: Load) -> None:
     """The session commits when the handler returns, and sees what earlier attempts committed."""
     module = open_database(load)
     with Simulation(module.app) as sim:
-        task = module.charge.create(payload=module.Subscription(**PAYLOAD), schedule=timedelta(days=1))
+        task = module.charge.create(payload=module.Subscription(**PAYLOAD), schedule=Schedule.every(timedelta(days=1)))
         sim.advance(timedelta(days=2, hours=1))
         assert [each.content for each in sim.executions(task.id)] == [5, 10, 15]
     assert count(module) == 3

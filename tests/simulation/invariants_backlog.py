@@ -86,7 +86,7 @@ def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[dateti
     while occurrence is not None and occurrence <= part.until:
         yield occurrence
         left_out = getattr(part, "is_left_out", False)
-        occurrence = schedule.skipped_after(occurrence, part.until) if left_out else schedule.after(occurrence)
+        occurrence = schedule.skipped_after(occurrence, part.until) if left_out else schedule.next_after(occurrence)
 
 
 def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -23,6 +22,7 @@ from cloudsched.local.store_choice import StoreChoice
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.local.app_loader import LoadedApp
@@ -115,7 +115,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
                 stack = parts.enter_context(
                     run_stack(
                         loaded.app,
-                        base=Settings.from_environment(defaults=Settings(default_lead=timedelta(0))),
+                        base=Settings.from_environment(),
                         store=store,
                         data=data,
                         clock=clock,

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,7 @@ def _run_durably(
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
     from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
-    base = Settings.from_environment(defaults=Settings(default_lead=timedelta(0)))
+    base = Settings.from_environment()
     clock = MovableClock(frozen=skips_waits)
     app.container.registry.registrations.declarations.clear()  # only this task is to run
     with raise_on_signal(), run_stack(app, base=base, store="sqlite", clock=clock) as stack:

@@ -120,8 +120,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 def create(client: Client, /, title: str | None, *, as_json: bool, **options: Any) -> None:
     """Create a task. Without a TITLE it gets its handler's name.
 
-    Without a schedule it runs once: at once under `cloudsched dev`, in the cloud after five minutes, unless
-    CLOUDSCHED_DEFAULT_LEAD_SECONDS says otherwise.
+    Without a schedule it runs once, now.
     """
     fields = {
         "payload": _parse_json("--payload", options["payload"]),

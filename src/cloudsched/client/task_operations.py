@@ -56,9 +56,29 @@ class TaskOperations:
             InvalidInput: A field is invalid.
             QuotaExceeded: The owner's quota is exceeded.
         """
-        content = to_wire_fields(fields)
-        headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        return parse_task((yield ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)))
+        return _create(to_wire_fields(fields), idempotency_key)
+
+    @operation
+    def run_now(
+        self,
+        handler: str,
+        payload: Any = None,  # noqa: ANN401 - as the handler takes it
+        /,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> Flow[TaskView]:
+        """Create a task that runs once, now; it is stored when this returns, and runs then.
+
+        It is `create` without a schedule, and as safe to repeat: the task of an `id` of your own runs once, however
+        often you ask. To run a task that there is once more, use `trigger`.
+
+        Raises:
+            InvalidInput: A field is invalid.
+            QuotaExceeded: The owner's quota is exceeded.
+        """
+        given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
+        return _create(to_wire_fields(given), idempotency_key)
 
     @operation
     def create_many(
@@ -318,6 +338,11 @@ def _parse_created(content: object) -> Created:
     if result.problem is None:
         raise ValueError("it has neither a task nor a problem")
     return Created(task=None, error=error_from_problem(result.problem))
+
+
+def _create(content: dict[str, Any], key: str | None) -> Flow[TaskView]:
+    headers = {} if content.get("id") is not None else {"Idempotency-Key": key or str(uuid.uuid4())}
+    return parse_task((yield ApiRequest("POST", "/v1/tasks", content, headers=headers, is_idempotent=True)))
 
 
 def _post_change(task_id: str, verb: str, content: dict[str, Any] | None = None) -> Flow[TaskView]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import time, timedelta
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -263,7 +263,7 @@ class Settings:
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
-        "how long from now a task runs if its caller gives no time",
+        "how long from now a [draft](../how-to/drafts.md) runs if its words name no time; elsewhere that is now",
         SECONDS,
         default=timedelta(minutes=5),
     )
@@ -344,17 +344,14 @@ class Settings:
     service_version: str = ""
 
     @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str] | None = None, defaults: Settings | None = None
-    ) -> Settings:
-        """Read the settings from environment variables; what is not set is as in `defaults`.
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings from environment variables.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
         """
         env = os.environ if environment is None else environment
-        return replace(
-            defaults or cls(),
+        return cls(
             **read_settings(cls, env),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),

@@ -219,7 +219,7 @@ def make_options(
 def _write_hint(name: str, *, is_new: bool) -> str:
     if name == "schedule":
         return "such as: every weekday at 9 · 0 9 * * 1-5 · PT15M. " + (
-            "Left empty, it runs once, in five minutes." if is_new else "Left empty, the present schedule stays."
+            "Left empty, it runs once, now." if is_new else "Left empty, the present schedule stays."
         )
     if name == "title" and is_new:
         return "the handler's name if it is left empty"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.draft_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.handlers import choose_handler
 from cloudsched.drafts.payload import Filled, complete_payload, take_fields
-from cloudsched.drafts.phrases import find_category, is_reminder, strip_request, take_delivery
-from cloudsched.drafts.proposal import Proposal, to_missing_fields
+from cloudsched.drafts.phrases import find_category, is_reminder, may_name_time, strip_request, take_delivery
+from cloudsched.drafts.proposal import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.update_reader import read_update, refuse_change
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def read_text(situation: Situation) -> Proposal:
     if update is not None:
         return update
     creation = _read_creation(situation, text)
-    if creation.schedule is None and not creation.questions:
+    says_when = creation.schedule is not None and not creation.schedule.is_now
+    if not says_when and not creation.questions:
         return refuse_change(situation, text) or creation
     return creation
 
@@ -42,11 +43,14 @@ def _read_creation(situation: Situation, text: str) -> Proposal:
     reading = situation.read(filled.rest or text)
     title = reading.title
     questions = tuple(each for each in (choice.question,) if each)
-    if _may_say_when_later(text, reading):
-        when = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
+    if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
         title = strip_request(filled.rest)
-        asked = make_creation(situation, choice, filled, title, reading, (when, *questions), delivery)
-        return replace(asked, is_understood=False)
+        if may_name_time(title):
+            questions = (ASK_WHEN, *questions)
+        else:
+            reading = situation.read_without_time()
+        read = make_creation(situation, choice, filled, title, reading, questions, delivery)
+        return replace(read, is_understood=False)
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
@@ -83,11 +87,6 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
         questions=questions,
         missing=tuple(missing),
     )
-
-
-def _may_say_when_later(text: str, reading: Reading) -> bool:
-    """Return whether a text asks for a reminder and says nothing of when."""
-    return _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text)
 
 
 def _needs_words(reading: Reading) -> bool:

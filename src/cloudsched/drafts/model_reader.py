@@ -22,8 +22,8 @@ from cloudsched.drafts.changes import Changes, change_channels, change_payload, 
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.handlers import choose_handler
 from cloudsched.drafts.payload import Filled, complete_payload, find_field
-from cloudsched.drafts.phrases import Delivery
-from cloudsched.drafts.proposal import Proposal, to_missing_fields
+from cloudsched.drafts.phrases import Delivery, may_name_time
+from cloudsched.drafts.proposal import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.request import clean
 from cloudsched.drafts.situation import ask_which, find_meant
 from cloudsched.engine.assistant.tools import describe_tools
@@ -336,8 +336,10 @@ class ModelReader:
 
 
 def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -> Proposal | None:
-    reading = situation.read(answer.schedule) if answer.schedule.strip() else None
-    if reading is not None and (reading.title is not None or reading.kind == "refusal"):
+    said = situation.request.said
+    is_unsaid = not answer.schedule.strip() and may_name_time(said)  # the model has not understood when
+    reading = situation.read(answer.schedule) if answer.schedule.strip() else situation.read_without_time()
+    if reading.title is not None or reading.kind == "refusal":
         if reading.title is not None or any(each.code == "not-understood" for each in reading.problems):
             return None  # words that are neither a schedule's nor anything else's
         return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
@@ -351,10 +353,9 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
         filled = complete_payload(choice.handler, filled, title)
         missing += filled.missing
     channels = tuple(dict.fromkeys(answer.channels))
-    if reading is None:
-        questions.append(
-            DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
-        )
+    if is_unsaid:
+        questions.append(ASK_WHEN)
+        reading = replace(reading, schedule=None, assumptions=())
     elif reading.kind == "question":
         questions.append(ask_schedule(situation, reading, title or None, Delivery(channels, ""), filled))
     shown = title or (choice.handler.draft if choice.handler is not None else None) or "Task"
@@ -366,8 +367,8 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
         channels=channels,
         handler=choice.handler,
         payload=filled.payload,
-        schedule=None if reading is None else reading.schedule,
-        assumptions=_join(answer, () if reading is None else reading.assumptions, filled.assumptions),
+        schedule=reading.schedule,
+        assumptions=_join(answer, reading.assumptions, filled.assumptions),
         questions=tuple(questions),
         missing=tuple(missing),
     )

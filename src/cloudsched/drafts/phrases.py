@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
+from cloudsched.language.english import ENGLISH
+from cloudsched.language.german import GERMAN
+from cloudsched.language.lexicon import classify
+from cloudsched.language.tokens import tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +116,25 @@ def find_category(text: str) -> Category:
 def is_reminder(text: str) -> bool:
     """Return whether a text says at once that it asks for a reminder, even if it does not say when."""
     return _REMIND.match(text) is not None
+
+
+_TIMES: Final = frozenset(
+    {
+        *("number", "ordinal", "unit", "each", "adverb", "bi", "twice", "vague", "now", "until"),
+        *("weekday", "weekdays", "dayset", "month", "relday", "tonight", "feast", "holiday"),
+        *("part", "named-time", "halfday"),
+    }
+)
+"""The kinds of words that may say when, or how often."""
+
+
+def may_name_time(text: str) -> bool:
+    """Whether a word of a text may say when or how often, understood or not."""
+    return any(character.isdigit() for character in text) or any(
+        _TIMES & matches.keys()
+        for language in (ENGLISH, GERMAN)
+        for matches in classify(tokenise(text, ordinal_dot=language.ordinal_dot, splits=language.splits), language)
+    )
 
 
 def strip_request(text: str) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.draft_responses import MissingField
+from cloudsched.domain.documents.draft_responses import DraftQuestion, MissingField
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.channel import DeliveryChannel
-    from cloudsched.domain.documents.draft_responses import Decision, DraftQuestion
+    from cloudsched.domain.documents.draft_responses import Decision
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SAID: Final = {"not-understood": "This is not understood: ", "no-update": "This change is not understood: "}
 """What is wrong, where the hint of the grammar only says what to write instead."""
+
+ASK_WHEN: Final = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,11 @@ from cloudsched.domain.documents.responses import Occurrence
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.handlers import open_handlers
 from cloudsched.drafts.payload import to_missing
-from cloudsched.drafts.situation import Situation, load_past_tasks
+from cloudsched.drafts.situation import Situation, load_past_tasks, to_words
 from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
@@ -54,23 +55,14 @@ def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple
         text = "It is in the past. Choose a time that is still to come."
         return [], MissingField(field="schedule", code="past", reason=text)
     if schedule.is_one_time and times[0] < now + limits.least_lead:
-        text = f"It would run in {_words(times[0] - now)}. Leave at least {_words(limits.least_lead)}."
+        text = f"It would run in {to_words(times[0] - now)}. Leave at least {to_words(limits.least_lead)}."
         return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
     shortest = min((later - earlier for earlier, later in pairwise(times)), default=None)
     if shortest is not None and shortest < limits.least_interval:
-        text = (
-            f"It would run every {_words(shortest)}. Leave at least {_words(limits.least_interval)} between two runs."
-        )
+        least = to_words(limits.least_interval)
+        text = f"It would run every {to_words(shortest)}. Leave at least {least} between two runs."
         return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
     return times[:SHOWN], None
-
-
-def _words(span: timedelta) -> str:
-    seconds = round(span.total_seconds())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
-    return f"{seconds} second{'s' if seconds != 1 else ''}"
 
 
 if TYPE_CHECKING:
@@ -99,11 +91,13 @@ class ReadOptions:
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
         limits: How soon and how often a draft may run.
+        default_lead: How long from now a task runs whose words name no time.
     """
 
     default_time: time
     default_calendar: str | None
     limits: DraftLimits
+    default_lead: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +184,7 @@ class Drafts:
             find_tasks,
             at,
             calendar,
+            max(self._options.default_lead, self._options.limits.least_lead),
             tools,
             find_refusal=lambda: self._engine.budgets().find_refusal(owner),
             count_use=partial(self._count_use, owner),
@@ -220,14 +215,15 @@ class Drafts:
             schedule = self._show_schedule(proposal.schedule, now, access.requester.owner)
         except InvalidInput as error:
             return replace(proposal, decision=Decision.REFUSAL, missing=(*proposal.missing, to_missing(error)))
+        if proposal.schedule.is_now:
+            return proposal  # it runs as soon as it is confirmed
         _, refused = check_times(schedule, now, self._options.limits)
         if refused is None:
             return proposal
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
 
     def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
-        anchored = schedule if schedule.is_anchored else schedule.anchored(now + self._engine.lead.default)
-        return resolve_schedule(self._engine.store.records, anchored, owner)
+        return resolve_schedule(self._engine.store.records, anchor_schedule(schedule, now), owner)
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
         content = _to_changes(proposal) if proposal.task is not None else _to_task(proposal, request)
@@ -245,7 +241,8 @@ class Drafts:
             except (QuotaExceeded, Forbidden, NotAllowed) as error:
                 refused = MissingField(field="(task)", code="not-allowed", reason=str(error))
                 return self._to_result(replace(proposal, decision=Decision.REFUSAL, missing=(refused,)), {}, access)
-        if stored is not None and "schedule" in content:
+        is_now = proposal.schedule is not None and proposal.schedule.is_now
+        if stored is not None and "schedule" in content and not is_now:
             content["schedule"] = _anchor(content["schedule"], stored.schedule)
         if stored is not None and proposal.handler is not None and proposal.handler.estimate is not None:
             content["queryPerExecution"] = stored.query_per_execution
@@ -276,9 +273,12 @@ class Drafts:
     def _to_result(
         self, proposal: Proposal, content: dict[str, Any], access: Access, stored: Task | None = None
     ) -> DraftResult:
-        schedule = proposal.schedule if stored is None else stored.schedule
+        is_now = proposal.schedule is not None and proposal.schedule.is_now
+        schedule = proposal.schedule if stored is None or is_now else stored.schedule
         now, times = self._engine.now(), []
-        if schedule is not None:
+        if is_now:
+            times = [now]
+        elif schedule is not None:
             shown = schedule if stored is not None else self._try_to_show(schedule, now, access.requester.owner)
             times = [] if shown is None else check_times(shown, now, self._options.limits)[0]
         is_update = proposal.task is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.draft_responses import DraftAnswer, DraftQuestion
@@ -40,6 +41,7 @@ class Situation:
         load_tasks: Returns the owner's tasks that may be meant; only texts that may change one pay for it.
         default_time: The time of day of words without one.
         default_calendar: The calendar that "holidays" means.
+        default_lead: How long from now a task runs whose words name no time.
         tools: What the assistant may use, where it is on.
         find_refusal: Returns why no model may be asked for the owner now; None if one may.
         count_use: Is told how often a model was asked, and how many tokens that took.
@@ -51,6 +53,7 @@ class Situation:
     load_tasks: Callable[[], Sequence[Task]]
     default_time: time
     default_calendar: str | None = None
+    default_lead: timedelta = timedelta(minutes=5)
     tools: Sequence[Handler] = ()
     find_refusal: Callable[[], str | None] = lambda: None
     count_use: Callable[[int, int], None] = lambda *_: None
@@ -76,9 +79,25 @@ class Situation:
             default_calendar=self.default_calendar,
         )
 
+    def read_without_time(self, title: str | None = None) -> Reading:
+        """Return what words mean that name no time: soon enough for a reminder, late enough to confirm it."""
+        at = self.now.replace(microsecond=0) + self.default_lead
+        schedule = Schedule.once(at, timezone=self.request.timezone)
+        note = f"No time was given, so it runs in {to_words(self.default_lead)}."
+        return Reading("schedule", schedule, title, (note,))
+
     def find_handler(self, name: str) -> Handler | None:
         """Return a handler that is open for drafts."""
         return next((each for each in self.handlers if each.name == name), None)
+
+
+def to_words(span: timedelta) -> str:
+    """Return a length of time in the largest unit that says it whole."""
+    seconds = round(span.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
+    return f"{seconds} second{'s' if seconds != 1 else ''}"
 
 
 MAX_PAST_TASKS: Final = 100

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.domain.transitions.edits import LeadTimes
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 class EngineSettings(Protocol):
     """The settings that the engine reads; see `cloudsched.Settings`."""
 
-    @property
-    def default_lead(self) -> timedelta: ...  # noqa: D102
     @property
     def minimum_lead(self) -> timedelta: ...  # noqa: D102
     @property
@@ -70,8 +66,3 @@ class EngineContext:
     def now(self) -> datetime:
         """Return the current time by the engine's clock."""
         return self.clock.now()
-
-    @property
-    def lead(self) -> LeadTimes:
-        """The shortest time from now at which a task may run."""
-        return LeadTimes(self.settings.default_lead, self.settings.minimum_lead)

@@ -91,8 +91,8 @@ class Builder:
             raise
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
-        if schedule.after(self.context.now) is None and not self.plan.added:
-            raise Refused("past")
+        if schedule.next_after(self.context.now) is None and not self.plan.added:
+            raise Refused("past" if self.plan.ends else "never")
         return schedule
 
     @property
@@ -232,7 +232,7 @@ class Builder:
         if clock is not None and self.bounds.has_start:
             begin = make_local_time(self.bounds.start, *context.resolve_time(clock))
         moment = begin - timedelta(seconds=1)
-        result = free.after(moment.replace(tzinfo=UTC))
+        result = free.next_after(moment.replace(tzinfo=UTC))
         if result is None:
             raise Refused("never")
         return result.replace(tzinfo=None)

@@ -104,7 +104,7 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
             nth = count is not None
             if count is not None and count < 2:
                 return None
-    if count is not None and not 1 <= count <= 9999:
+    if count is not None and count < 1:
         raise Refused("never", c.span(start))
     interval = 1 if count is None else count
     if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):

@@ -34,6 +34,8 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         Refused: There is no such schedule.
         Unclear: The phrase is ambiguous.
     """
+    if _is_now(plan):
+        return Schedule.after(timedelta(0), timezone=context.timezone)
     if plan.ends or plan.exceptions:
         raise Refused("no-recurrence", (plan.ends or plan.exceptions)[0].span)
     if plan.start is not None:
@@ -56,6 +58,18 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
 
+def _is_now(plan: Plan) -> bool:
+    """Whether a phrase says "now" or "in 0 minutes", and nothing else of when."""
+    only = plan.groups[0]
+    if len(plan.groups) > 1 or len(only.relatives) != 1 or only.days or only.has_times:
+        return False
+    if plan.ends or plan.exceptions or plan.start is not None:
+        return False
+    node = only.relatives[0]
+    is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
+    return node.kind == "now" or (is_zero and node.base is None)
+
+
 def _find_instants(group: Group, context: Context) -> list[datetime]:
     if len(group.relatives) == 1 and not group.days and not group.has_times:
         moment = _find_moment(group.relatives[0], context)
@@ -76,8 +90,6 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
 
 def _find_moment(node: Relative, context: Context) -> datetime | None:
     """Return the instant of "in 20 minutes"; None if the length is counted in whole days."""
-    if node.kind == "now":
-        raise Refused("too-vague", node.span, "give a delay, for example: in 1 minute")
     if node.length is None or (node.length.finest >= Unit.DAY and not node.from_moment):
         return None
     if node.base is not None:
@@ -90,8 +102,6 @@ def _find_moment(node: Relative, context: Context) -> datetime | None:
         day = add_length(local.date(), Length(coarse, node.span))
         now = context.to_instant(datetime.combine(day, local.time()))
     seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in fine)
-    if not seconds and not coarse:
-        raise Refused("past", node.span)
     try:
         return now + timedelta(seconds=seconds)
     except OverflowError:

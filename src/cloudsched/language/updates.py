@@ -323,7 +323,7 @@ def _note_unchanged(changed: Schedule, current: Schedule, context: Context, date
 
 
 def _exclude_next(current: Schedule, context: Context) -> Schedule:
-    following = None if current.is_one_time else current.anchored(context.now).after(context.now)
+    following = None if current.is_one_time else current.anchored(context.now).next_after(context.now)
     if following is None:
         raise Refused("no-update", hint="there is no next occurrence to skip")
     local = following.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)

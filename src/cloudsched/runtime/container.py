@@ -470,7 +470,7 @@ class Container:
 
         settings = self.settings
         limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.drafts.least_interval)
-        options = ReadOptions(settings.default_time, settings.default_calendar, limits)
+        options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
         if self.model is None:
             return Drafts(self.engine, options, self.draft_tokens)
         from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model

@@ -40,7 +40,7 @@ def read_one(line: str, *, has_user: bool = False) -> Job:
 def fires(job: Job, after: datetime = datetime(2027, 1, 1, tzinfo=UTC)) -> str:
     """Return when a job runs first, in its own zone's clock as UTC shows it."""
     assert isinstance(job.schedule, Schedule)
-    following = job.schedule.after(after)
+    following = job.schedule.next_after(after)
     return f"{following:%a %d %b %H:%M}"
 
 

@@ -231,7 +231,7 @@ def test_what_would_have_moved_into_the_past_is_over() -> None:
 def test_notes_name_the_holiday() -> None:
     """A moved and a left out occurrence say which day of which calendar was in the way."""
     moved = with_calendars("FREQ=WEEKLY;BYDAY=MO", calendar("after", ("2027-03-29", "2027-03-29", "Easter Monday")))
-    following = moved.after(START + timedelta(days=27))
+    following = moved.next_after(START + timedelta(days=27))
     assert following is not None
     assert moved.calendar_note(following) == "Moved from 2027-03-29: Easter Monday (fr)."
     skipping = with_calendars("FREQ=WEEKLY;BYDAY=MO", calendar("skip", ("2027-03-29", "2027-03-29", "Easter Monday")))
@@ -243,7 +243,7 @@ def test_notes_name_the_holiday() -> None:
 def test_a_calendar_that_takes_every_day_leaves_nothing_and_ends() -> None:
     """A search among no free days ends, with nothing or with the error for rules too sparse to search."""
     every_day = CalendarRule(id="all", on="after").with_content("weekdays " + ",".join(WEEKDAYS))
-    assert with_calendars("FREQ=DAILY;COUNT=500", every_day).after(START) is None
+    assert with_calendars("FREQ=DAILY;COUNT=500", every_day).next_after(START) is None
 
 
 def test_occurrences_move_to_the_first_free_day_after_more_than_a_year() -> None:
@@ -256,7 +256,7 @@ def test_occurrences_move_to_the_first_free_day_after_more_than_a_year() -> None
 def test_a_schedule_whose_calendars_are_not_loaded_is_refused() -> None:
     """A calendar's name alone says nothing about its days: nothing is planned as if there were none."""
     with pytest.raises(InvalidSchedule, match="not known here"):
-        with_calendars("FREQ=DAILY", CalendarRule(id="fr")).after(START)
+        with_calendars("FREQ=DAILY", CalendarRule(id="fr")).next_after(START)
 
 
 def test_callers_cannot_set_the_days_and_do_not_see_them() -> None:

@@ -57,7 +57,7 @@ def test_a_rule_that_a_clock_change_moves_is_given_as_single_events(
     """One moved occurrence among many is enough: programs do not agree on where it goes."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", timezone="Europe/Berlin")
     calendar: Any = Calendar.from_ical(
-        build_task_calendar(make_task(schedule=schedule, next_execution_time=schedule.after(now)), now)
+        build_task_calendar(make_task(schedule=schedule, next_execution_time=schedule.next_after(now)), now)
     )
     events = calendar.walk("VEVENT")
     assert ("RRULE" in events[0], len(events) == 1) == (has_rule, has_rule)
@@ -83,7 +83,7 @@ def test_a_series_keeps_its_events_when_it_is_added_again(make_task: MakeTask) -
     schedule = Schedule(rrule="FREQ=HOURLY;INTERVAL=7", dtstart="2027-02-27T09:30:00", timezone="Europe/Berlin")
     seen = []
     for now in (NOW, NOW + timedelta(days=1)):
-        task = make_task(id="t", schedule=schedule, next_execution_time=schedule.after(now))
+        task = make_task(id="t", schedule=schedule, next_execution_time=schedule.next_after(now))
         week = timedelta(days=7)
         events = read(build_task_calendar(task, now)).walk("VEVENT")
         seen.append({str(each["UID"]): (each["DTSTART"].dt - NOW) % week for each in events})
@@ -105,7 +105,7 @@ def test_a_task_that_runs_no_more_is_a_calendar_nevertheless(
 ) -> None:
     """It has one event: cancelled, under the UID of the event with the rule, or confirmed if the task is completed."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:30:00", timezone="Europe/Berlin")
-    active = make_task(id="t", schedule=schedule, next_execution_time=schedule.after(NOW))
+    active = make_task(id="t", schedule=schedule, next_execution_time=schedule.next_after(NOW))
     (before,) = read(build_task_calendar(active, NOW)).walk("VEVENT")
     ended = make_task(id="t", schedule=schedule, next_execution_time=None, status=status)
     (event,) = read(build_task_calendar(ended, NOW)).walk("VEVENT")
@@ -127,7 +127,7 @@ def test_a_search_that_is_given_up_is_told(make_task: MakeTask) -> None:
     schedule = Schedule(rrule="FREQ=HOURLY", dtstart="2027-02-27T09:30:00", timezone="Europe/Berlin").model_copy(
         update={"calendars": (CalendarRule(id="weekends", on="after").with_content("weekdays SA,SU"),)}
     )
-    task = make_task(schedule=schedule, next_execution_time=schedule.after(NOW))
+    task = make_task(schedule=schedule, next_execution_time=schedule.next_after(NOW))
     with limit_search(2_000):
         events = read(build_task_calendar(task, NOW)).walk("VEVENT")
     assert 2 < len(events) < MAX_SHOWN

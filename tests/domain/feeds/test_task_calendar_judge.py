@@ -53,7 +53,7 @@ def test_another_program_finds_what_the_task_runs(
 ) -> None:
     """By a rule, by daily rules in UTC, or one by one with an event that says where they end and what comes then."""
     schedule = Schedule(rrule=rule, dtstart="2027-02-27T09:30:00", timezone=zone)
-    task = make_task(title="T", schedule=schedule, next_execution_time=schedule.after(NOW))
+    task = make_task(title="T", schedule=schedule, next_execution_time=schedule.next_after(NOW))
     with limit_search():
         calendar = read(build_task_calendar(task, NOW))
     end = NOW + timedelta(days=days)
@@ -66,7 +66,7 @@ def test_another_program_finds_what_the_task_runs(
     assert len(more) == (form == "cut")
     for event in more:
         shown = schedule.upcoming(NOW, len(events) - 1)
-        assert event["DTSTART"].dt == schedule.after(shown[-1])
+        assert event["DTSTART"].dt == schedule.next_after(shown[-1])
         assert f"until {shown[-1]:%Y-%m-%d %H:%M} UTC" in event["DESCRIPTION"]
         assert event["DESCRIPTION"] == calendar["X-WR-CALDESC"] == calendar["DESCRIPTION"]
         assert len(shown) == MAX_SHOWN or shown[-1] <= NOW + AFTER < event["DTSTART"].dt
@@ -83,10 +83,12 @@ def test_another_program_finds_the_occurrences_of_every_case(number: int, make_t
     first = schedule.first()
     assert first is not None
     for now in (first - timedelta(days=1), first + timedelta(days=45)):
-        calendar = read(build_task_calendar(make_task(schedule=schedule, next_execution_time=schedule.after(now)), now))
+        calendar = read(
+            build_task_calendar(make_task(schedule=schedule, next_execution_time=schedule.next_after(now)), now)
+        )
         events = calendar.walk("VEVENT")
         if events[-1]["STATUS"] == "CANCELLED":
-            assert schedule.after(now) is None
+            assert schedule.next_after(now) is None
             continue
         end = events[-1]["DTSTART"].dt if "more follows" in events[-1]["SUMMARY"] else now + AFTER
         expected = schedule.between(now + timedelta(seconds=1), end)

@@ -65,7 +65,7 @@ def test_searches_share_one_allowance() -> None:
     with limit_search():
         for rule in rules:
             try:
-                Schedule(rrule=rule, **START).after(NOW)
+                Schedule(rrule=rule, **START).next_after(NOW)
                 outcomes.append(None)
             except InvalidSchedule as error:
                 outcomes.append(error)
@@ -76,7 +76,7 @@ def test_searches_share_one_allowance() -> None:
     assert outcomes[-1] is not None
     assert "50000 steps" in outcomes[-1].problem
     assert outcomes[-1].hint
-    Schedule(rrule="FREQ=DAILY", **START).after(NOW)  # outside of any door only each search's own limit holds
+    Schedule(rrule="FREQ=DAILY", **START).next_after(NOW)  # outside of any door only each search's own limit holds
 
 
 def test_a_part_spends_from_the_whole() -> None:
@@ -111,11 +111,11 @@ def test_count_is_counted_as_far_as_is_asked() -> None:
     forget_all()
     schedule = Schedule(rrule="FREQ=DAILY;BYHOUR=9,10;COUNT=5000", **START)
     with limit_search() as allowance:
-        assert schedule.after(NOW) is not None
+        assert schedule.next_after(NOW) is not None
     assert allowance.steps - allowance.remaining < 2000
     last = schedule.between(NOW, NOW + timedelta(days=9000))[-1]
     forget_all()
     fresh = Schedule(rrule="FREQ=DAILY;BYHOUR=9,10;COUNT=5000", **START)
     assert len(fresh.between(datetime(2026, 1, 1, tzinfo=UTC), last + timedelta(days=900))) == 5000
     forget_all()
-    assert Schedule(rrule="FREQ=DAILY;BYHOUR=9,10;COUNT=5000", **START).after(last) is None
+    assert Schedule(rrule="FREQ=DAILY;BYHOUR=9,10;COUNT=5000", **START).next_after(last) is None

@@ -83,7 +83,7 @@ def test_intervals_keep_their_phase_for_decades() -> None:
     }.items():
         schedule = Schedule(rrule=rule, dtstart="1997-01-06T09:00:00")
         for number in (1, 700, 7000):
-            found = schedule.after(datetime.fromtimestamp(first.timestamp() + number * seconds - 1, UTC))
+            found = schedule.next_after(datetime.fromtimestamp(first.timestamp() + number * seconds - 1, UTC))
             assert found is not None
             assert (found - first).total_seconds() == number * seconds
 

@@ -29,9 +29,9 @@ def test_the_last_day_is_an_occurrence(rule: str) -> None:
     """Whether it is asked for from the day before or from years before, and nothing follows."""
     schedule = Schedule(rrule=rule, dtstart="9990-12-30T09:00:00", timezone="UTC")
     last = LAST_DAY.replace(hour=9)
-    assert schedule.after(last - timedelta(seconds=1)) == last
-    assert schedule.after(LAST_DAY - timedelta(hours=1)) == last
-    assert schedule.after(last) is None
+    assert schedule.next_after(last - timedelta(seconds=1)) == last
+    assert schedule.next_after(LAST_DAY - timedelta(hours=1)) == last
+    assert schedule.next_after(last) is None
 
 
 @pytest.mark.parametrize("interval", [1, 3, 9])
@@ -39,5 +39,5 @@ def test_the_last_second_is_an_occurrence(interval: int) -> None:
     """Of a rule in elapsed time, which has no days to search."""
     schedule = Schedule(rrule=f"FREQ=SECONDLY;INTERVAL={interval}", dtstart="9998-12-31T23:59:50", timezone="UTC")
     last = LAST_DAY + timedelta(days=1, seconds=-1)
-    assert schedule.after(last - timedelta(seconds=1)) == last
-    assert schedule.after(last) is None
+    assert schedule.next_after(last - timedelta(seconds=1)) == last
+    assert schedule.next_after(last) is None

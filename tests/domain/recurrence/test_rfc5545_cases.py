@@ -58,5 +58,5 @@ def test_every_occurrence_can_be_found_from_the_one_before_it(case: dict[str, An
     )
     expected = [datetime.fromisoformat(text) for text in case["expected"]]
     for before, following in pairwise(expected):
-        assert schedule.after(before) == following
-        assert schedule.after(following - timedelta(microseconds=1)) == following
+        assert schedule.next_after(before) == following
+        assert schedule.next_after(following - timedelta(microseconds=1)) == following

@@ -41,7 +41,7 @@ def count_schedule(rule: str, later: datetime | None = None) -> tuple[int, int, 
     if later is None or not isinstance(result, Schedule):
         return made.count, 0, result
     with count_calls() as asked:
-        result.after(later)
+        result.next_after(later)
     return made.count, asked.count, result
 
 
@@ -130,8 +130,8 @@ def test_counts_of_any_size_end_at_the_computed_occurrence() -> None:
     schedule = Schedule(rrule="FREQ=SECONDLY;INTERVAL=10;COUNT=1000000000", **START)
     first = datetime(2027, 1, 1, 8, tzinfo=UTC)
     last = first + timedelta(seconds=10 * 999_999_999)
-    assert schedule.after(last - timedelta(seconds=1)) == last
-    assert schedule.after(last) is None
+    assert schedule.next_after(last - timedelta(seconds=1)) == last
+    assert schedule.next_after(last) is None
 
 
 def test_random_rules_are_searched_or_refused_quickly() -> None:
@@ -151,7 +151,7 @@ def test_random_rules_are_searched_or_refused_quickly() -> None:
                 parts.append(f"{name}={chance.randint(1, highest)}")
         rule = ";".join(parts)
         with count_calls() as calls, suppress(InvalidSchedule):
-            Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
+            Schedule(rrule=rule, **START).next_after(NOW + timedelta(days=36_500))
         most = max(most, (calls.count, rule))
     assert most[0] < 2_000_000, most
 
@@ -170,7 +170,7 @@ def test_a_rule_that_runs_out_has_no_next_occurrence() -> None:
     last = datetime(2020, 9, 24, 23, tzinfo=UTC)
     assert schedule.upcoming(datetime(2006, 1, 1, tzinfo=UTC), 9)[-1] == last
     with count_calls() as calls:
-        assert schedule.after(last) is None
+        assert schedule.next_after(last) is None
     assert calls.count < 100_000
 
 
@@ -180,7 +180,7 @@ def test_an_elapsed_rule_moved_to_another_weekday_has_no_next_occurrence() -> No
     schedule = Schedule(rrule=rule, dtstart="2016-01-03T23:30:00", timezone="Europe/Istanbul")
     last = schedule.upcoming(datetime(2016, 1, 1, tzinfo=UTC), 50)[-1]
     assert last == datetime(2016, 3, 20, 21, 30, tzinfo=UTC)
-    assert schedule.after(last) is None
+    assert schedule.next_after(last) is None
 
 
 def test_the_search_stops_at_until() -> None:
@@ -196,4 +196,4 @@ def test_a_sparse_rule_is_not_mistaken_for_an_ended_one() -> None:
     rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0"
     schedule = Schedule(rrule=rule, dtstart="2027-01-01T00:00:00", timezone="UTC")
     with pytest.raises(InvalidSchedule, match="8000 steps"):
-        schedule.after(datetime(2027, 1, 1, tzinfo=UTC))
+        schedule.next_after(datetime(2027, 1, 1, tzinfo=UTC))

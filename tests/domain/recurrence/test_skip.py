@@ -63,7 +63,7 @@ def test_a_date_moved_to_the_next_month_is_sorted_by_its_instant() -> None:
     )
     found = schedule.upcoming(datetime(2026, 2, 1, 12, tzinfo=UTC), 3)
     assert [f"{at:%m-%dT%H}" for at in found] == ["03-01T09", "03-01T17", "03-31T17"]
-    assert schedule.after(datetime(2026, 3, 1, 12, tzinfo=UTC)) == found[1]
+    assert schedule.next_after(datetime(2026, 3, 1, 12, tzinfo=UTC)) == found[1]
 
 
 def test_a_date_moved_to_the_next_year_is_found() -> None:

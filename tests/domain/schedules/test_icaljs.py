@@ -96,7 +96,7 @@ def test_icaljs_finds_what_calendars_leave(tmp_path: Path, make_task: MakeTask) 
         plain = Schedule.model_validate({**fields, "calendars": [{"id": "fr", "on": on}]})
         rules = tuple(rule.with_content("2027-07-14 Bastille Day") for rule in plain.calendars)
         schedule = plain.model_copy(update={"calendars": rules})
-        task = make_task(schedule=schedule, next_execution_time=schedule.after(now))
+        task = make_task(schedule=schedule, next_execution_time=schedule.next_after(now))
         texts = (build_feed([TaskHistory(task, [])], now, title="Tasks"), build_task_calendar(task, now))
         end = datetime(2027, 7, 22, tzinfo=UTC)
         for found in read_elsewhere([(text, end) for text in texts], tmp_path):

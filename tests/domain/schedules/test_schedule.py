@@ -118,8 +118,8 @@ def test_a_copy_with_other_fields_shares_no_cached_values() -> None:
 def test_once_fires_once_to_the_microsecond() -> None:
     schedule = Schedule.once(NOW)
     assert schedule.is_one_time
-    assert schedule.after(NOW - timedelta(microseconds=1)) == NOW
-    assert schedule.after(NOW) is None
+    assert schedule.next_after(NOW - timedelta(microseconds=1)) == NOW
+    assert schedule.next_after(NOW) is None
     assert schedule.first() == NOW
     assert schedule.upcoming(NOW - timedelta(days=1), 5) == [NOW]
 
@@ -128,11 +128,11 @@ def test_after_is_strictly_later() -> None:
     """An instant between two seconds is later than the first."""
     schedule = Schedule(rrule="FREQ=DAILY", **START)
     first = datetime(2027, 1, 1, 8, tzinfo=UTC)
-    assert schedule.after(first - timedelta(microseconds=1)) == first
-    assert schedule.after(first) == first + timedelta(days=1)
-    assert schedule.after(first + timedelta(microseconds=1)) == first + timedelta(days=1)
-    assert schedule.after(datetime.min.replace(tzinfo=UTC)) == first
-    assert schedule.after(datetime.max.replace(tzinfo=UTC)) is None
+    assert schedule.next_after(first - timedelta(microseconds=1)) == first
+    assert schedule.next_after(first) == first + timedelta(days=1)
+    assert schedule.next_after(first + timedelta(microseconds=1)) == first + timedelta(days=1)
+    assert schedule.next_after(datetime.min.replace(tzinfo=UTC)) == first
+    assert schedule.next_after(datetime.max.replace(tzinfo=UTC)) is None
     assert schedule.occurs(first)
     assert not schedule.occurs(first + timedelta(seconds=1))
 
@@ -151,14 +151,14 @@ def test_between_refuses_an_endless_list() -> None:
 
 def test_a_naive_instant_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        SCHEDULES[2].after(datetime(2027, 1, 1))  # noqa: DTZ001 -- what must be refused
+        SCHEDULES[2].next_after(datetime(2027, 1, 1))  # noqa: DTZ001 -- what must be refused
 
 
 def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
     schedule = Schedule(rrule="FREQ=DAILY;INTERVAL=2", timezone="Europe/Paris")
     assert not schedule.is_anchored
     with pytest.raises(InvalidSchedule, match="dtstart"):
-        schedule.after(NOW)
+        schedule.next_after(NOW)
     anchored = schedule.anchored(NOW)
     assert anchored.dtstart == "2027-03-01T13:17:42"
     assert anchored.first() == NOW.replace(microsecond=0)
@@ -226,7 +226,7 @@ def test_count_is_the_beginning_of_the_endless_rule(count: int, rule: str) -> No
     endless = Schedule(rrule=f"FREQ={rule}", **START)
     expected = endless.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count)
     counted = Schedule(rrule=f"FREQ={rule};COUNT={count}", **START)
-    assert counted.after(expected[-1]) is None
+    assert counted.next_after(expected[-1]) is None
     assert counted.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count + 5) == expected
 
 

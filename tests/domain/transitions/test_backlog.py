@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.backlog import (
 )
 from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.drafts import to_editable_fields
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import (
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-LEAD = LeadTimes()
+LEAD = NO_LEAD
 HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-01T00:00:00"}
 MINUTELY = {"rrule": "FREQ=MINUTELY", "dtstart": "2027-01-01T00:00:00"}
 UNEVEN = {**HOURLY, "rdates": ["2027-01-01T00:00:07", "2027-01-01T05:10:00"], "exdates": ["2027-01-01T04:00:00"]}
@@ -76,11 +76,11 @@ class Deployment:
             self._come_due(before)
 
     def _come_due(self, since: datetime) -> None:
-        occurrence = self.task.schedule.after(since - timedelta(microseconds=1))
+        occurrence = self.task.schedule.next_after(since - timedelta(microseconds=1))
         while occurrence is not None and occurrence <= self.now:
             if self.task.until is None or occurrence <= self.task.until:
                 self.due.add(execution_id(occurrence))
-            occurrence = self.task.schedule.after(occurrence)
+            occurrence = self.task.schedule.next_after(occurrence)
 
     def apply(self, transition: Transition) -> None:
         """Commit a transition."""

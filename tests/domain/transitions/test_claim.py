@@ -14,7 +14,7 @@ from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
@@ -39,7 +39,7 @@ def make_draft(**more: Any) -> TaskDraft:
 
 def plan_task(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task, and the dispatch for its first occurrence, at one o'clock."""
-    task = new_task(make_draft(**more), START, LeadTimes()).task
+    task = new_task(make_draft(**more), START).task
     (wake,) = executor_wakeups(task)
     return task, dispatch_for(task, wake, START)
 
@@ -77,7 +77,7 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     task, dispatch = plan_task()
     paused = lifecycle.pause(task, START, paused_by=None).task
     later = {
-        "edit": apply_edit(task, make_draft(title="New"), START, LeadTimes(), defined_by=None).task,
+        "edit": apply_edit(task, make_draft(title="New"), START, NO_LEAD, defined_by=None).task,
         "pause": paused,
         "cancel": lifecycle.cancel(task, START).task,
         "delete": lifecycle.delete(task, START).task,
@@ -131,7 +131,7 @@ def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
 def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
     """The next attempt has a dispatch of the new revision."""
     task, dispatch = claim_run()
-    newer = apply_edit(task, make_draft(title="New"), AT_ONE, LeadTimes(), defined_by=None).task
+    newer = apply_edit(task, make_draft(title="New"), AT_ONE, NO_LEAD, defined_by=None).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Claim)
     assert decision.run is None

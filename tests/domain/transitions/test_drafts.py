@@ -13,13 +13,13 @@ from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
 from cloudsched.domain.transitions.drafts import apply_merge_patch, to_editable_fields
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import pause
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)
-LEAD = LeadTimes()
+LEAD = NO_LEAD
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-01T00:30:00", timezone="Europe/Paris")
 
 
@@ -31,15 +31,15 @@ def make_draft(**more: Any) -> TaskDraft:
     return TaskDraft.of(**{"id": "t", "owner": "ada", "title": "T", "handler": "h", **more})
 
 
-def make_task(lead: LeadTimes = LEAD, **more: Any) -> Task:
+def make_task(lead: timedelta = LEAD, **more: Any) -> Task:
     return new_task(make_draft(**more), START, lead).task
 
 
-def test_without_a_schedule_a_task_runs_once_in_five_minutes() -> None:
-    """That is the default lead; a rule without a start begins then, too."""
+def test_without_a_schedule_a_task_runs_once_now() -> None:
+    """A rule without a start begins now, too."""
     task = make_task()
-    assert (task.next_execution_time, task.is_one_time) == (START + timedelta(minutes=5), True)
-    assert make_task(schedule=Schedule(rrule="FREQ=HOURLY")).next_execution_time == START + timedelta(minutes=5)
+    assert (task.next_execution_time, task.is_one_time) == (START, True)
+    assert make_task(schedule=Schedule(rrule="FREQ=HOURLY")).next_execution_time == START
 
 
 def test_a_task_without_an_id_gets_a_random_one() -> None:
@@ -58,8 +58,8 @@ def test_an_instant_in_the_past_is_refused(at: datetime) -> None:
 
 
 def test_the_minimum_lead_is_enforced() -> None:
-    """A nearer instant is refused; a recurring task and the default time begin after the lead."""
-    lead = LeadTimes(minimum=HOUR)
+    """A nearer instant is refused; a recurring task and what is to run now begin after the lead."""
+    lead = HOUR
     with pytest.raises(InvalidSchedule, match="nearer than the minimum lead"):
         make_task(lead, schedule=START + HOUR / 2)
     assert make_task(lead, schedule=START + HOUR).next_execution_time == START + HOUR

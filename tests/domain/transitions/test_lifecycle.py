@@ -10,13 +10,13 @@ from tests.cases import try_each
 
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START
 
-LEAD = LeadTimes()
+LEAD = NO_LEAD
 DRAFT = TaskDraft.of(id="t", owner="ada", title="T", handler="h")
 VERBS = {
     "pause": lambda task: lifecycle.pause(task, START, paused_by=None),
@@ -87,7 +87,7 @@ def test_only_a_new_schedule_restarts_an_ended_task(status: TaskStatus) -> None:
     assert (again.status, again.next_execution_time) == (TaskStatus.ACTIVE, START + timedelta(days=1))
 
 
-def _make_fields(task: Task, **changes: object) -> dict[str, object]:
+def _make_fields(task: Task | TaskDraft, **changes: object) -> dict[str, object]:
     fields = {"id": "t", "owner": "ada", "title": task.title, "handler": task.handler, "schedule": task.schedule}
     return {**fields, **changes}
 
@@ -108,9 +108,8 @@ def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
 def test_resume_continues_from_now() -> None:
     """Occurrences that passed during the pause are not run, and earlier failures no longer count."""
     daily = TaskDraft.of(**{**_make_fields(make_task_with(TaskStatus.ACTIVE)), "schedule": {"rrule": "FREQ=HOURLY"}})
-    task = lifecycle.pause(new_task(daily, START, LEAD).task, START, paused_by=None).task.model_copy(
-        update={"consecutive_failures": 2}
-    )
+    created = new_task(daily, START + timedelta(minutes=5), LEAD).task
+    task = lifecycle.pause(created, START, paused_by=None).task.model_copy(update={"consecutive_failures": 2})
     later = START + timedelta(hours=10)
     found = lifecycle.resume(task, later).task
     assert found.next_execution_time == START + timedelta(hours=10, minutes=5)
@@ -120,6 +119,7 @@ def test_resume_continues_from_now() -> None:
 
 def test_a_one_time_task_cannot_be_resumed_past_its_instant() -> None:
     """It would be ACTIVE with nothing to do; the error asks for a new schedule."""
-    paused = lifecycle.pause(make_task_with(TaskStatus.ACTIVE), START, paused_by=None).task
+    soon = new_task(TaskDraft.of(**_make_fields(DRAFT, schedule=START + timedelta(minutes=5))), START, LEAD).task
+    paused = lifecycle.pause(soon, START, paused_by=None).task
     with pytest.raises(NotAllowed, match="new schedule"):
         lifecycle.resume(paused, START + timedelta(hours=1))

@@ -18,7 +18,7 @@ from cloudsched import Task, TaskDraft
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, new_task
 from cloudsched.domain.transitions.planning import (
     HOP_MARGIN,
     HORIZON,
@@ -54,7 +54,7 @@ DISPATCHES = st.builds(
 
 def make_task_at(at: datetime, **policy: object) -> Task:
     draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
-    return new_task(draft, START, LeadTimes()).task
+    return new_task(draft, START).task
 
 
 @given(dispatch=DISPATCHES)
@@ -192,7 +192,7 @@ def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
     task = new_task(
         TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=days, jitter=timedelta(days=1)),
         START,
-        LeadTimes(),
+        NO_LEAD,
     ).task
     last = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
     wake = wake_instant(task.model_copy(update={"next_execution_time": last}))

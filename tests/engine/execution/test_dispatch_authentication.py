@@ -39,7 +39,7 @@ def empty_app() -> App:
 
 def _enqueue(sim: Simulation) -> tuple[bytes, str]:
     """Create a task and return the body and the token of its dispatch, which is due in five minutes."""
-    sim.app.create(owner="ada", title="Tick", handler="tick")
+    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(timedelta(minutes=5)))
     (sent,) = sim.pending()
     return sent.body, sent.token
 

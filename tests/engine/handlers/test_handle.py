@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, AsyncContext, Context, TaskStatus
+from cloudsched import App, AsyncContext, Context, Schedule, TaskStatus
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
@@ -39,7 +39,9 @@ def test_create_makes_the_task_that_the_app_makes() -> None:
         return reminder.text
 
     with Simulation(app) as sim:
-        task = remind.create(payload=Reminder(text="tea"), owner="ada", schedule=timedelta(hours=1), title="Tea")
+        task = remind.create(
+            payload=Reminder(text="tea"), owner="ada", schedule=Schedule.every(timedelta(hours=1)), title="Tea"
+        )
         assert (task.handler, task.owner, task.title, task.payload) == ("remind", "ada", "Tea", {"text": "tea"})
         sim.advance(timedelta(hours=2, minutes=10))
         assert [each.content for each in sim.executions(task.id)][:2] == ["tea", "tea"]
@@ -71,7 +73,7 @@ def test_run_now_runs_a_task_that_exists_once_more() -> None:
         return reminder.text
 
     with Simulation(app) as sim:
-        first = remind.create(Reminder(text="tea"), schedule=timedelta(days=1))
+        first = remind.create(Reminder(text="tea"), schedule="every day at 9:00")
         second = remind.run_now(Reminder(text="tea"))
         assert second.id == first.id
         sim.advance(timedelta(0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.authorities import A_USER, as_user
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.domain.documents.budget import Budget
 from cloudsched.domain.documents.calendar import CalendarChange, CalendarLink
@@ -57,7 +57,7 @@ def fill(sim: Simulation, owner: str, tasks: int = 3) -> None:
     """Store something of every kind."""
     app = sim.app
     for number in range(tasks):
-        app.create(owner=owner, title=f"T{number}", handler="tell", schedule=DAILY)
+        app.create(owner=owner, title=f"T{number}", handler="tell", schedule=Schedule.every(DAILY))
     spec = PersonSpec(
         email=EmailContact(address=f"{owner}@example.com"), webhook=WebhookContact(url="https://x.example/")
     )

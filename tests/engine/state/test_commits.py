@@ -163,7 +163,7 @@ def test_the_base_of_each_commit_is_the_task_as_it_was_stored(*, quick: bool, co
     store.conflicts = conflicts
     with Simulation(app, store=store) as sim:
         app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.every(HOUR))
-        sim.advance(3 * HOUR)
+        sim.advance(2.5 * HOUR)
         assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED] * 3
     assert len(calls) == 4
     assert not store.wrong

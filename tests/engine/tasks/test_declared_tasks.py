@@ -59,7 +59,13 @@ def test_a_declared_task_exists_at_once_and_runs() -> None:
 
 @pytest.mark.parametrize(
     "schedule",
-    ["every weekday at 9:00", "0 9 * * 1-5", "every 2 hours", timedelta(minutes=90), Schedule.every(timedelta(days=3))],
+    [
+        "every weekday at 9:00",
+        "0 9 * * 1-5",
+        "every 2 hours",
+        Schedule.every(timedelta(minutes=90)),
+        Schedule.every(timedelta(days=3)),
+    ],
     ids=str,
 )
 def test_a_redeployment_that_changes_nothing_writes_nothing(schedule: object) -> None:

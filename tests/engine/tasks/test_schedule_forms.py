@@ -15,7 +15,11 @@ HOUR = timedelta(hours=1)
 FORMS: dict[str, tuple[Any, datetime]] = {
     "a schedule": (Schedule.once(START + HOUR), START + HOUR),
     "a datetime": (START + HOUR, START + HOUR),
-    "a timedelta": (HOUR, START + timedelta(minutes=5)),
+    "once, after a delay": (Schedule.after(HOUR), START + HOUR),
+    "a delay in JSON": ({"delay": "PT1H"}, START + HOUR),
+    "now": ("now", START),
+    "no delay": ("PT0S", START),
+    "every so often": (Schedule.every(HOUR), START),
     "cron": ("0 9 * * *", START.replace(hour=9)),
     "cron with a zone": ({"cron": "0 9 * * *", "timezone": "Europe/Paris"}, START.replace(hour=8)),
     "a rule": ("FREQ=DAILY;BYHOUR=7;BYMINUTE=0;BYSECOND=0", START.replace(hour=7)),
@@ -48,11 +52,14 @@ def test_every_form_is_taken_wherever_a_schedule_is_given(app: App, form: Any, f
         assert sim.now == START
 
 
-def test_a_timedelta_repeats(app: App) -> None:
-    """Like `Schedule.every`: what should happen once is given as a datetime."""
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="T", handler="tick", schedule=HOUR)
-        sim.advance(3 * HOUR)
+@pytest.mark.parametrize("at", [START, START + timedelta(microseconds=1), START + timedelta(seconds=0.999999)])
+def test_a_rule_without_a_start_begins_within_the_second(app: App, at: datetime) -> None:
+    """Whatever the clock's fraction of a second is: it is the same in production as in a simulation."""
+    with Simulation(app, start=at) as sim:
+        task = app.create(owner="ada", title="T", handler="tick", schedule=Schedule.every(HOUR))
+        assert task.next_execution_time is not None
+        assert at <= task.next_execution_time < at + timedelta(seconds=1)
+        sim.advance(2 * HOUR + timedelta(seconds=1))
         assert len(sim.executions(task.id)) == 3
 
 
@@ -61,13 +68,18 @@ def test_a_timedelta_repeats(app: App) -> None:
     [
         ("0 0 9 * * 1-5", "schedule: '0 0 9 * * 1-5' has six fields, and cron has five (write 0 9 * * 1-5)"),
         ("61 9 * * *", "schedule: the minute of a cron expression cannot be '61'"),
-        (timedelta(0), "schedule.rrule: cannot repeat every 0:00:00"),
+        (
+            HOUR,
+            "schedule: is datetime.timedelta(seconds=3600), which says neither once nor repeatedly (Give",
+        ),
+        ({"delay": "-PT1S"}, "schedule.delay: is -1 day, 23:59:59, in the past"),
+        ({"delay": "PT1H", "rrule": "FREQ=DAILY"}, "schedule.rrule: cannot stand beside `delay`"),
         (START.replace(tzinfo=None), "schedule.at: has no time zone"),
         (
             {"rrule": "0 9 * * *"},
             "schedule.rrule: '0 9 * * *' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE; cron is",
         ),
-        (60, "schedule: is 60 (Give a Schedule, an aware datetime, a timedelta, cron"),
+        (60, "schedule: is 60 (Give a Schedule, an aware datetime, cron"),
         ({"cron": "0 9 * * *", "timezone": "Europe/Pariss"}, "schedule.timezone: "),
         ({"rrule": [f"FREQ=DAILY;BYHOUR={hour}" for hour in range(21)]}, "schedule.rrule: 21 rules (at most 20)"),
     ],

@@ -54,8 +54,8 @@ def app() -> App:
 def run(call: Call, sim: Simulation, *handlers: str, **more: Any) -> None:
     """Run a task of each handler, one a minute."""
     for number, handler in enumerate(handlers):
-        body = {"owner": "ada", "title": f"A {handler}", "handler": handler, "id": f"{handler}{number}", **more}
-        assert call("POST", "/v1/tasks", body).status_code in {200, 201}
+        body = {"owner": "ada", "title": f"A {handler}", "handler": handler, "id": f"{handler}{number}"}
+        assert call("POST", "/v1/tasks", {"schedule": LATER, **body, **more}).status_code in {200, 201}
         call("POST", f"/v1/tasks/{body['id']}/trigger")
         sim.advance(timedelta(seconds=61))
 

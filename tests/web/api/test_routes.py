@@ -61,7 +61,7 @@ def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]
     patch = {"maxRuns": None, "retry": None, "purpose": None, "schedule": None}
     found = call("PATCH", "/v1/tasks/t", patch).get_json()
     assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
-    assert found["schedule"]["at"] == "2027-01-01T00:05:00Z"
+    assert found["schedule"]["at"] == "2027-01-01T00:00:00Z"
     assert call("PATCH", "/v1/tasks/t", {"title": None}).get_json()["title"] == "greet"
     assert read_problem(call("PATCH", "/v1/tasks/t", {"handler": None}))["field"] == "handler"
 
@@ -218,7 +218,7 @@ def test_an_unknown_path_is_not_found(call: Call, path: str) -> None:
 def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
     """The task is saved, the response says that its dispatch is deferred, and the sweep sends it."""
     sim.queue.is_down = True
-    made = call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": "PT5M"})
     assert made.status_code == 201
     assert made.get_json()["dispatchDeferred"] is True
     assert "deferred" in made.get_json()["message"]

@@ -34,7 +34,7 @@ def offer(call: Call, sim: Simulation, greeting: dict[str, Any]) -> Callable[...
     """Let a task of the queue `gpu` come due; return its path."""
 
     def offer_task(**more: object) -> str:
-        answer = call("POST", "/v1/tasks", {**greeting, "pull": "gpu", **more})
+        answer = call("POST", "/v1/tasks", {**greeting, "pull": "gpu", "schedule": "PT5M", **more})
         assert answer.status_code == 201, answer.text
         sim.advance(SOON)
         return answer.headers["Location"]

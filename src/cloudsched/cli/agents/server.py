@@ -47,7 +47,9 @@ R = TypeVar("R")
 Zone = Annotated[str, Field(description="The user's IANA time zone, such as Europe/Paris. Ask, if you do not know it.")]
 Words = Annotated[
     str,
-    Field(description='When, in plain English ("every weekday at 9:00", "tomorrow at 17:00"), or cron, or an RRULE.'),
+    Field(
+        description='When, in plain English ("now", "every weekday at 9:00", "tomorrow at 17:00"), or cron or RRULE.'
+    ),
 ]
 Id = Annotated[str, Field(description="The task's id, as list_tasks has it.")]
 
@@ -212,7 +214,6 @@ def _find_zone(name: str) -> ZoneInfo:
     except InvalidSchedule as error:
         problem = f"{error.problem[0].upper()}{error.problem[1:]}; {error.hint} Give the user's IANA zone."
         raise ToolError(f"timezone: {problem}") from error
-
 
 
 _INSTRUCTIONS = """Schedules tasks. Every call needs the user's time zone; ask for it once. Before you create or change

@@ -103,7 +103,7 @@ def decide_sending(
     until, reason = now, ""
     has_waited = held_until is not None and held_until <= now
     if channel.traits.has_digest and person.digest_schedule is not None and not has_waited:
-        next_digest = person.digest_schedule.after(now)
+        next_digest = person.digest_schedule.next_after(now)
         if next_digest is not None:
             until, reason = next_digest, "It waits for the digest."
     if channel.traits.is_held and person.quiet_hours is not None:

@@ -148,22 +148,27 @@ _ICAL = re.compile(r"(BEGIN|DTSTART|RRULE|RDATE|EXDATE)[:;]", re.IGNORECASE)
 _CRON_TIME = re.compile(r"@|[\d/,-]+\s+[\d/,-]+\s")
 """How a cron expression begins that names its minutes and hours: five words may be a sentence, too."""
 _DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
+_DATE_AND_WORDS = re.compile(r"\d{4}-\d{2}-\d{2}(?![T\d]).*?[^\W\dZ_]", re.ASCII | re.IGNORECASE | re.DOTALL)
+"""Words that name their day as ISO 8601 does: ``2026-12-04 at 18:00``."""
+_NOW = re.compile(r"now\Z", re.IGNORECASE)
 _DURATION = re.compile(
     r"\+?P(?=[\dT])(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,9})D)?"
     r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})S)?)?\Z",
     re.ASCII | re.IGNORECASE,
 )
 _FORMS = (
-    "an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
-    "or a duration from now (PT5M)"
+    "an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z), "
+    "a duration from now (PT5M) or now"
 )
 
 
 def is_notation(text: str) -> bool:
     """Return whether a text is in one of the notations that `parse_fields` reads, valid or not; else it is words."""
     text = text.strip()
-    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _DATE.match(text) or is_foreign(text):
+    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _NOW.match(text) or is_foreign(text):
         return True
+    if _DATE.match(text):
+        return not _DATE_AND_WORDS.match(text)
     return is_cron(text) and ("*" in text or bool(_CRON_TIME.match(text)))
 
 
@@ -181,9 +186,11 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     if "=" in text:
         return {"rrule": text, "timezone": timezone}
     duration = _DURATION.match(text)
-    if duration:
-        numbers = [int(number or 0) for number in duration.groups()]
+    numbers = [int(number or 0) for number in duration.groups()] if duration else []
+    if any(numbers):
         return {"at": _add_duration(text, numbers, timezone, now), "timezone": timezone}
+    if duration or _NOW.match(text):
+        return {"delay": timedelta(0), "timezone": timezone}
     if _DATE.match(text):
         return {"at": _parse_instant(text, timezone), "timezone": timezone}
     if is_cron(text):

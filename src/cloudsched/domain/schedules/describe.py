@@ -92,6 +92,9 @@ class _Teller:
         schedule, words = self._schedule, self._words
         if schedule.at is not None:
             return [words.once(self._tell_instant(schedule.at))]
+        if schedule.delay is not None:
+            self.zone = ""
+            return [words.delayed(schedule.delay)]
         if schedule.policies and schedule.timezone not in _UTC_NAMES:
             self.left_out["clock changes"] = None
         if not schedule.rules and self._start is not None:

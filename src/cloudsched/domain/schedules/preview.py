@@ -51,6 +51,8 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
         InvalidSchedule: The schedule is not anchored.
     """
     clock, zone = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
+    if schedule.is_now:
+        return [Preview(start, start.astimezone(clock), None)]
     unshifted = schedule.copy_unchecked(gap="skip")
     previews = []
     before = start.astimezone(clock)

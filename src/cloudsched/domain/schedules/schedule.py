@@ -1,7 +1,8 @@
 r"""The schedule: when a task is due, in any time zone.
 
-A schedule is one instant, or a recurrence set of RFC 5545: the union of RRULEs and RDATEs from a DTSTART on, without
-the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule say what clock changes do to it:
+A schedule is one instant, one delay from its task's creation, or a recurrence set of RFC 5545: the union of RRULEs and
+RDATEs from a DTSTART on, without the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule say what
+clock changes do to it:
 
 ======== ============ =====================================================================================
 policy   value        meaning
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
+_ABSENT = (None, ())
+_SINGLE = {"at": "instant", "delay": "delay"}
 
 
 def _read_instant(at: datetime) -> datetime:
@@ -138,15 +141,23 @@ def _read_dates(value: object, info: ValidationInfo) -> object:
     return value
 
 
+def _read_delay(value: object) -> object:
+    if isinstance(value, bool):
+        raise InvalidSchedule("delay", f"is {value}", "give a length of time, such as PT10M")
+    return value
+
+
 class Schedule(BaseModel):
-    """One instant, or a recurrence set. Immutable; camelCase in JSON and Firestore.
+    """One instant, a delay, or a recurrence set. Immutable; camelCase in JSON and Firestore.
 
     Attributes:
         at: The one instant of a schedule that fires once; aware.
+        delay: How long after the creation (or the edit) it fires once; 0 is now. JSON: an ISO 8601 duration. A stored
+            schedule has the instant instead.
         rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
         dtstart: The local time, as ISO text, from which the rules count; it supplies the parts that they do not name.
             Without it the schedule is not anchored yet: see `anchored`.
-        timezone: The IANA name of the zone of all local times here. With ``at`` it is only for display.
+        timezone: The IANA name of the zone of all local times here. With ``at`` or ``delay`` it is only for display.
         rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
         exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
         gap: What happens to a local time that a clock change skips.
@@ -166,6 +177,7 @@ class Schedule(BaseModel):
     )
 
     at: Annotated[datetime, AfterValidator(_read_instant), BeforeValidator(reject_number)] | None = None
+    delay: Annotated[timedelta | None, BeforeValidator(_read_delay)] = None
     rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_read_rules)] = None
     dtstart: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
     timezone: str = "UTC"
@@ -185,6 +197,18 @@ class Schedule(BaseModel):
             InvalidSchedule: ``at`` has no time zone.
         """
         return cls(at=at, timezone=timezone)
+
+    @classmethod
+    def after(cls, delay: timedelta, timezone: str = "UTC") -> Self:
+        """Return the schedule of one run, so long after the task is created; ``timedelta(0)`` is now.
+
+        Raises:
+            InvalidSchedule: The delay is no timedelta, or negative.
+        """
+        if not isinstance(delay, timedelta):
+            hint = "give a timedelta, such as timedelta(minutes=5); for the next occurrence use next_after"
+            raise InvalidSchedule("delay", f"is {delay!r}"[:60], hint)
+        return cls(delay=delay, timezone=timezone)
 
     @classmethod
     def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str = "UTC") -> Self:
@@ -242,10 +266,8 @@ class Schedule(BaseModel):
         if self.business_day is not None and (self.business_day == 0 or not self.calendars):
             problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
-        if self.at is not None:
-            for field in ("rrule", "dtstart", "rdates", "exdates", "calendars"):
-                if getattr(self, field):
-                    raise InvalidSchedule(field, "cannot stand beside `at`", "give one instant, or a recurrence")
+        if self.is_one_time:
+            self._check_once()
         elif self.dtstart is None:
             if self.rrule is None:
                 raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
@@ -254,6 +276,15 @@ class Schedule(BaseModel):
         elif self._base.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
+
+    def _check_once(self) -> None:
+        single = "at" if self.at is not None else "delay"
+        for field in ("delay", "rrule", "dtstart", "rdates", "exdates", "calendars"):
+            if field != single and getattr(self, field) not in _ABSENT:
+                hint = f"give one {_SINGLE[single]}, or a recurrence"
+                raise InvalidSchedule(field, f"cannot stand beside `{single}`", hint)
+        if self.delay is not None and self.delay < timedelta(0):
+            raise InvalidSchedule("delay", f"is {self.delay}, in the past", "give 0 for now, or more")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -301,8 +332,13 @@ class Schedule(BaseModel):
 
     @property
     def is_one_time(self) -> bool:
-        """Return whether this is a single instant."""
-        return self.at is not None
+        """Return whether this is a single instant, known yet or not."""
+        return self.at is not None or self.delay is not None
+
+    @property
+    def is_now(self) -> bool:
+        """Return whether this is one run without a delay."""
+        return self.delay == timedelta(0)
 
     @property
     def is_anchored(self) -> bool:
@@ -311,6 +347,8 @@ class Schedule(BaseModel):
 
     def anchored(self, start: datetime) -> Self:
         """Return the schedule with DTSTART at ``start``, to the second; unchanged if it is anchored already.
+
+        A delay becomes the instant so long after ``start``.
 
         A rule with BYHOUR and no finer part starts at the full hour, one with BYMINUTE at the full minute:
         ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``.
@@ -322,6 +360,13 @@ class Schedule(BaseModel):
             return self
         if start.tzinfo is None:
             raise InvalidSchedule("dtstart", "cannot begin at a time without a zone", "give an aware datetime")
+        if self.delay is not None:
+            try:
+                return type(self).once(start + self.delay, self.timezone)
+            except OverflowError:
+                raise InvalidSchedule(
+                    "delay", f"of {self.delay} ends beyond the calendar", "give a shorter one"
+                ) from None
         local = start.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
         rules = [parse_rule(rule) for rule in self.rules]
         if any(rule.hours and not rule.minutes for rule in rules):
@@ -330,7 +375,7 @@ class Schedule(BaseModel):
             local = local.replace(second=0)
         return type(self).model_validate({**dict(self), "dtstart": local.isoformat()})
 
-    def after(self, instant: datetime) -> datetime | None:
+    def next_after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than ``instant``, in UTC; None if there is none.
 
         Raises:
@@ -346,7 +391,7 @@ class Schedule(BaseModel):
 
     def occurs(self, instant: datetime) -> bool:
         """Return whether ``instant`` is an occurrence."""
-        return self.after(instant - timedelta(microseconds=1)) == instant
+        return self.next_after(instant - timedelta(microseconds=1)) == instant
 
     def first(self) -> datetime | None:
         """Return the first occurrence, in UTC; None if there is none."""
@@ -413,6 +458,8 @@ class Schedule(BaseModel):
 
     @property
     def _base(self) -> Recurrence:
+        if self.delay is not None:
+            raise InvalidSchedule("delay", "counts from a time that is not known yet", "anchor it")
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
@@ -444,7 +491,7 @@ class Schedule(BaseModel):
         return None if move is None else to_date(move.day)
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
-        occurrence = self.after(instant)
+        occurrence = self.next_after(instant)
         while occurrence is not None:
             yield occurrence
-            occurrence = self.after(occurrence)
+            occurrence = self.next_after(occurrence)

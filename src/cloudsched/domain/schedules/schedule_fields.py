@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.rule_streams import SubDaily
@@ -19,6 +19,10 @@ class ScheduleFields(Protocol):
     @property
     def at(self) -> datetime | None:
         """The one instant of a schedule that fires once."""
+
+    @property
+    def delay(self) -> timedelta | None:
+        """How long after its task's creation a schedule fires once."""
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import date
+    from datetime import date, timedelta
 
     from cloudsched.domain.calendars.calendar_rule import CalendarRule
     from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Skip
@@ -22,6 +22,16 @@ WEEKEND: Final = (5, 6)
 _LEAP_DAY: Final = 366
 """The day of the year that only leap years have."""
 _SHORTEST_RANGE: Final = 3
+
+
+def _split(span: timedelta, units: Sequence[str], plural: str) -> list[str]:
+    """Return a length of time in units, the largest first."""
+    seconds, found = span.days * 86_400 + span.seconds, []
+    for length, unit in zip((86_400, 3600, 60, 1), units, strict=True):
+        count, seconds = divmod(seconds, length)
+        if count:
+            found.append(f"{count} {unit}{plural if count > 1 else ''}")
+    return found
 
 
 class English:
@@ -165,6 +175,13 @@ class English:
     def once(self, moment: str) -> str:
         """Return ``once, on …``."""
         return f"once, on {moment}"
+
+    def delayed(self, delay: timedelta) -> str:
+        """Return ``now``, or ``once, in 10 minutes``."""
+        if not delay:
+            return "now"
+        parts = _split(delay, ("day", "hour", "minute", "second"), "s") or ["less than a second"]
+        return f"once, in {self.join(parts)}"
 
     def moment(self, day: date, time: str) -> str:
         """Return ``2028-01-01 at 09:00``; ``time`` may be empty."""
@@ -381,6 +398,13 @@ class German(English):
     @override
     def once(self, moment: str) -> str:
         return f"einmal, am {moment}"
+
+    @override
+    def delayed(self, delay: timedelta) -> str:
+        if not delay:
+            return "jetzt"
+        parts = _split(delay, ("Tag", "Stunde", "Minute", "Sekunde"), "n") or ["weniger als einer Sekunde"]
+        return f"einmal, in {self.join([part.replace('Tagn', 'Tagen') for part in parts])}"
 
     @override
     def added(self, moments: Sequence[str]) -> str:

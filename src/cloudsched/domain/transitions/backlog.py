@@ -175,7 +175,7 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> T
         else:
             last = _last_where(task.schedule, each.next_at, end)
             kept.append(DueRange(next_at=each.next_at, until=last))
-            following = task.schedule.after(last)
+            following = task.schedule.next_after(last)
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
     if not dropped:
         return shorter
@@ -224,7 +224,7 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
             left_out = pending.is_left_out
             try:
                 message = schedule.calendar_note(occurrence) if left_out else pending.message
-                search = partial(schedule.skipped_after, until=pending.until) if left_out else schedule.after
+                search = partial(schedule.skipped_after, until=pending.until) if left_out else schedule.next_after
                 following = search(occurrence)
             except SearchLimitReached:
                 if not records:
@@ -306,7 +306,7 @@ def _split(
             continue
         last = _last_where(task.schedule, each.next_at, each.until, is_early)
         early.append(DueRange(next_at=each.next_at, until=last))
-        following = task.schedule.after(last)
+        following = task.schedule.next_after(last)
         if last < each.until and following is not None:
             rest.append(DueRange(next_at=following, until=each.until))
     return tuple(early), tuple(rest)
@@ -332,9 +332,9 @@ def _last_where(
     The condition holds for `first`. If it is not monotonic, this is one of the places where it stops holding.
     """
     low, high = first, end
-    while (following := schedule.after(low)) is not None and following <= high and holds(following):
+    while (following := schedule.next_after(low)) is not None and following <= high and holds(following):
         middle = low + (high - low) / 2
-        jump = schedule.after(middle)
+        jump = schedule.next_after(middle)
         if jump is not None and jump <= high and holds(jump):
             low = jump
         else:

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.records import derive_message_id, find_chat
 
@@ -232,5 +232,5 @@ def _new_delivery(
     )
     depth = 1 if task.parent is None else task.parent.depth + 1
     parent = Parent(task_id=task.id, execution_id=delivery.execution_id, step=0, depth=depth)
-    created = new_task(draft, now, LeadTimes()).task
+    created = new_task(draft, now).task
     return created.model_copy(update={"delivery": delivery, "parent": parent})

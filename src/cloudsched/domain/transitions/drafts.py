@@ -43,7 +43,7 @@ class TaskDraft(TaskSpec):
     owner: Owner = SYSTEM_OWNER
     """Whose it is; ``system`` if it is left out."""
     schedule: Schedule | None = None
-    """When it runs; once in five minutes if None."""
+    """When it runs; once, now, if None."""
 
     @model_validator(mode="before")
     @classmethod
@@ -121,8 +121,8 @@ class TaskDraft(TaskSpec):
     def of(cls, **fields: Any) -> Self:
         """Return a draft with these fields, by their Python names.
 
-        `payload` may be an instance of the handler's model, and `schedule` an aware datetime (once), a timedelta (every
-        so often) or a notation such as cron. All values pass through JSON, as they do in production; a schedule that
+        `payload` may be an instance of the handler's model, and `schedule` an aware datetime (once) or a notation such
+        as cron. All values pass through JSON, as they do in production; a schedule that
         was made, and so checked, in this process is taken as it is.
 
         Raises:
@@ -183,16 +183,18 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
-    """Return a schedule that was given as a datetime, a timedelta or a notation; anything else unchanged.
+    """Return a schedule that was given as a datetime or a notation; anything else unchanged.
 
     Raises:
         InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
     """
+    if isinstance(value, timedelta):
+        problem = f"is {value!r}, which says neither once nor repeatedly"
+        hint = "Give Schedule.after(timedelta(…)) to run once after it, Schedule.every(timedelta(…)) to repeat."
+        raise InvalidSchedule("schedule", problem, hint)
     try:
         if isinstance(value, datetime):
             return Schedule.once(value)
-        if isinstance(value, timedelta):
-            return Schedule.every(value)
         zone = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
             value, zone = value["cron"], value.get("timezone", zone)
@@ -208,7 +210,7 @@ def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller give
         hint = "Plain words need the time: give them to app.create or app.update."
         raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)
     if value is not None and not isinstance(value, dict | Schedule):
-        hint = 'Give a Schedule, an aware datetime, a timedelta, cron ("0 9 * * 1-5") or words ("every day at 9").'
+        hint = 'Give a Schedule, an aware datetime, cron ("0 9 * * 1-5") or words ("every day at 9").'
         raise InvalidSchedule("schedule", f"is {value!r}"[:80], hint)
     return value
 

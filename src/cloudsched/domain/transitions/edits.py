@@ -1,14 +1,13 @@
 """Apply a caller's draft: to a new task, or to an existing one.
 
-Times: without a schedule the task runs once, in five minutes. A schedule without DTSTART begins then, too. An instant
-in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the past continues with
-its first occurrence from now.
+Times: without a schedule the task runs once, now. A rule without DTSTART begins now, too: its first run is within the
+second. An instant in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the
+past continues with its first occurrence from now.
 """
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.drafts import TaskDraft
+
+
+NO_LEAD = timedelta(0)
 
 
 def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -91,19 +93,9 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
     return drop_unstarted(task, *runs), records
 
 
-@dataclass(frozen=True, slots=True)
-class LeadTimes:
-    """How soon a task may run, and when it runs if its caller gives no time."""
-
-    default: timedelta = timedelta(minutes=5)
-    """How long from now the first run is, if the caller gives no time."""
-    minimum: timedelta = timedelta(0)
-    """The least time between a task's creation and its first run."""
-
-
-def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the new task that a draft describes."""
-    schedule = _anchor_schedule(draft.schedule, now, lead)
+def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD) -> Transition:
+    """Return the new task that a draft describes. `lead` is the least time until its first run."""
+    schedule = anchor_schedule(draft.schedule, now, lead)
     spec = _spec_fields(draft)
     task = Task.build(
         id=draft.id or str(uuid.uuid4()),
@@ -123,7 +115,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
 
 
 def apply_edit(
-    task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes, *, defined_by: Requesters | None
+    task: Task, draft: TaskDraft, now: datetime, lead: timedelta, *, defined_by: Requesters | None
 ) -> Transition:
     """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.
 
@@ -186,22 +178,28 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
     return {name: getattr(draft, name) for name in TaskSpec.model_fields}
 
 
-def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
-    """Return the schedule of a task whose caller gives none: once, after the default lead."""
-    return Schedule.once(now + max(lead.default, lead.minimum))
+def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:
+    """Return a schedule with its start; without one, the task runs once, now.
 
-
-def _anchor_schedule(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
-    start = now + max(lead.default, lead.minimum)
+    Raises:
+        InvalidSchedule: It never fires from now on.
+    """
+    earliest = now + lead
     if schedule is None:
-        return default_schedule(now, lead)
+        return Schedule.once(earliest)
     try:
-        return schedule if schedule.is_anchored else schedule.anchored(start)
+        if schedule.is_anchored:
+            return schedule
+        if schedule.is_now:
+            return Schedule.once(earliest, schedule.timezone)
+        if schedule.delay is not None:
+            return schedule.anchored(now)
+        return schedule.anchored(earliest + timedelta(microseconds=-earliest.microsecond % 1_000_000))
     except InvalidSchedule as error:
         raise error.at(f"schedule.{error.field}") from error
 
 
-def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
+def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
     """Return the schedule after an edit; a missing one, or the same one without DTSTART, keeps the task's.
 
     So a repeated creation, however late, does not run an ended task again.
@@ -210,10 +208,10 @@ def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTime
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule
-    return _anchor_schedule(draft.schedule, now, lead)
+    return anchor_schedule(draft.schedule, now, lead)
 
 
-def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
+def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead: timedelta) -> datetime:
     try:
         return _first_occurrence(changed, now, lead)
     except InvalidSchedule as error:
@@ -223,30 +221,30 @@ def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead:
         raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
 
 
-def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
+def _first_occurrence(task: Task, now: datetime, lead: timedelta) -> datetime:
     """Return the task's first occurrence from now on.
 
     Raises:
         InvalidInput: There is none, or it is in the past or too near.
     """
-    earliest = now + lead.minimum
+    earliest = now + lead
     first = occurrence_from(task, earliest)
     if first is not None:
         _require_room_after(task, first)
         return first
     before = earliest - timedelta(microseconds=1)
-    unbounded = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
+    unbounded = task.schedule.next_after(before if task.planned_to is None else max(before, task.planned_to))
     if unbounded is not None:
         raise InvalidInput(
             "until", f"ends the task before its first run at {_format_instant(unbounded)}", "Give a later end."
         )
     if task.schedule.is_one_time:
         late = f"is in the past: it is {_format_instant(now)} now"
-        near = f"is nearer than the minimum lead of {lead.minimum}: it is {_format_instant(now)} now"
+        near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         gone = "is the instant of an occurrence that was processed already"
-        at = task.schedule.after(now - timedelta(microseconds=1))
+        at = task.schedule.next_after(now - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone
-        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run after the default lead.")
+        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run now.")
     raise InvalidSchedule(
         "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
     )

@@ -334,7 +334,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         due_at=now,
         note=task.schedule.calendar_note(current.next_at) if task.schedule.occurs(current.next_at) else None,
     )
-    following = task.schedule.after(current.next_at)
+    following = task.schedule.next_after(current.next_at)
     rest = current.model_copy(update={"next_at": following}) if following and following <= current.until else None
     return with_changes(task, now, runs=task.runs_with(run), backfill=rest)
 

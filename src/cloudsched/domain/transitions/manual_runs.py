@@ -116,7 +116,7 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime, request:
         raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
     if end < start:
         raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
-    first = task.schedule.after(start - timedelta(microseconds=1))
+    first = task.schedule.next_after(start - timedelta(microseconds=1))
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
     manual = _next_manual_request(task, now, request)

@@ -80,11 +80,13 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
         return None
     earlier = instant if task.planned_to is None else max(instant, task.planned_to)
     for due in task.backlog:
-        occurrence = task.schedule.after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
+        occurrence = task.schedule.next_after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
         if occurrence is not None and occurrence <= due.until:
             break
     else:
-        occurrence = task.schedule.after(earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK))
+        occurrence = task.schedule.next_after(
+            earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK)
+        )
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence

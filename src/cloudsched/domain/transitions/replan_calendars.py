@@ -73,7 +73,7 @@ def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
     """Return whether two schedules have the same occurrences in a range."""
     at = due.next_at - _TICK
     for _ in range(_MAX_COMPARED):
-        old, new = before.after(at), after.after(at)
+        old, new = before.next_after(at), after.next_after(at)
         if old is None or old > due.until:
             return new is None or new > due.until
         if old != new:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes, new_task
+from cloudsched.domain.transitions.edits import new_task
 from cloudsched.engine.durable.call_results import call_end, call_outcome
 from cloudsched.engine.durable.no_journal import NoJournal
 from cloudsched.engine.durable.replay import Replay
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.claimed_run import ClaimedRun
 
-_NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
 TIME_BUDGET_FRACTION = 0.8
 """The share of the function's time limit after which a handler is suspended at its next durable point."""
 _NOT_ALLOWED_IN_CALLS = {
@@ -125,7 +123,6 @@ class DurableServices:
             call = new_task(
                 validate_draft(draft, self._engine.registry, self._engine.settings.retention, Requesters.SERVERS),
                 now,
-                _NO_LEAD_TIME,
             ).task
         except UnknownHandler:
             raise  # its message names the handler

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.edits import apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.store import TaskWrite
@@ -128,7 +128,7 @@ class FollowUps:
                 raise InvalidInput(f"then.{number}.id", f"cannot be edited: {error}") from error
         return end, tuple(writes)
 
-    def _write(self, draft: TaskDraft, now: datetime, lead: LeadTimes, after: Task) -> list[TaskWrite]:
+    def _write(self, draft: TaskDraft, now: datetime, lead: timedelta, after: Task) -> list[TaskWrite]:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
@@ -158,18 +158,18 @@ class FollowUps:
             self._engine.store.purge(task_id)
         return None
 
-    def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> LeadTimes:
-        """Return the lead times; a single instant counts as future if it was when the execution began.
+    def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> timedelta:
+        """Return the least lead; a single instant counts as future if it was when the execution began.
 
         So a handler may give its own `ctx.now()`, which has passed by the time of the commit.
         """
         if draft.schedule is None or not draft.schedule.is_one_time or run is None or run.started_at is None:
-            return self._engine.lead
+            return self._engine.settings.minimum_lead
         elapsed = max(now - run.started_at, timedelta(0))
-        return LeadTimes(self._engine.lead.default, self._engine.lead.minimum - elapsed)
+        return self._engine.settings.minimum_lead - elapsed
 
 
-def _edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
+def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Transition:
     if task.owner != draft.owner:
         raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
     return apply_edit(task, draft, now, lead, defined_by=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -24,7 +24,7 @@ class Declaration:
 
     id: str
     handler: str
-    schedule: Schedule | datetime | timedelta | str
+    schedule: Schedule | datetime | str
     timezone: str | None
     owner: str
     payload: Any
@@ -62,9 +62,10 @@ def check_declaration(declaration: Declaration, ids: Collection[str]) -> Declara
         raise Misconfigured(
             f"{about}: {declaration.id!r} cannot be a task's id; give one of letters, digits, - and _: id=…."
         ) from error
-    if not isinstance(declaration.schedule, Schedule | datetime | timedelta | str):
+    if not isinstance(declaration.schedule, Schedule | datetime | str):
         raise Misconfigured(
-            f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron, a timedelta or a Schedule.'
+            f'{about} is {declaration.schedule!r}; give words ("every day at 9"), cron or a Schedule, such as '
+            "Schedule.every(timedelta(…)) to repeat, Schedule.after(timedelta(…)) to run once after it."
         )
     if declaration.timezone is not None and not isinstance(declaration.schedule, str):
         raise Misconfigured(f"{about}: timezone is for words and cron; a Schedule has its own.")

@@ -151,7 +151,7 @@ class CreateWithPayload(Protocol[T_contra]):
         payload: T_contra,
         *,
         owner: str = ...,
-        schedule: Schedule | datetime | timedelta | str | None = ...,
+        schedule: Schedule | datetime | str | None = ...,
         **fields: Unpack[TaskFields],
     ) -> Task:
         """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""
@@ -165,7 +165,7 @@ class CreateWithoutPayload(Protocol):
         self,
         *,
         owner: str = ...,
-        schedule: Schedule | datetime | timedelta | str | None = ...,
+        schedule: Schedule | datetime | str | None = ...,
         **fields: Unpack[TaskFields],
     ) -> Task:
         """Create a task of this handler, or edit the one of the same id and owner; see `App.create`."""

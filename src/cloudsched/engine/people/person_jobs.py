@@ -20,7 +20,7 @@ from cloudsched.domain.documents.person_job import (
 )
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.people.record_changes import retry_conflicts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import NotFound
@@ -100,7 +100,7 @@ class PersonJobs:
             retry=RetryPolicy(max_retries=20),
             retention=_TASK_RETENTION,
         )
-        return self._scheduler.create(draft, kind, by=OWN_CODE, lead=LeadTimes(timedelta(0)))[0]
+        return self._scheduler.create(draft, kind, by=OWN_CODE, lead=NO_LEAD)[0]
 
     def _has_ended(self, job: PersonJob) -> bool:
         stored = self._store.load(job.task_id)

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
 from cloudsched.engine.tasks.batch_change_run import to_queries
@@ -104,8 +104,8 @@ class BatchChanges:
             retry=RetryPolicy(max_retries=20),
             retention=_RETENTION,
         )
-        by, lead = replace(OWN_CODE, sender=caller), LeadTimes(timedelta(0))
-        return self._scheduler().create(draft, _hash(change.to_wire()), lead=lead, by=by)[0]
+        by = replace(OWN_CODE, sender=caller)
+        return self._scheduler().create(draft, _hash(change.to_wire()), lead=NO_LEAD, by=by)[0]
 
     def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
         """Count the tasks that a change concerns by reading some of those that its filters find."""

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import LeadTimes
+from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.compare_and_set import compare_and_set
@@ -229,7 +229,7 @@ class Calendars:
             retry=_REPLAN_RETRY,
             retention=_REPLAN_RETENTION,
         )
-        self._scheduler().create(draft, by=OWN_CODE, lead=LeadTimes(timedelta(0)))
+        self._scheduler().create(draft, by=OWN_CODE, lead=NO_LEAD)
 
     def _require_room(self, owner: str) -> None:
         if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:

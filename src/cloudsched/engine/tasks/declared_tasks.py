@@ -159,7 +159,7 @@ class DeclaredTasks:
             task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
             draft = self._scheduler.check(self._read_draft(content, self._engine.now()))
-            described = "once, after the default lead" if draft.schedule is None else draft.schedule.describe()
+            described = "once, now" if draft.schedule is None else draft.schedule.describe()
             yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
             if declaration.is_paused:
                 yield pause
@@ -244,4 +244,6 @@ def _is_same_schedule(task: Task, draft: TaskDraft) -> bool:
     schedule = draft.schedule
     if schedule is None or schedule.is_anchored:
         return schedule == task.schedule
+    if schedule.delay is not None:
+        return task.schedule.at is not None and schedule.timezone == task.schedule.timezone
     return schedule == task.schedule.copy_unchecked(dtstart=None)

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.task import Action, Event
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_known, require_mutable
-from cloudsched.domain.transitions.edits import apply_edit, default_schedule, new_task
+from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.planning import executor_wakeups
@@ -46,10 +46,9 @@ from cloudsched.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.edits import LeadTimes
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -83,7 +82,7 @@ class Scheduler:
         by: Authority,
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
-        lead: LeadTimes | None = None,
+        lead: timedelta | None = None,
         as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
         """Store a task and dispatch it; return it, and whether it is new.
@@ -97,7 +96,7 @@ class Scheduler:
             by: Whose request it is; for users, the handler, priority and queue are checked, and quotas hold.
             mark: What identifies the request: a repetition of it does not edit the task.
             refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
-            lead: How soon a new task may run; as the settings say if None.
+            lead: The least time until a new task runs; as the settings say if None.
             as_of: When its words were read, which is when a new task counts as created; now if None.
 
         Raises:
@@ -115,7 +114,8 @@ class Scheduler:
 
         def make() -> tuple[Task, QuotaCheck | None] | Task:
             try:
-                task = new_task(draft, as_of or self._engine.now(), lead or self._engine.lead).task
+                least = self._engine.settings.minimum_lead if lead is None else lead
+                task = new_task(draft, as_of or self._engine.now(), least).task
                 quota = self._engine.quotas.check(draft.owner) if is_limited else None
                 if full := refusal if quota is None else quota.refusal:
                     raise full
@@ -205,7 +205,8 @@ class Scheduler:
             if mark is not None and mark.is_known_to(task):
                 return Transition(task)
             resolved = self._resolve(draft, task)
-            return remember(mark, task, apply_edit(task, resolved, now, self._engine.lead, defined_by=by.author))
+            lead = self._engine.settings.minimum_lead
+            return remember(mark, task, apply_edit(task, resolved, now, lead, defined_by=by.author))
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by))
 
@@ -224,19 +225,20 @@ class Scheduler:
         """
         require_mutable(patch)
         require_known(patch)
+        lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Transition:
             if mark is not None and mark.is_known_to(task):
                 return Transition(task)
             draft = edit_draft(task, patch)
             if draft.schedule is None:
-                draft = draft.model_copy(update={"schedule": default_schedule(now, self._engine.lead)})
+                draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
             validated = self._validate(draft, by, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            edit = apply_edit(task, validated, now, self._engine.lead, defined_by=by.author or task.defined_by)
+            edit = apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
             return remember(mark, task, edit)
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by))

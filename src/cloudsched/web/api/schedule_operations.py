@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.calendars.notes import describe_ends
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
@@ -44,9 +45,9 @@ def preview_schedule(call: ApiCall) -> Response:
         content.pop("timezone", None)
     body = validate(bodies.PreviewRequest, content)
     start = body.start or now
-    schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
+    schedule = anchor_schedule(body.schedule, start)
     schedule = resolve_schedule(call.app.container.store.records, schedule, call.caller.owner or SYSTEM_OWNER)
-    times = schedule.upcoming(start, body.count)
+    times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(

@@ -98,7 +98,7 @@ REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
 def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
-    Without a schedule, the task runs once, in five minutes. To make the request safe to repeat, give either an `id` of
+    Without a schedule, the task runs once, now. To make the request safe to repeat, give either an `id` of
     your own or an `Idempotency-Key`, or confirm a draft with its `draftToken`: the same request again returns the task
     as it is now. A user's `id` is prefixed with a hash of the owner: use the `id` of the response from then on.
     """

@@ -1,0 +1,84 @@
+"""What names no time, or says now, runs now, whichever door it comes through."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.doors.acts import Act
+from tests.doors.doors import DONE, Agents, CommandLine, Door, FrontDoor, ManyNew, Pages
+from tests.doors.world import WORLDS, headers_of
+
+from cloudsched import Schedule
+from cloudsched.engine.ports.task_query import TaskQuery
+
+if TYPE_CHECKING:
+    from cloudsched import Task
+
+DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
+SAID = ("now", "right now", "immediately", "PT0S", "in 0 seconds", "in 0 minutes")
+DAY = timedelta(days=1)
+NOTHING: dict[str, Any] = {"title": "At once", "handler": "open"}
+
+
+@pytest.mark.parametrize("words", SAID)
+@pytest.mark.parametrize("door", DOORS, ids=lambda each: each.name)
+def test_what_says_now_runs_now(door: Door, words: str) -> None:
+    """It is no instant in the past, and the setting for drafts has no part in it."""
+    with WORLDS.enter("own", "none") as (world, target):
+        act = Act("create now", "create_task", {**NOTHING, "schedule": words, "timezone": "UTC"}, state="none")
+        answer = door.attempt(world, "ada", act, target)
+        assert answer.status == DONE, answer.text
+        (task,) = [each for each in world.app.tasks(TaskQuery(handler="open")).items if each.title == "At once"]
+        assert (task.next_execution_time, task.is_one_time) == (world.sim.now, True)
+        world.sim.advance(timedelta(0))
+        assert world.app.get(task.id).status == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "the API",
+        "app.create",
+        "app.run_now",
+        "client.create",
+        "client.create, a schedule of no delay",
+        "client.run_now",
+        "validateOnly",
+        "an edit",
+    ],
+)
+def test_what_names_no_time_runs_now(how: str) -> None:
+    """The same for requests, for Python in the process and for the client."""
+    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+        later: Task = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
+        found: Any
+        if how == "the API":
+            found = world.ask("POST", "/v1/tasks", NOTHING, headers_of("ada")).get_json()
+        elif how == "app.create":
+            found = world.app.create(owner="ada", **NOTHING).to_wire()
+        elif how == "app.run_now":
+            found = world.app.run_now("open", owner="ada").to_wire()
+        elif how == "client.create":
+            found = client.create(**NOTHING).to_wire()
+        elif how == "client.create, a schedule of no delay":
+            found = client.create(**NOTHING, schedule=Schedule.after(timedelta(0))).to_wire()
+        elif how == "client.run_now":
+            found = client.run_now("open").to_wire()
+        elif how == "validateOnly":
+            found = world.ask("POST", "/v1/tasks?validateOnly=true", NOTHING, headers_of("ada")).get_json()
+        else:
+            found = client.update(later.id, schedule="now").to_wire()
+        assert found["nextExecutionTime"].replace(".000000", "") == world.sim.now.isoformat().replace("+00:00", "Z")
+
+
+def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -> None:
+    """Running it now is a creation, which is safe to repeat; `trigger` runs what there is once more."""
+    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+        made = [client.run_now("open", id="mine", title="Mine") for _ in range(2)]
+        world.sim.advance(timedelta(0))
+        client.run_now("open", id="mine", title="Mine")
+        world.sim.advance(timedelta(0))
+        assert {each.id for each in made} == {made[0].id}
+        assert len(world.app.executions(made[0].id).items) == 1

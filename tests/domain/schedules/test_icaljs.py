@@ -111,7 +111,7 @@ def test_icaljs_finds_every_run_of_a_step(tmp_path: Path, make_task: MakeTask) -
         schedule = Schedule(rrule=rule, dtstart="2027-03-01T09:30:00", timezone="Europe/Berlin")
         now = datetime(2027, 3, 27, 12, tzinfo=UTC)
         end = now + timedelta(days=2)
-        task = make_task(schedule=schedule, next_execution_time=schedule.after(now))
+        task = make_task(schedule=schedule, next_execution_time=schedule.next_after(now))
         asks.append((build_task_calendar(task, now), end))
         expected.append((rule, schedule.between(now + timedelta(seconds=1), end)))
     found = read_elsewhere(asks, tmp_path)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import Requesters
@@ -243,7 +244,9 @@ class App:
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             settings = self.container.settings
             at, calendar = settings.default_time, settings.default_calendar
-            return TaskDraft.from_wire(with_schedule(content, now=now, default_time=at, default_calendar=calendar))
+            zone = partial(self._find_zone, content.get("owner"))
+            given = with_schedule(content, now=now, default_time=at, default_calendar=calendar, find_owner_zone=zone)
+            return TaskDraft.from_wire(given)
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
@@ -392,13 +395,26 @@ class App:
             task = self.get(task_id)
             if mark is not None and mark.is_known_to(task):
                 return task
-            patch = self._with_schedule(patch, task.schedule)
+            patch = self._with_schedule(patch, task)
         return self._scheduler.update(task_id, patch, self._authority, mark)
 
-    def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
+    def _find_zone(self, owner: object) -> str | None:
+        from cloudsched.engine.tasks.owner_zones import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
+
+        return find_owner_zone(self.container.store.records, owner) if isinstance(owner, str) else None
+
+    def _with_schedule(self, content: dict[str, Any], task: Task | None = None) -> dict[str, Any]:
         at, calendar = self.container.settings.default_time, self.container.settings.default_calendar
         now = self.container.clock.now()
-        return with_schedule(content, now=now, default_time=at, default_calendar=calendar, current=current)
+        owner = content.get("owner") if task is None else task.owner
+        return with_schedule(
+            content,
+            now=now,
+            default_time=at,
+            default_calendar=calendar,
+            current=None if task is None else task.schedule,
+            find_owner_zone=partial(self._find_zone, owner),
+        )
 
     def pause(self, task_id: str) -> Task:
         """Pause a task until it is resumed."""

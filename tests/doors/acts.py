@@ -26,6 +26,7 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
     "a batch change as a task": {"handler": "cloudsched.change-tasks", "payload": {"action": "delete", "filter": {}}},
     "an erasure as a task": {"handler": "cloudsched.erase-person"},
     "an export as a task": {"handler": "cloudsched.export-person"},
+    "a journey as a task": {"handler": "cloudsched.follow-person"},
     "a delivery as a task": {"handler": "cloudsched.delivery"},
     "the operator's priority": {"priority": "CRITICAL"},
     "an operator's queue": {"pull": "theirs"},

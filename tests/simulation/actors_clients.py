@@ -10,6 +10,7 @@ from tests.authorities import as_user, with_authority
 from tests.simulation.actors_calendars import CALENDAR_SHARE, put_days, require_calendars, schedule_with_calendars
 from tests.simulation.actors_channels import PERSON_SHARE, change_preferences, pick_channels
 from tests.simulation.actors_durable_handlers import EVENTS, child_fields
+from tests.simulation.actors_journeys import JOURNEY_SHARE, draft_follower, travel
 from tests.simulation.actors_workers import random_pull
 from tests.simulation.invariants_budgets import look_at_budgets
 
@@ -36,7 +37,13 @@ _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
 _LOCKS = (*("edit",) * 6, "trigger", "trigger", "pause", "resume", "resume", "cancel", "delete", "limit")
-_WITHOUT_TASK = {"put days": put_days, "change preferences": change_preferences, "look at budgets": look_at_budgets}
+_TRAVELLING = ("trigger", "trigger", "pause", "resume", "resume", "delete")
+_WITHOUT_TASK = {
+    "travel": travel,
+    "put days": put_days,
+    "change preferences": change_preferences,
+    "look at budgets": look_at_budgets,
+}
 _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
 
 
@@ -73,7 +80,7 @@ def _waits_at_lock(task: Task, world: World) -> bool:
     return bool(task.is_active and task.lock_key and at and at <= world.now and not task.runs)
 
 
-def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
+def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:  # noqa: PLR0911 - one for each kind of history
     if not is_there:
         return "create" if task_id in world.ids else "look at"
     if world.fault_profile.is_crowded:
@@ -81,6 +88,8 @@ def _pick_verb(world: World, task_id: str, *, is_there: bool) -> str:
     verbs = (*_COMMON, *_RARE) if not world.fault_profile.has_workers else _WORKERS
     if world.fault_profile.has_calendars and world.random.random() < CALENDAR_SHARE:
         return "put days"
+    if world.fault_profile.has_journeys:
+        return "travel" if world.random.random() < JOURNEY_SHARE else world.random.choice(_TRAVELLING)
     if world.fault_profile.has_channels and world.random.random() < PERSON_SHARE:
         return "change preferences"
     if world.fault_profile.has_budgets and world.random.random() < _BUDGET_SHARE:
@@ -158,6 +167,8 @@ def _trigger(world: World, app: App, task_id: str) -> Task:
 def _make_draft(world: World, app: App, task_id: str) -> TaskDraft:
     if world.fault_profile.has_calendars:
         require_calendars(world, app)
+    if world.fault_profile.has_journeys:
+        return draft_follower(world, task_id)
     return TaskDraft.of(
         id=task_id,
         owner="bob" if task_id in MORE_IDS else "ada",

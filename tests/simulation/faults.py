@@ -49,6 +49,8 @@ class FaultProfile:
     """Whether many tasks are for workers, which poll for them."""
     has_calendars: bool = False
     """Whether tasks respect calendars, whose days clients change."""
+    has_journeys: bool = False
+    """Whether the owner of the tasks travels, and their schedules follow."""
     has_channels: bool = False
     """Whether results are delivered to a person, who changes preferences."""
     is_sharded: bool = False
@@ -274,6 +276,26 @@ CALENDAR_PROFILES = (
         rivals=(1, 2, 3),
         length=_DAYS,
         has_calendars=True,
+    ),
+)
+
+JOURNEY_PROFILES = (
+    FaultProfile("journeys fault-free", changes=50, length=_DAYS, has_journeys=True),
+    FaultProfile("journeys slow", linger=0.2, changes=50, length=_DAYS, has_journeys=True),
+    FaultProfile("journeys faults", fault=0.05, linger=0.05, changes=50, length=_DAYS, has_journeys=True),
+    FaultProfile("journeys crashes", kill=0.03, linger=0.1, changes=50, length=_DAYS, has_journeys=True),
+    FaultProfile(
+        "journeys rivals",
+        fault=0.04,
+        kill=0.02,
+        linger=0.1,
+        yields=0.3,
+        purge=0.05,
+        drift=timedelta(seconds=1),
+        changes=50,
+        rivals=(1, 2, 3),
+        length=_DAYS,
+        has_journeys=True,
     ),
 )
 

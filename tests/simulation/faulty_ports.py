@@ -86,7 +86,7 @@ class FaultyStore:
     def records(self) -> RecordStore:
         real = self._world.real_store.records
         profile = self._world.fault_profile
-        is_faulty = profile.has_calendars or profile.has_channels or profile.has_budgets
+        is_faulty = profile.has_calendars or profile.has_channels or profile.has_budgets or profile.has_journeys
         return FaultyRecords(real, self._call, self._world) if is_faulty else real
 
     @property
@@ -139,6 +139,7 @@ class FaultyStore:
         world.pulls.on_commit(old, task, executions, commit.lock)
         world.backlogs.on_commit(old, task, executions)
         world.calendars.on_commit(old, task, executions)
+        world.journeys.on_commit(old, task, executions)
         world.budgets.on_commit(old, task, executions)
         check_explanation(task, world.now)
 

@@ -14,7 +14,7 @@ from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import is_same_plan
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after
+from cloudsched.domain.transitions.planning import due_occurrences, occurrence_after, occurrence_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,14 +45,16 @@ class BacklogInvariants:
             self._decided.pop((after.id, after.created_at), None)
             return
         pending = {
-            execution_id(at): each.status.value for each in after.pending_records for at in _occurrences(after, each)
+            occurrence_id(each.schedule or after.schedule, at): each.status.value
+            for each in after.pending_records
+            for at in _occurrences(after, each)
         }
         self._check_decisions(after, pending, executions)
         if before is None or before.created_at != after.created_at:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs} | pending.keys()
         for occurrence in _due_occurrences(before, after.updated_at):
-            if execution_id(occurrence) not in handled and not _must_run(before, after, occurrence):
+            if occurrence_id(before.schedule, occurrence) not in handled and not _must_run(before, after, occurrence):
                 rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
                 self._fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
 
@@ -98,6 +100,8 @@ def _due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
 
 
 def _must_run(before: Task, after: Task, occurrence: datetime) -> bool:
+    if before.schedule.timezone != after.schedule.timezone and after.schedule.follows_owner:
+        return True  # its local times have moved with its owner: see `invariants_journeys`
     if not is_same_plan(before.schedule, after.schedule):
         return False
     if after.status is TaskStatus.PAUSED:

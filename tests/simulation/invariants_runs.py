@@ -17,7 +17,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, Wait
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -277,11 +277,13 @@ class RunInvariants:
         ranges = [(each.next_at, each.until) for each in after.pending_records]
         if self.current_verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
+        if before.schedule.timezone != after.schedule.timezone:
+            return  # its local times have moved with its owner: see `invariants_journeys`
         for occurrence in self._passed_occurrences(before, after):
             if before.schedule != after.schedule and start_time(before, occurrence) > after.updated_at:
                 break  # the days of its calendars changed before it was due
             is_decided = any(first <= occurrence <= last for first, last in ranges)
-            if execution_id(occurrence) not in handled and not is_decided:
+            if occurrence_id(before.schedule, occurrence) not in handled and not is_decided:
                 self._fail(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
 
     def _passed_occurrences(self, before: Task, after: Task) -> Iterator[datetime]:

@@ -14,9 +14,10 @@ def without_calendars(schedule: Schedule) -> Schedule:
 
 
 def is_same_plan(before: Schedule, after: Schedule) -> bool:
-    """Whether two schedules differ at most in the days of their calendars."""
+    """Whether two schedules differ at most in the days of their calendars, and in where their owner is."""
 
     def strip(schedule: Schedule) -> Schedule:
-        return schedule.model_copy(update={"calendars": tuple(each.with_content("") for each in schedule.calendars)})
+        zone = {"timezone": "UTC", "start_zone": None} if schedule.follows_owner else {}
+        return schedule.copy_unchecked(calendars=tuple(each.with_content("") for each in schedule.calendars), **zone)
 
     return before == after or strip(before) == strip(after)

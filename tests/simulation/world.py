@@ -20,6 +20,7 @@ from tests.simulation.actors_channels import add_person, cancel_all, make_sender
 from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change, pick_task
 from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
+from tests.simulation.actors_journeys import add_traveller
 from tests.simulation.actors_requests import Requests, register_asked_handlers
 from tests.simulation.actors_shards import GrowingShards
 from tests.simulation.actors_workers import Workers
@@ -33,6 +34,7 @@ from tests.simulation.invariants_children import CallInvariants
 from tests.simulation.invariants_documents import DocumentInvariants
 from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
+from tests.simulation.invariants_journeys import JourneyInvariants
 from tests.simulation.invariants_pull import PullInvariants
 from tests.simulation.invariants_runs import RunInvariants
 
@@ -115,6 +117,7 @@ class World:
         self.follow_ups = FollowUpInvariants(self)
         self.backlogs = BacklogInvariants(self)
         self.calendars = CalendarInvariants(self)
+        self.journeys = JourneyInvariants(self)
         self.channels = ChannelInvariants(self)
         self.budgets = BudgetInvariants(self)
         self.documents = DocumentInvariants()
@@ -139,10 +142,10 @@ class World:
         errors = (fault_profile.wrong_clock, *[timedelta(0)] * (5 if fault_profile.has_workers else 3))
         self.apps = [self._app(each) for each in errors]
         """Three for executors, one for clients and, where there are workers, two for them."""
-        if fault_profile.has_channels:
-            add_person(self)
-        if fault_profile.has_budgets:
-            set_budgets(self)
+        given = fault_profile.has_channels, fault_profile.has_journeys, fault_profile.has_budgets
+        for is_given, prepare in zip(given, (add_person, add_traveller, set_budgets), strict=True):
+            if is_given:
+                prepare(self)
         self.shards = GrowingShards(self)
         self.requests = Requests(self)
         moments = (START + fault_profile.length * self.random.random() for _ in range(fault_profile.changes))
@@ -264,7 +267,7 @@ class World:
                 self._step(settled)
             for rules in (self.rules, self.trees, self.journals, self.pulls):
                 rules.check_end_state()
-            for others in (self.backlogs, self.calendars, self.channels, self.shards, self.requests):
+            for others in (self.backlogs, self.calendars, self.journeys, self.channels, self.shards, self.requests):
                 others.check_end_state()
         finally:
             self._kill_remaining()

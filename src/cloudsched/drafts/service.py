@@ -24,8 +24,8 @@ from cloudsched.drafts.payload import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, to_words
 from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
-from cloudsched.engine.tasks.calendar_days import resolve_schedule
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
+from cloudsched.engine.tasks.owner_zones import resolve_for_owner
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 
 DRAFTS: Final = "(drafts)"
@@ -223,7 +223,7 @@ class Drafts:
         return replace(proposal, decision=Decision.REFUSAL, missing=(refused, *proposal.missing))
 
     def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
-        return resolve_schedule(self._engine.store.records, anchor_schedule(schedule, now), owner)
+        return resolve_for_owner(self._engine.store.records, anchor_schedule(schedule, now), owner)
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
         content = _to_changes(proposal) if proposal.task is not None else _to_task(proposal, request)

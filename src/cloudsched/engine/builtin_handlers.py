@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
-from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.person_handlers import ERASE_HANDLER, EXPORT_HANDLER, FOLLOW_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.calendar_tasks import CalendarJobs
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
+    from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.tasks.batch_change_run import BatchChangeRun
 
@@ -45,6 +46,7 @@ class BuiltInRunners:
     person_data: Callable[[], PersonData]
     batch_changes: Callable[[], BatchChangeRun]
     calendars: Callable[[], CalendarJobs]
+    journeys: Callable[[], Journeys]
 
 
 def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Registry:
@@ -53,10 +55,10 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
     calendars = _refuse_users("Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.")
 
     def replan(payload: dict[str, Any]) -> Snooze | None:
-        if runners.calendars().replan(ChangeToFollow.from_payload(payload)):
-            return None
-        reason = "There are more tasks to plan again, or some that are just being stored."
-        return Snooze(_REPLAN_AGAIN_AFTER, reason)
+        return _snooze_unless(runners.calendars().replan(ChangeToFollow.from_payload(payload)))
+
+    def follow(payload: dict[str, Any]) -> Snooze | None:
+        return _snooze_unless(runners.journeys().replan(str(payload["owner"]), ChangeToFollow.from_payload(payload)))
 
     return registry.with_builtin(
         builtin_handler(
@@ -81,7 +83,18 @@ def with_builtin_handlers(registry: Registry, runners: BuiltInRunners) -> Regist
             check=calendars,
         ),
         builtin_handler(REPLAN_HANDLER, replan, takes_context=False, check=calendars),
+        builtin_handler(
+            FOLLOW_HANDLER,
+            follow,
+            takes_context=False,
+            check=_refuse_users("Use PUT /v1/people/{owner}; the system then makes its tasks itself."),
+        ),
     )
+
+
+def _snooze_unless(is_done: bool) -> Snooze | None:  # noqa: FBT001 - the only argument
+    reason = "There are more tasks to plan again, or some that are just being stored."
+    return None if is_done else Snooze(_REPLAN_AGAIN_AFTER, reason)
 
 
 def _refuse_users(hint: str) -> Check:

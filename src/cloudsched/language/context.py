@@ -42,6 +42,8 @@ class Context:
         choices: The decisions made so far.
         calendar: The id of the default calendar, which says what holidays are; None if there is none.
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
+        follows: The phrase says that its times are those of wherever its owner is.
+        is_placed: The phrase names a time zone.
     """
 
     now: datetime
@@ -50,6 +52,8 @@ class Context:
     choices: Choices = field(default_factory=Choices)
     calendar: str | None = None
     clock24: bool = False
+    follows: bool = False
+    is_placed: bool = False
 
     @property
     def local(self) -> datetime:

@@ -210,6 +210,9 @@ ENGLISH = Language(
             "|if there is such a day"
         },
         "skip-forward": {1: "or the first day after, where there is no such day"},
+        "following": {
+            1: "wherever i am|wherever i may be|wherever i happen to be|no matter where i am|wherever its owner is"
+        },
         "week-start": {1: "weeks begin on|week begins on"},
         "week-number": {1: "week|weeks|week number"},
         "day-number": {1: "day|days"},

@@ -169,6 +169,10 @@ GERMAN = Language(
         "minute-number": {1: "zur minute|in minute|zu minute"},
         "hour-number": {1: "stunde"},
         "second-number": {1: "zur sekunde"},
+        "following": {
+            1: "egal wo ich bin|egal, wo ich bin|egal wo ich gerade bin|egal, wo ich gerade bin|wo immer ich bin"
+            "|wo immer ich gerade bin|wo auch immer ich bin|wo auch immer ich gerade bin|egal wo sein besitzer ist"
+        },
         "week-start": {1: "wochen beginnen am|woche beginnt am"},
         "week-number": {1: "woche|kalenderwoche|kw"},
         "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},

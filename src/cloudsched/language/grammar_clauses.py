@@ -11,6 +11,7 @@ from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_
 from cloudsched.language.grammar_periods import parse_months
 from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.nodes import (
+    FOLLOWING,
     Added,
     Clause,
     Date,
@@ -426,7 +427,7 @@ def parse_mark(c: Cursor) -> list[Clause] | None:
     """Parse words that apply to the whole phrase."""
     start = c.at
     c.take("open")
-    for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit"):
+    for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit", FOLLOWING):
         if c.take(kind) is not None:
             c.take("close")
             return [Mark(kind, c.span(start))]

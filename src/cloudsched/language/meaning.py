@@ -8,7 +8,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Plan, build_plan
-from cloudsched.language.nodes import DAY, Clock, Days, Period
+from cloudsched.language.nodes import DAY, FOLLOWING, Clock, Days, Period
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.refusals import Option, Refused
@@ -59,8 +59,10 @@ def _build_dates(plan: Plan, context: Context) -> Schedule:
 
 
 def resolve_zone(plan: Plan, context: Context) -> None:
-    """Set the context to the time zone that the phrase names, if any."""
+    """Set the context to the time zone that the phrase names, if any, and to whether it is its owner's."""
+    context.follows = FOLLOWING in plan.marks
     if plan.place is not None:
+        context.is_placed = True
         options = tuple(Option(name, name) for name in plan.place.names)
         chosen = context.choices.pick("zone", plan.place.span, options) if len(options) > 1 else plan.place.names[0]
         if str(chosen).startswith("Etc/GMT"):

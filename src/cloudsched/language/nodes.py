@@ -81,6 +81,9 @@ class Repeat:
     span: Span = NOWHERE
 
 
+FOLLOWING = "following"
+"""The kind of the mark that says that the times follow their owner from zone to zone."""
+
 DAY, WORKDAY, WEEKENDDAY = 7, 8, 9
 """What a `Pick` may pick besides a weekday, 0 to 6."""
 
@@ -332,7 +335,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A word that applies to the whole phrase: ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``."""
+    """A word that applies to the whole phrase.
+
+    These are ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``, ``skip-omit`` and ``following``.
+    """
 
     kind: str
     span: Span = NOWHERE

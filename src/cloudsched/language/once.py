@@ -94,6 +94,8 @@ def _find_moment(node: Relative, context: Context) -> datetime | None:
         return None
     if node.base is not None:
         raise Refused("not-understood", node.span)
+    if context.follows:
+        raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     coarse = tuple((unit, count) for unit, count in node.length.amounts if unit >= Unit.DAY)
     fine = tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY)
     local = context.local

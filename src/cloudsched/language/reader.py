@@ -233,7 +233,10 @@ class _Reader:
             return None
 
         def build(choices: Choices) -> Schedule:
-            return change(current, replace(self._context, timezone=current.timezone, choices=choices))
+            context = replace(self._context, timezone=current.timezone, choices=choices)
+            changed = change(current.as_fixed(), context)
+            follows = context.follows or (current.follows_owner and not context.is_placed)
+            return changed.following() if follows else changed
 
         return self._build_reading(build, None)
 
@@ -286,7 +289,9 @@ class _Reader:
 
     def _make_builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
-            return build_schedule(phrase.clauses, replace(self._context, choices=choices))
+            context = replace(self._context, choices=choices)
+            schedule = build_schedule(phrase.clauses, context)
+            return schedule.following() if context.follows else schedule
 
         return build
 

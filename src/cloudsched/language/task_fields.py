@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime, time
 
     from cloudsched.language.schedule_text import ScheduleText
@@ -28,8 +30,11 @@ def read_schedule_field(
     default_time: time,
     default_calendar: str | None = None,
     current: Schedule | None = None,
+    find_owner_zone: Callable[[], str | None] = lambda: None,
 ) -> ScheduleText:
     """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
+
+    What follows its owner is read in the zone that `find_owner_zone` returns; in UTC, if that is not known.
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
@@ -50,15 +55,24 @@ def read_schedule_field(
         raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
     from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
 
-    try:
+    def read(zone: str) -> ScheduleText:
         return read_schedule(
             text,
             now=now,
-            timezone=timezone,
+            timezone=zone,
             current=current,
             default_time=default_time,
             default_calendar=default_calendar,
         )
+
+    try:
+        if timezone == OWNER_ZONE:
+            found = read(find_owner_zone() or "UTC")
+            return replace(found, schedule=found.schedule.following())
+        found = read(timezone)
+        if found.schedule.follows_owner and current is None and (zone := find_owner_zone()) is not None:
+            found = read(zone)  # "tomorrow" is the owner's
+        return found  # noqa: TRY300 - the whole of it may raise
     except AmbiguousSchedule:
         raise
     except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
@@ -75,6 +89,7 @@ def with_schedule(
     default_time: time,
     default_calendar: str | None = None,
     current: Schedule | None = None,
+    find_owner_zone: Callable[[], str | None] = lambda: None,
 ) -> dict[str, Any]:
     """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
 
@@ -84,6 +99,7 @@ def with_schedule(
         default_time: The time of day of words that name a day and no time.
         default_calendar: The id of the calendar that words such as "except holidays" mean; None if there is none.
         current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
+        find_owner_zone: Returns the zone of the task's owner, if that is known.
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
@@ -92,7 +108,12 @@ def with_schedule(
     if not has_schedule_text(fields):
         return fields
     read = read_schedule_field(
-        fields, now=now, default_time=default_time, default_calendar=default_calendar, current=current
+        fields,
+        now=now,
+        default_time=default_time,
+        default_calendar=default_calendar,
+        current=current,
+        find_owner_zone=find_owner_zone,
     )
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)

@@ -21,7 +21,7 @@ from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.named_calendars import add_calendars
-from cloudsched.language.nodes import Days, Except, Relative, Repeat, Unit
+from cloudsched.language.nodes import FOLLOWING, Days, Except, Relative, Repeat, Unit
 from cloudsched.language.once import build_once
 from cloudsched.language.recurrences import build_rules
 from cloudsched.language.refusals import Option, Refused
@@ -388,7 +388,7 @@ def _change_schedule(current: Schedule, context: Context, read: Sequence[Clause]
         edit.drafts, edit.moved = [draft for one in plan.groups for draft in build_rules(one, plan, context)], True
         return edit.build(plan, context)
     group = plan.groups[0]
-    if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit"}):
+    if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit", FOLLOWING}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     if plan.exceptions:
         edit.exdates += apply_exceptions(edit.drafts, plan.exceptions, context, context.today)

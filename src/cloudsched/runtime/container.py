@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.delivery.mail_events import MailEventLog
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
+    from cloudsched.engine.people.journeys import Journeys
     from cloudsched.engine.people.people import People
     from cloudsched.engine.people.person_data import PersonData
     from cloudsched.engine.people.person_jobs import PersonJobs
@@ -222,6 +223,7 @@ class Container:
             person_data=lambda: self._person_data,
             batch_changes=lambda: self.many_tasks.batch_change_run,
             calendars=lambda: self.calendars,
+            journeys=lambda: self._journeys,
         )
         registry = self.with_assistant(with_builtin_handlers(self.registry, runners))
         return EngineContext(
@@ -294,7 +296,16 @@ class Container:
         """The contacts and preferences of owners."""
         from cloudsched.engine.people.people import People  # noqa: PLC0415 - imported only when used
 
-        return People(self.store, self.clock, self._read_digest, self._require_webhook_url)
+        def follow(owner: str, revision: int) -> None:
+            self._journeys.begin(owner, revision)
+
+        return People(self.store, self.clock, self._read_digest, self._require_webhook_url, follow)
+
+    @lazy_property
+    def _journeys(self) -> Journeys:
+        from cloudsched.engine.people.journeys import Journeys  # noqa: PLC0415 - imported only when used
+
+        return Journeys(self.store, self.clock, lambda: self.scheduler, self._chance)
 
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:

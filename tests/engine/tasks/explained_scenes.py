@@ -10,6 +10,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -184,6 +185,13 @@ def have_holiday(scene: Scene) -> None:
     scene.create(schedule=Schedule.model_validate(daily))
 
 
+def travel(scene: Scene) -> None:
+    scene.app.container.people.put("ada", PersonSpec(timezone="America/New_York"), by=OWN_CODE)
+    scene.create(schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=20", timezone="owner"))
+    scene.app.container.people.put("ada", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    scene.sim.advance(MINUTE)
+
+
 def open_many_runs(scene: Scene) -> None:
     scene.create(pull="gpu", schedule=Schedule.every(MINUTE, start=START), overlap="allow", catch_up={"mode": "all"})
     scene.sim.advance(HOUR)
@@ -212,6 +220,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.SUSPENDED: retry_step,
     Reason.BEYOND_HORIZON: sleep_long,
     Reason.CALENDAR: have_holiday,
+    Reason.FOLLOWS_OWNER: travel,
     Reason.TOO_MANY_RUNS: open_many_runs,
     Reason.DUE: lose_dispatch,
     Reason.SCHEDULED: schedule,
@@ -237,6 +246,7 @@ WORDS = {
     Reason.SUSPENDED: "try step 'order' again",
     Reason.BEYOND_HORIZON: "2 or 3 hops",
     Reason.CALENDAR: "Bastille Day (fr)",
+    Reason.FOLLOWS_OWNER: "is in Asia/Tokyo",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
     Reason.RECORDS_PENDING: "are SKIPPED",

@@ -19,7 +19,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.calendar_tasks import REPLAN_HANDLER
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.engine.tasks import calendar_replan
+from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
 
 if TYPE_CHECKING:
@@ -114,12 +114,12 @@ def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
     holiday = sim.now.date() + timedelta(1)
     sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
-    for number in range(calendar_replan.PAGE_SIZE + 5):
+    for number in range(follow_changes.PAGE_SIZE + 5):
         sim.app.create(id=f"t{number}", handler="greet", schedule=daily, payload={"name": "Ada"})
     plain = sim.app.create(id="plain", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
     sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
     finish_changes(sim)
-    for number in range(calendar_replan.PAGE_SIZE + 5):
+    for number in range(follow_changes.PAGE_SIZE + 5):
         assert holiday not in {each.date() for each in sim.app.upcoming(f"t{number}", 3)}
     assert sim.app.get("plain").revision == plain.revision
     revision = sim.app.get("t0").revision

@@ -58,7 +58,10 @@ class Calendar(Record):
 
 
 class CalendarLink(Record):
-    """A task that may name a calendar. It is written before the task, so that none is missed when the days change."""
+    """A task that may name a calendar, or follow its owner.
+
+    It is written before the task, so that none is missed when the days or the owner's zone change.
+    """
 
     collection: ClassVar[str] = "calendarLinks"
 
@@ -66,13 +69,13 @@ class CalendarLink(Record):
 
 
 class CalendarChange(Record):
-    """How far the tasks of a changed calendar are planned again, if one run of what does that is not enough."""
+    """How far the tasks of a changed calendar or person are planned again, if one run does not plan them all."""
 
     collection: ClassVar[str] = "calendarChanges"
     is_listed_by_owner: ClassVar[bool] = False
 
     revision: int
-    """The calendar's revision whose days these tasks got."""
+    """The revision by which these tasks were planned."""
     after: str = ""
     """The link up to which the tasks are done."""
     has_open_links: bool = False
@@ -95,6 +98,11 @@ def is_calendar_name(name: str) -> bool:
 def is_owned_key(name: str) -> bool:
     """Return whether a name looks like the id of somebody's own calendar."""
     return _OWNED.match(name) is not None
+
+
+def zone_key(owner: str) -> str:
+    """Return the owner of the links from a person to the tasks that follow them. No calendar has such an id."""
+    return f"zone:{owner_id_prefix(owner).rstrip('-')}"
 
 
 def link_id(key: str, task_id: str) -> str:

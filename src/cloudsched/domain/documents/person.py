@@ -144,7 +144,7 @@ class PersonSpec(WireModel):
     devices: tuple[Device, ...] = Field(default=(), max_length=MAX_DEVICES)
     webhook: WebhookContact | None = None
     timezone: ZoneName = "UTC"
-    """The IANA zone of `quietHours` and `digest`."""
+    """The IANA zone of `quietHours` and `digest`, and of the tasks whose schedules follow the person."""
     locale: Locale | None = None
     """The person's language, such as ``de-AT``: for templates and handlers."""
     channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
@@ -173,6 +173,8 @@ class Person(Record, PersonSpec):
 
     digest_schedule: Schedule | None = None
     """What `digest` means."""
+    zone_revision: int = 0
+    """How often `timezone` has changed: the tasks that follow the person are planned again then."""
 
     @property
     def verified_address(self) -> str | None:

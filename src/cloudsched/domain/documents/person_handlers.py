@@ -6,3 +6,5 @@ from typing import Final
 
 ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
+FOLLOW_HANDLER: Final = "cloudsched.follow-person"
+"""The name of the handler of the tasks that plan again what follows a person to another time zone."""

@@ -34,6 +34,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.source import Source
 from cloudsched.domain.documents.subjects import OWNER_PATTERN
 from cloudsched.domain.documents.usage import Usage
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -236,6 +237,22 @@ class DueRange(WireModel):
     """The last of them."""
 
 
+class Journey(WireModel):
+    """A change of the owner's time zone, for what was due by then: it has not become later because of the journey."""
+
+    at: Instant
+    """When the task was planned in the new zone."""
+    shift: Duration
+    """How much later the same local time was in the earlier zone; below zero, if it was earlier there."""
+
+    def due_since(self, occurrence: datetime) -> datetime:
+        """Return since when an occurrence has been due: since its time in the earlier zone, at most since the journey.
+
+        What the clock has passed over is due since the journey.
+        """
+        return occurrence if occurrence > self.at else min(self.at, add_duration(occurrence, self.shift))
+
+
 class PendingRecords(WireModel):
     """Occurrences whose final status is decided, and whose records did not fit into that commit: the sweep writes them.
 
@@ -362,6 +379,8 @@ class Task(PublicTask):
     """After its backlog, the plan continues from here: what lies in between did not come due, or has its record."""
     pending_records: tuple[PendingRecords, ...] = ()
     """Occurrences whose end is decided, and whose records the sweep still has to write."""
+    journey: Journey | None = None
+    """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     left_out_from: Instant | None = None
     """From when on occurrences that its calendars leave out have no record yet; None without calendars."""
     last_manual_request: ManualRequest | None = None

@@ -260,7 +260,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
             sentence = f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
         elif start > now:
-            delay = (start - occurrence).total_seconds()
+            delay = (start - (task.journey.due_since(occurrence) if task.journey else occurrence)).total_seconds()
             later = f", {delay:,.1f} s later by its jitter" if delay else ""
             sentence = f"It runs next {say_instant(task, occurrence)}{later}."
             yield Finding(reason=Reason.SCHEDULED, sentence=sentence, at=start)
@@ -273,6 +273,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         else:
             yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
         yield from _explain_calendars(evidence, occurrence)
+        yield from _explain_journey(task, occurrence)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
     for due in task.backlog:
@@ -283,6 +284,16 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         until = say_instant(task, task.backfill.until).removeprefix("on ")
         sentence = f"A backfill runs past occurrences again, up to that of {until}."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
+
+
+def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
+    """Yield where its owner is, whom the task follows, and what a journey has passed over."""
+    if not task.schedule.follows_owner:
+        return
+    sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
+    if task.journey is not None and (due := task.journey.due_since(occurrence)) != occurrence:
+        sentence += f" Its next occurrence is due since {say_instant(task, due).removeprefix('on ')}, by a journey."
+    yield Finding(reason=Reason.FOLLOWS_OWNER, sentence=sentence, at=occurrence)
 
 
 def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:

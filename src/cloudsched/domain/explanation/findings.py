@@ -49,6 +49,8 @@ class Reason(StrEnum):
     """It is due further ahead than the queue takes, so hops carry its dispatch there."""
     CALENDAR = "CALENDAR"
     """A calendar has moved the next occurrence, or leaves out one before it."""
+    FOLLOWS_OWNER = "FOLLOWS_OWNER"
+    """Its times are those of the zone in which its owner is."""
     TOO_MANY_RUNS = "TOO_MANY_RUNS"
     """It has as many open runs as a task may have, so the next occurrence waits for the end of one."""
     OVERLAP = "OVERLAP"

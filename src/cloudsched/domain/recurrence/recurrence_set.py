@@ -17,7 +17,7 @@ from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import parse_rule
-from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily
+from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily, first_instant
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, wall_clock
 
 _DISTANT_PAST = -(10**11)
@@ -113,15 +113,21 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     gap: Gap,
     fold: Fold,
     sub_daily: SubDaily,
+    start_zone: str | None = None,
 ) -> Recurrence:
     """Compile the parts of a schedule once, so that each search costs only the search.
+
+    With a `start_zone`, DTSTART is a local time there, and rules of elapsed time step from its instant.
 
     Raises:
         InvalidSchedule: A part is not valid.
     """
     clock = wall_clock(timezone, gap, fold)
-    start = parse_moment(dtstart, "dtstart").wall
-    streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily) for rule in rules]
+    start, begin = parse_moment(dtstart, "dtstart").wall, None
+    if start_zone is not None:
+        begin = first_instant(wall_clock(start_zone, gap, fold), start)
+        start = begin + clock.zone.offset_at(begin)
+    streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily, begin) for rule in rules]
     dates: dict[int, set[int]] = {} if rules else {each: {start} for each in clock.instants(start)}
     for number, text in enumerate(rdates):
         moment = parse_moment(text, f"rdates.{number}")

@@ -57,7 +57,7 @@ class Stream(Protocol):
 class RuleStream(Stream):
     """The instants of one rule."""
 
-    def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> None:
+    def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, begin: int | None = None) -> None:
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
         """The latest instant that was counted, and how many that makes; one value, since threads share it."""
@@ -68,7 +68,7 @@ class RuleStream(Stream):
             else:
                 ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
                 self._last = max(ends)
-        self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last)
+        self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last, begin)
         if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
             raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
 
@@ -290,7 +290,15 @@ class StartingAt(Stream):
         return self._stream.walls_of(instant, shown)
 
 
-def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int) -> Stream:
+def first_instant(clock: WallClock, start: int) -> int:
+    """Return the instant from which rules of elapsed time count."""
+    starts = clock.instants(start)
+    return starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
+
+
+def _build_stream(
+    rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int, begin: int | None
+) -> Stream:
     """Return a rule's instants from DTSTART on.
 
     Args:
@@ -300,6 +308,7 @@ def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily,
         clock: The zone's clock, with its policies.
         sub_daily: How a rule finer than a day steps.
         until: The last instant of interest; the search for one goes no further.
+        begin: The instant that DTSTART means to rules of elapsed time, if the clock does not say.
     """
     starts = clock.instants(start)
     if rule.frequency <= Frequency.DAILY:
@@ -314,7 +323,7 @@ def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily,
         if rule.positions:
             times = SetPositionFilter(times, periods, first_period, rule.positions)
         return _not_before(WallClockStream(StartingAt(times, start), clock), starts)
-    begin = starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
+    begin = first_instant(clock, start) if begin is None else begin
     if not any((rule.hours, rule.minutes, rule.seconds, rule.positions)) and days.is_unrestricted:
         return FixedInterval(begin, periods.step)
     first_period = begin - into_period

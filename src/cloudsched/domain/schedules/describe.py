@@ -81,7 +81,7 @@ class _Teller:
 
     def __init__(self, schedule: ScheduleFields, words: English) -> None:
         self._schedule, self._words = schedule, words
-        self.zone = schedule.timezone
+        self.zone = words.following(schedule.timezone) if schedule.follows_owner else schedule.timezone
         self.left_out: dict[str, None] = {}
         """The parts that are left out, each once: keys of the wording's ``left_out``."""
         self._tzinfo = load_tzinfo(schedule.timezone)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -57,7 +57,7 @@ from cloudsched.domain.recurrence.iso8601 import (
     utc_seconds,
 )
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
-from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
+from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
@@ -66,6 +66,8 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+OWNER_ZONE: Final = "owner"
+"""What `timezone` says if it is to be that of the task's owner."""
 MAX_LISTED = 100_000
 MAX_RULES = 20
 MAX_DATES = 1000
@@ -167,6 +169,10 @@ class Schedule(BaseModel):
             or moved; see `calendar_recurrence`.
         business_day: Moves every occurrence to that free day of its month: 3 is the third, -1 the last. A free day is
             on none of the calendars.
+        follows_owner: Whether `timezone` is the zone of the task's owner, and changes with it. ``timezone="owner"``
+            says so, too: until the schedule is given to a task, it is read in UTC then.
+        start_zone: The zone of ``dtstart``, if `timezone` has changed since: rules of elapsed time still count from
+            that instant. Set by the scheduler.
 
     Raises:
         InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never fire.
@@ -188,6 +194,8 @@ class Schedule(BaseModel):
     sub_daily: SubDaily = Field(default="elapsed")
     calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
+    follows_owner: Annotated[bool, Field(strict=True)] = False
+    start_zone: str | None = None
 
     @classmethod
     def once(cls, at: datetime, timezone: str = "UTC") -> Self:
@@ -263,10 +271,12 @@ class Schedule(BaseModel):
         if info.context and info.context.get("stored"):
             return self
         require_zone(self.timezone)
+        if self.follows_owner or self.start_zone is not None:
+            self._check_following()
         if self.business_day is not None and (self.business_day == 0 or not self.calendars):
             problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
-        if self.is_one_time:
+        if self.at is not None or self.delay is not None:
             self._check_once()
         elif self.dtstart is None:
             if self.rrule is None:
@@ -286,6 +296,29 @@ class Schedule(BaseModel):
         if self.delay is not None and self.delay < timedelta(0):
             raise InvalidSchedule("delay", f"is {self.delay}, in the past", "give 0 for now, or more")
 
+    def _check_following(self) -> None:
+        """Refuse what cannot follow an owner from zone to zone."""
+        if self.start_zone is not None:
+            require_zone(self.start_zone)
+            if not (self.follows_owner and self.has_elapsed_rules):
+                hint = "leave it out; the scheduler sets it"
+                raise InvalidSchedule("startZone", "is only for rules of elapsed time that follow their owner", hint)
+        if not self.follows_owner:
+            return
+        if self.delay is not None:
+            hint = "leave it out, or give a time of day"
+            raise InvalidSchedule("timezone", "is the owner's, and a delay is the same everywhere", hint)
+        for field in ("rdates", "exdates"):
+            for number, text in enumerate(getattr(self, field)):
+                if parse_moment(text, f"{field}.{number}").offset is not None:
+                    hint = "give a local time, without an offset"
+                    raise InvalidSchedule(f"{field}.{number}", "is an instant, which follows nobody", hint)
+        if not self.has_elapsed_rules:
+            return
+        if self.rdates or any(parse_rule(each).frequency <= Frequency.DAILY for each in self.rules):
+            problem = "has elapsed time beside local times, and only these follow their owner"
+            raise InvalidSchedule("rrule", problem, 'make two tasks, or count on the clock with subDaily "wall"')
+
     @model_validator(mode="wrap")
     @classmethod
     def _explain(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - anything
@@ -295,6 +328,9 @@ class Schedule(BaseModel):
         """
         if type(data) is cls:
             return data
+        if isinstance(data, dict) and data.get("timezone") == OWNER_ZONE:
+            known = {name: value for name, value in data.items() if name != "follows_owner"}
+            data = {**known, "timezone": "UTC", "followsOwner": True}
         try:
             return handler(data)
         except ValidationError as error:
@@ -332,13 +368,59 @@ class Schedule(BaseModel):
 
     @property
     def is_one_time(self) -> bool:
-        """Return whether this is a single instant, known yet or not."""
-        return self.at is not None or self.delay is not None
+        """Return whether this is a single instant, known yet or not, or a single local time that follows its owner."""
+        if self.at is not None or self.delay is not None:
+            return True
+        is_local_time = self.follows_owner and self.dtstart is not None
+        return is_local_time and not (self.rrule or self.rdates or self.calendars)
 
     @property
     def is_now(self) -> bool:
         """Return whether this is one run without a delay."""
         return self.delay == timedelta(0)
+
+    @property
+    def has_elapsed_rules(self) -> bool:
+        """Return whether it has rules that step in elapsed time, and so from an instant instead of a local time."""
+        return self.sub_daily == "elapsed" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
+
+    def following(self) -> Self:
+        """Return the schedule with its local times following their owner, read in its zone until there is one."""
+        return type(self).model_validate({**dict(self), **self._to_local_times(self.timezone), "follows_owner": True})
+
+    def as_fixed(self) -> Self:
+        """Return a schedule that follows its owner as one of the zone that it is planned in; any other as it is."""
+        if not self.follows_owner:
+            return self
+        once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
+        return self._restarted().copy_unchecked(follows_owner=False, **once)
+
+    def _restarted(self) -> Self:
+        """Return the schedule with its start as the clock of its zone shows it."""
+        first = None if self.start_zone is None else self.first()
+        if first is None:
+            return self
+        local = first.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
+        return self.copy_unchecked(dtstart=local.isoformat(), start_zone=None)
+
+    def _to_local_times(self, zone: str) -> dict[str, Any]:
+        """Return the fields that make one instant the local time of a zone."""
+        if self.at is None:
+            return {}
+        local = self.at.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
+        return {"at": None, "dtstart": local.isoformat()}
+
+    def with_owner_zone(self, zone: str) -> Self:
+        """Return a schedule that follows its owner in the owner's zone, with the local times that it was given.
+
+        One instant becomes the local time that the clock shows there then.
+        """
+        return self.copy_unchecked(**self._to_local_times(zone), timezone=zone, start_zone=None)
+
+    def moved_to(self, zone: str) -> Self:
+        """Return a schedule that follows its owner after a journey: its rules of elapsed time keep their instants."""
+        start_zone = (self.start_zone or self.timezone) if self.has_elapsed_rules else None
+        return self.copy_unchecked(timezone=zone, start_zone=None if start_zone == zone else start_zone)
 
     @property
     def is_anchored(self) -> bool:
@@ -441,7 +523,7 @@ class Schedule(BaseModel):
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
-        return describe(self, locale).text
+        return describe(self._restarted(), locale).text
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.
@@ -463,7 +545,15 @@ class Schedule(BaseModel):
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
-            self.rules, self.dtstart, self.timezone, self.rdates, self.exdates, self.gap, self.fold, self.sub_daily
+            self.rules,
+            self.dtstart,
+            self.timezone,
+            self.rdates,
+            self.exdates,
+            self.gap,
+            self.fold,
+            self.sub_daily,
+            self.start_zone,
         )
 
     def skipped_after(self, instant: datetime, until: datetime) -> datetime | None:

@@ -65,5 +65,9 @@ class ScheduleFields(Protocol):
         """The free day of the month to which occurrences move."""
 
     @property
+    def follows_owner(self) -> bool:
+        """Return whether the time zone is the owner's."""
+
+    @property
     def policies(self) -> Mapping[str, str]:
         """The policies for clock changes that are not the defaults, by field."""

@@ -164,6 +164,10 @@ class English:
         """Return ``starting Friday 17 April 2026``; ``time`` may be empty."""
         return f"starting {self.name_date(day)}{self.name_time(time)}"
 
+    def following(self, zone: str) -> str:
+        """Return ``wherever its owner is (Europe/Paris)``, of a schedule that follows its owner."""
+        return f"wherever its owner is ({zone})"
+
     def until(self, day: date, time: str) -> str:
         """Return ``until 2028-01-01``; ``time`` may be empty."""
         return f"until {day:%Y-%m-%d}{self.name_time(time)}"
@@ -386,6 +390,10 @@ class German(English):
     @override
     def starting(self, day: date, time: str) -> str:
         return f"ab {self.name_date(day)}{self.name_time(time)}"
+
+    @override
+    def following(self, zone: str) -> str:
+        return f"egal wo sein Besitzer ist ({zone})"
 
     @override
     def until(self, day: date, time: str) -> str:

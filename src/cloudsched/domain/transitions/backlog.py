@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
-from cloudsched.domain.transitions.planning import execution_id, find_past_start, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_id, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
 from cloudsched.errors import NotAllowed, SearchLimitReached
 
@@ -97,7 +97,9 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     if task.catch_up.mode is not CatchUpMode.ALL:
         ranges, newest = _without_newest(task, ranges)
         if newest:
-            why = f"{execution_id(newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
+            why = (
+                f"{occurrence_id(task.schedule, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
+            )
             decided += _decide(ranges, _S.SKIPPED, why)
             ranges = newest
     excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
@@ -121,7 +123,11 @@ def apply_decision(task: Task, decided: Iterable[PendingRecords]) -> Task:
         return task
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
-    outcome = {"outcome": last.status, "outcome_execution_id": execution_id(last.until)} if task.is_one_time else {}
+    outcome = (
+        {"outcome": last.status, "outcome_execution_id": occurrence_id(task.schedule, last.until)}
+        if task.is_one_time
+        else {}
+    )
     # The new records are written first, so of several decisions only large ones leave records for the sweep.
     pending = (*decided, *task.pending_records)
     return task.model_copy(update={"planned_to": planned_to, "pending_records": pending, **outcome})
@@ -220,7 +226,7 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
         schedule = pending.schedule or task.schedule
         occurrence: datetime | None = pending.next_at
         while occurrence is not None and occurrence <= pending.until and taken + len(records) < MAX_RECORDS_PER_COMMIT:
-            run = Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence)
+            run = Run(execution_id=occurrence_id(schedule, occurrence), scheduled_for=occurrence, due_at=occurrence)
             left_out = pending.is_left_out
             try:
                 message = schedule.calendar_note(occurrence) if left_out else pending.message
@@ -282,7 +288,7 @@ def _find_overlapping_run(task: Task, now: datetime) -> Run | None:
     if task.overlap is Overlap.ALLOW or first is None:
         return None
     scheduled = (run for run in task.runs if run.trigger is Trigger.SCHEDULE)
-    return next((run for run in scheduled if first > (run.started_at or now)), None)
+    return next((run for run in scheduled if start_time(task, first) > (run.started_at or now)), None)
 
 
 def _decide(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[PendingRecords, ...]:

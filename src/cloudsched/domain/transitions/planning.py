@@ -23,6 +23,7 @@ from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.errors import InvalidSchedule
 
@@ -57,17 +58,33 @@ def execution_id(
     return f"{stamp}-{trigger.lower()}" + ("" if requested_at == scheduled_for else f"-{_stamp(requested_at)}")
 
 
+def occurrence_id(schedule: Schedule, occurrence: datetime) -> str:
+    """Return the id of the execution of a schedule's occurrence.
+
+    One that follows the schedule's owner has the id of its local time, which is the same wherever the owner is.
+    """
+    if not schedule.follows_owner or schedule.has_elapsed_rules:
+        return _stamp(occurrence)
+    local = occurrence.astimezone(load_tzinfo(schedule.timezone))
+    again = "-2" if local.fold and schedule.fold == "both" else ""
+    return f"{local:%Y%m%dT%H%M%S}{again}-owner"
+
+
 @lru_cache(maxsize=1000)  # an occurrence has its id three times
 def _stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat()[:-6].translate(_BASIC_FORMAT) + "Z"
 
 
 def start_time(task: Task, occurrence: datetime) -> datetime:
-    """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it."""
+    """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it.
+
+    What was due when its owner changed the time zone is due since the same instant as before.
+    """
+    begin = occurrence if task.journey is None else task.journey.due_since(occurrence)
     if not task.jitter:
-        return occurrence
+        return begin
     digest = hashlib.sha256(f"{task.id} {_stamp(occurrence)}".encode()).digest()
-    return add_duration(occurrence, task.jitter * (int.from_bytes(digest[:8]) / 2**64))
+    return add_duration(begin, task.jitter * (int.from_bytes(digest[:8]) / 2**64))
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
@@ -158,7 +175,7 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     wakeups = [wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run)]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
-        wakeups.append(WakeUp(execution_id(occurrence), occurrence, 1, start))
+        wakeups.append(WakeUp(occurrence_id(task.schedule, occurrence), occurrence, 1, start))
     return tuple(wakeups)
 
 
@@ -172,7 +189,7 @@ def _next_start(task: Task) -> datetime | None:
     occurrence = task.next_execution_time
     if occurrence is None or (task.runs and task.overlap is not Overlap.ALLOW):
         return None
-    return start_time(task, occurrence) if task.jitter else occurrence
+    return start_time(task, occurrence) if task.jitter or task.journey else occurrence
 
 
 def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:

@@ -43,24 +43,29 @@ def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
 
 
 def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
-    """Return the task planned with the days of calendars as they are now; unchanged if it has them.
-
-    One that has ended is only given the days: an edit may open it again. What has run must not be left out then.
-    """
+    """Return the task planned with the days of calendars as they are now; unchanged if it has them."""
     schedule = with_days(task.schedule, contents)
     if schedule is task.schedule or task.deleted_at is not None:
         return Transition(task)
+    return replan(task, schedule, now, _WHY)
+
+
+def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transition:
+    """Return the task planned with a changed schedule. What was due and is not part of it is SKIPPED, as `why` says.
+
+    One that has ended is only given the schedule: an edit may open it again. What has run must not be left out then.
+    """
+    new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-        ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update={"schedule": schedule})
+        ended = keep_schedule(note_left_out(task, now), task.schedule).model_copy(update=new_schedule)
         ended, records = take_records(ended, now)
         return Transition(with_changes(ended, now), records)
     require_room(task, "plan again")
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
     noted = note_left_out(task, now)
-    left = noted if is_kept else end_plan(noted, now, ExecutionStatus.SKIPPED, _WHY)
-    new_plan = {"schedule": schedule, "revision": task.revision + 1}
-    changed = keep_schedule(left, task.schedule).model_copy(update=new_plan)
+    left = noted if is_kept else end_plan(noted, now, ExecutionStatus.SKIPPED, why)
+    changed = keep_schedule(left, task.schedule).model_copy(update={**new_schedule, "revision": task.revision + 1})
     changed, records = take_records(changed, now)
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)

@@ -82,6 +82,9 @@ def plan_follow_ups(
         except Exception as error:  # a payload's validators are user code, and may raise anything
             problem = f"cannot be checked: {type(error).__name__}: {exception_text(error)}"
             raise InvalidInput(f"then.{number}", problem) from error
+        if valid.schedule is not None and valid.schedule.follows_owner:  # a commit cannot link it to its owner
+            field, hint = f"then.{number}.schedule.timezone", "Name a zone, or create the task with app.create."
+            raise InvalidInput(field, "is the owner's, which a follow-up cannot follow", hint)
         task_id = valid.id or _derive_id(task, run, number)
         if task_id in planned:
             raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")

@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.person import ContactSecrets, EmailContact, Person, PersonSpec, WebhookContact
 from cloudsched.domain.people.contacts import with_verified_email, with_verified_webhook
 from cloudsched.engine.people.record_changes import change_person, delete_record, retry_conflicts
@@ -47,6 +48,7 @@ class People:
         clock: The current time.
         read_digest: Returns what the words of a digest mean in a time zone. Raises InvalidSchedule.
         require_url: Checks that a webhook may have a URL. Raises InvalidInput.
+        follow: Creates the task that plans again what follows a person to another zone, of that revision.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class People:
         clock: Clock,
         read_digest: Callable[[str, str], Schedule],
         require_url: Callable[[str], None],
+        follow: Callable[[str, int], None],
     ) -> None:
         self._records = store.records
         self._clock = clock
         self._read_digest = read_digest
         self._require_url = require_url
+        self._follow = follow
         self.webhook_secrets = WebhookSecrets(self._records, clock)
 
     def find(self, owner: str) -> Person | None:
@@ -110,11 +114,25 @@ class People:
                 created_at=current.created_at if current is not None else now,
                 updated_at=now,
             )
+            person = self._with_zone_revision(person, current)
             secret = self._make_secret(person, current)
             self._records.write(person, None if stored is None else stored.version)
             return SavedPerson(person, stored is None, secret)
 
         return retry_conflicts(owner, write)
+
+    def _with_zone_revision(self, person: Person, current: Person | None) -> Person:
+        """Return a person who is about to be written; before another zone is, the task is created that follows it.
+
+        Tasks may also follow somebody who was deleted and is written again.
+        """
+        revision = 0 if current is None else current.zone_revision
+        if current is not None and current.timezone != person.timezone:
+            self._follow(person.id, revision + 1)
+            return person.model_copy(update={"zone_revision": revision + 1})
+        if current is None and self._records.list(CalendarLink, zone_key(person.id), limit=1):
+            self._follow(person.id, revision)
+        return person.model_copy(update={"zone_revision": revision})
 
     def change(self, owner: str, change: Callable[[Person], Person]) -> Person | None:
         """Change what is stored of a person, if there is one; a change that changes nothing writes nothing."""

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.budget import Budget
-from cloudsched.domain.documents.calendar import Calendar
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_key
 from cloudsched.domain.documents.feed import Feed
 from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.person import ContactSecrets, MailLimit, Person
@@ -105,8 +105,9 @@ class PersonData:
                 if _is_time_up(ctx):
                     return Snooze(_AGAIN, "It goes on with what is left.")
         self._note_use(owner)
-        for kind in OWNED_RECORDS:
-            while found := self._store.records.list(kind, owner, limit=_RECORDS_PAGE):
+        followers: tuple[tuple[type[Record], str], ...] = ((CalendarLink, zone_key(owner)),)
+        for kind, key in (*followers, *((each, owner) for each in OWNED_RECORDS)):
+            while found := self._store.records.list(kind, key, limit=_RECORDS_PAGE):
                 for each in found:
                     delete_record(self._store.records, kind, each.id)
                 ctx.progress(f"{len(found)} of {kind.collection} deleted")

@@ -87,7 +87,7 @@ def read_contents(records: RecordStore, task: Task, clock: Clock) -> dict[str, s
     contents = dict[str, str]()
     for key in {rule.id for rule in task.schedule.calendars} - {WEEKENDS}:
         if records.load(Calendar, key) is not None:
-            _write_link(records, key, task.id, clock.now())
+            write_link(records, key, task.id, clock.now())
             stored = records.load(Calendar, key)
             contents |= {} if stored is None else {key: stored.record.content}
     return contents
@@ -107,7 +107,7 @@ def _resolve_rule(  # noqa: PLR0917 - a part of the function above
     keys = tuple(dict.fromkeys((rule.id, calendar_key(owner, rule.id))))
     calendar = find_calendar(records, rule.id, owner)
     if calendar is not None:
-        _write_link(records, calendar.id, task_id, now)
+        write_link(records, calendar.id, task_id, now)
         current = records.load(Calendar, calendar.id)  # the link is written by now, so no later change is missed
         calendar = calendar if current is None else current.record
         return rule.with_content(calendar.content, calendar.id)
@@ -121,7 +121,7 @@ def _unknown(rule: CalendarRule, field: str) -> InvalidSchedule:
     return InvalidSchedule(field, f"is {rule.id!r}, and there is no such calendar", "PUT /v1/calendars/{id} makes one.")
 
 
-def _write_link(records: RecordStore, key: str, task_id: str, now: datetime) -> None:
+def write_link(records: RecordStore, key: str, task_id: str, now: datetime) -> None:
     """Write the link from a calendar to a task, or make an existing one new again."""
     link = CalendarLink(id=link_id(key, task_id), owner=key, task_id=task_id, created_at=now, updated_at=now)
 

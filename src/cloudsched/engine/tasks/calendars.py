@@ -15,19 +15,18 @@ from cloudsched.domain.documents.calendar import (
     is_calendar_name,
     is_owned_key,
 )
-from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.engine.handlers.calendar_tasks import REFRESH_HANDLER, REPLAN_HANDLER, ChangeToFollow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.compare_and_set import compare_and_set
 from cloudsched.engine.tasks.calendar_days import find_calendar
-from cloudsched.engine.tasks.calendar_replan import CalendarReplan
+from cloudsched.engine.tasks.calendar_replan import FollowedCalendar
 from cloudsched.engine.tasks.fetch_limits import FetchLimits
+from cloudsched.engine.tasks.follow_changes import FollowChange, make_follower
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 _REFRESH_EVERY: Final = timedelta(days=1)
-_REPLAN_DURATION: Final = timedelta(minutes=15)
-_REPLAN_RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
-_REPLAN_RETENTION: Final = timedelta(hours=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
 _MAX_URL: Final = 2000
 
@@ -199,7 +195,8 @@ class Calendars:
 
     def replan(self, change: ChangeToFollow) -> bool:
         """Plan some of a changed calendar's tasks again; return whether nothing is left to do."""
-        return CalendarReplan(self._store, self._scheduler(), self._clock).run(change)
+        calendar = FollowedCalendar(self._store.records, change.calendar)
+        return FollowChange(self._store, self._scheduler(), self._clock, calendar).run(change)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar; if it was there, first create the task that plans its tasks again."""
@@ -220,16 +217,8 @@ class Calendars:
         """Create the task that plans a changed calendar's tasks again."""
         key = f"{calendar.id}-{self._chance.getrandbits(64):016x}"
         change = ChangeToFollow(key, calendar.id, calendar.revision, self._clock.now())
-        draft = TaskDraft(
-            id=f"calendar-change-{key}",
-            title=f"Plan the tasks of the calendar {calendar.id} again",
-            handler=REPLAN_HANDLER,
-            payload=change.payload,
-            expected_duration=_REPLAN_DURATION,
-            retry=_REPLAN_RETRY,
-            retention=_REPLAN_RETENTION,
-        )
-        self._scheduler().create(draft, by=OWN_CODE, lead=NO_LEAD)
+        title = f"Plan the tasks of the calendar {calendar.id} again"
+        make_follower(f"calendar-change-{key}", title, REPLAN_HANDLER, change.payload, self._scheduler())
 
     def _require_room(self, owner: str) -> None:
         if len(self._store.records.list(Calendar, owner, limit=Calendar.max_per_owner)) >= Calendar.max_per_owner:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -106,7 +107,9 @@ class Scheduler:
         """
         by.require_owner(draft.owner)
         started = self._engine.now()
-        draft = resolve_draft(self._engine.store.records, self._validate(draft, by), self._engine.clock, None)
+        draft = self._validate(draft, by)
+        depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
+        draft = self._resolve(draft, None) if depends else draft
         is_limited = by.has_quotas and refusal is None
 
         def repeat(task_id: str) -> Task | None:
@@ -144,7 +147,7 @@ class Scheduler:
             return self._dispatch_or_defer(created), True
 
         task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
-        return self._follow_calendars(task, started) if task.schedule.calendars else task, is_new
+        return self._follow_changes(task, started) if depends else task, is_new
 
     def find_repeated(
         self, task_id: str, request_fingerprint: str | None, mark: RequestMark | None, by: Authority
@@ -204,7 +207,7 @@ class Scheduler:
         def decide(task: Task, now: datetime) -> Transition:
             if mark is not None and mark.is_known_to(task):
                 return Transition(task)
-            resolved = self._resolve(draft, task)
+            resolved = self._resolve(draft, task.schedule)
             lead = self._engine.settings.minimum_lead
             return remember(mark, task, apply_edit(task, resolved, now, lead, defined_by=by.author))
 
@@ -235,7 +238,7 @@ class Scheduler:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
             validated = self._validate(draft, by, patch.keys())
             if "schedule" in patch:
-                validated = self._resolve(validated, task)
+                validated = self._resolve(validated, task.schedule)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
             edit = apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
@@ -259,15 +262,23 @@ class Scheduler:
     def _after_change(self, task: Task) -> Task:
         """Notify the task's parent if the change has ended the task, because nothing was left to run."""
         self._child_tasks.notify_parent(task)
-        return self._follow_calendars(task, task.updated_at)
+        return self._follow_changes(task, task.updated_at)
 
-    def _follow_calendars(self, task: Task, since: datetime) -> Task:
-        """Return the task, planned again if it was stored so late that its calendars may have changed unseen."""
-        if not task.schedule.calendars or self._engine.now() - since < OPEN_FOR / 2:
+    def _follow_changes(self, task: Task, since: datetime) -> Task:
+        """Return the task, planned again if it was stored so late that what it depends on may have changed."""
+        schedule = task.schedule
+        if not (schedule.calendars or schedule.follows_owner) or self._engine.now() - since < OPEN_FOR / 2:
             return task
-        contents = read_contents(self._engine.store.records, task, self._engine.clock)
-        with suppress(NotFound):
-            return self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now), OWN_CODE)
+        if schedule.calendars:
+            contents = read_contents(self._engine.store.records, task, self._engine.clock)
+            with suppress(NotFound):
+                task = self.change(task.id, lambda stored, now: replan_calendars(stored, contents, now), OWN_CODE)
+        if schedule.follows_owner:
+            from cloudsched.engine.tasks.owner_zones import plan_at_owner  # noqa: PLC0415 - few schedules do
+
+            replan = plan_at_owner(self._engine.store.records, task, self._engine.clock)
+            with suppress(NotFound):
+                task = self.change(task.id, replan, OWN_CODE)
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
@@ -390,5 +401,12 @@ class Scheduler:
             draft, self._engine.registry, self._engine.settings.retention, by.requesters, changed=changed
         )
 
-    def _resolve(self, draft: TaskDraft, task: Task) -> TaskDraft:
-        return resolve_draft(self._engine.store.records, draft, self._engine.clock, task.schedule)
+    def _resolve(self, draft: TaskDraft, known: Schedule | None) -> TaskDraft:
+        """Return a draft whose schedule has its calendars' days, and its owner's zone. Raises InvalidSchedule."""
+        records, clock = self._engine.store.records, self._engine.clock
+        draft = resolve_draft(records, draft, clock, known)
+        if draft.schedule is None or not draft.schedule.follows_owner:
+            return draft
+        from cloudsched.engine.tasks.owner_zones import with_owner_zone  # noqa: PLC0415 - few schedules do
+
+        return with_owner_zone(records, draft, draft.schedule, clock, known)

@@ -291,6 +291,8 @@ class PreviewRequest(Count):
     """The schedule, as in a task."""
     start: InputInstant | None = Field(default=None, alias="from")
     """Where to start; now if omitted."""
+    owner: Owner | None = None
+    """Whose calendars are meant, and whose zone if the schedule follows its owner; the caller's if omitted."""
 
 
 class BatchCreateRequest(WireModel):

@@ -1,0 +1,200 @@
+"""Plan the tasks again that depend on a record which has changed: a calendar's days, or a person's time zone.
+
+A task of the system does it, a batch of tasks in each run, so any number of tasks may follow; if its process dies, the
+sweep runs it again. It is created before the record is written, and ends only when one of two things is certain:
+every task has what the record has now, or the writer can no longer write (`_fence`). So no change is left behind,
+however long its writer stands still and wherever it dies. Planning a task again is one compare-and-set of the task, and
+does nothing if the task has been planned again already.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from cloudsched.domain.documents.calendar import CHANGES_OWNER, CalendarChange, CalendarLink
+from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.tasks.calendar_days import OPEN_FOR
+from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.engine.handlers.calendar_tasks import ChangeToFollow
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tasks.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound="Any")
+
+PAGE_SIZE: Final = 100
+MAX_PAGES: Final = 10
+"""How many pages of a record's tasks one run plans again; the next one continues."""
+_DURATION: Final = timedelta(minutes=15)
+_RETRY: Final = RetryPolicy(max_retries=20, cap=timedelta(minutes=15))
+_RETENTION: Final = timedelta(hours=1)
+
+
+class Followed(Protocol[R]):
+    """A record that tasks depend on. Each of these is linked to it by a `CalendarLink` under the record's key."""
+
+    @property
+    def key(self) -> str:
+        """Return the owner of the links."""
+        ...
+
+    def load(self) -> VersionedRecord[R] | None:
+        """Return the record; None if it was deleted, or was not written yet."""
+        ...
+
+    def revision_of(self, record: R) -> int:
+        """Return how often what tasks depend on has changed."""
+        ...
+
+    def depends(self, task: Task) -> bool:
+        """Return whether the task depends on the record."""
+        ...
+
+    def replan(self, task: Task, record: R, now: datetime) -> Transition:
+        """Return the task planned by the record; unchanged if it is."""
+        ...
+
+    def is_missing_over(self, since: timedelta) -> bool:
+        """Return whether a record that is not there, so long after its writer began, will not be written any more."""
+        ...
+
+
+class FollowChange(Generic[R]):
+    """Plans the tasks that depend on a changed record again."""
+
+    def __init__(self, store: Store, scheduler: Scheduler, clock: Clock, followed: Followed[R]) -> None:
+        self._store = store
+        self._scheduler = scheduler
+        self._clock = clock
+        self._followed = followed
+
+    def run(self, change: ChangeToFollow) -> bool:
+        """Continue with a change; return whether nothing is left to do."""
+        try:
+            stored = self._followed.load()
+            since = self._clock.now() - change.since
+            if stored is None:  # deleted: its tasks keep what they have
+                return self._followed.is_missing_over(since)
+            if self._followed.revision_of(stored.record) >= change.revision:
+                return self._follow_all(change, stored.record)
+            if since < OPEN_FOR:
+                return False  # its writer has not come that far yet
+            self._fence(stored)
+        except VersionConflict:  # somebody else has written meanwhile; look again
+            return False
+        return True
+
+    def _fence(self, stored: VersionedRecord[R]) -> None:
+        """Give up on a writer that has died: should it live, its write conflicts, and begins with another task.
+
+        Raises:
+            VersionConflict: The writer, or another one, was quicker.
+        """
+        self._store.records.write(stored.record, stored.version)
+
+    def _follow_all(self, change: ChangeToFollow, record: R) -> bool:
+        """Plan the next tasks again; return whether all are planned by the record as it is now."""
+        records, revision = self._store.records, self._followed.revision_of(record)
+        stored = records.load(CalendarChange, change.id)
+        is_same = stored is not None and stored.record.revision == revision
+        after, is_open = (stored.record.after, stored.record.has_open_links) if stored and is_same else ("", False)
+        for _ in range(MAX_PAGES):
+            links = records.list(CalendarLink, self._followed.key, limit=PAGE_SIZE, after=after)
+            for link in links:
+                is_open = self._try_to_follow(link, record) or is_open
+                after = link.id
+            if len(links) < PAGE_SIZE:
+                if not is_open and self._is_current(revision):
+                    if stored is not None:
+                        records.delete(CalendarChange, change.id, stored.version)
+                    return True
+                after, is_open = "", False  # from the beginning again, until all links are old
+                break
+        now = self._clock.now()
+        progress = CalendarChange(
+            id=change.id,
+            owner=CHANGES_OWNER,
+            created_at=now if stored is None else stored.record.created_at,
+            updated_at=now,
+            revision=revision,
+            after=after,
+            has_open_links=is_open,
+        )
+        records.write(progress, None if stored is None else stored.version)
+        return False
+
+    def _is_current(self, revision: int) -> bool:
+        """Return whether the record is still the one by which the tasks were planned here.
+
+        The tasks of a newer change may have got older content from this run, after their own had come by.
+        """
+        stored = self._followed.load()
+        return stored is None or self._followed.revision_of(stored.record) == revision
+
+    def _try_to_follow(self, link: CalendarLink, record: R) -> bool:
+        """Plan one task again; return whether it has to be looked at once more."""
+        try:
+            return self._follow(link, record)
+        except StoreUnavailable:
+            raise
+        except CloudschedError as error:  # the others must be planned all the same; this one is tried again
+            log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": link.task_id})
+            return True
+
+    def _follow(self, link: CalendarLink, record: R) -> bool:
+        """Plan one task again; return whether it has to be looked at once more."""
+        try:
+            task = self._scheduler.change(
+                link.task_id, lambda task, now: self._followed.replan(task, record, now), OWN_CODE
+            )
+        except NotFound:
+            task = None
+        if task is not None and self._followed.depends(task):
+            return False
+        now = self._clock.now()
+        if now - link.updated_at < OPEN_FOR:
+            return True
+        stored = self._store.records.load(CalendarLink, link.id)
+        if stored is not None and stored.record.updated_at == link.updated_at:
+            with suppress(VersionConflict):
+                self._store.records.delete(CalendarLink, link.id, stored.version)
+                return self._restore(link)  # a late task may have been stored meanwhile
+        return False
+
+    def _restore(self, link: CalendarLink) -> bool:
+        """Write a deleted link again if its task depends on the record after all; return whether it does."""
+        found = self._store.load(link.task_id)
+        if found is None or not self._followed.depends(found.task):
+            return False
+        with suppress(VersionConflict):
+            self._store.records.write(link.model_copy(update={"updated_at": self._clock.now()}), None)
+        return True
+
+
+def make_follower(task_id: str, title: str, handler: str, payload: dict[str, Any], scheduler: Scheduler) -> None:
+    """Create the task of the system that follows a change. It comes before the change is written."""
+    draft = TaskDraft(
+        id=task_id,
+        title=title,
+        handler=handler,
+        payload=payload,
+        expected_duration=_DURATION,
+        retry=_RETRY,
+        retention=_RETENTION,
+    )
+    scheduler.create(draft, by=OWN_CODE, lead=NO_LEAD)

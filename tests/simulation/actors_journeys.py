@@ -1,0 +1,64 @@
+"""What an owner does who travels: changes the time zone, several times a day, while tasks follow."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched import Overlap, RetryPolicy, Schedule, TaskDraft
+from cloudsched.domain.documents.person import Person, PersonSpec
+from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
+from cloudsched.engine.ports.authority import OWN_CODE
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+    from cloudsched import App
+
+TRAVELLER = "ada"
+JOURNEY_SHARE = 0.75
+"""The probability that a change is one of the owner's zone."""
+ZONES = (
+    *("Pacific/Honolulu", "America/New_York", "UTC", "Europe/London", "Europe/Berlin", "Asia/Kolkata"),
+    *("Asia/Tokyo", "Pacific/Auckland", "Pacific/Kiritimati"),
+)
+RULES = (
+    *("FREQ=DAILY;BYHOUR=9", "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", "FREQ=DAILY;BYHOUR=0,7,12,23"),
+    *("FREQ=WEEKLY;BYDAY=SU,MO,WE,TH;BYHOUR=18", "FREQ=HOURLY;INTERVAL=5", "FREQ=DAILY;BYHOUR=20;COUNT=4"),
+)
+
+
+def add_traveller(world: World) -> None:
+    """Store the owner of all tasks, in some zone."""
+    known = {"id": TRAVELLER, "owner": TRAVELLER, "createdAt": world.now, "updatedAt": world.now}
+    zone = world.random.choice(ZONES)
+    world.real_store.records.write(Person.model_validate({**known, "timezone": zone}), None)
+
+
+def travel(world: World, app: App) -> None:
+    """Let the owner be in another zone, or in the same one."""
+    zone = world.random.choice(ZONES)
+    world.log(f"travels to {zone}")
+    app.container.people.put(TRAVELLER, PersonSpec(timezone=zone), by=OWN_CODE)
+
+
+def draft_follower(world: World, task_id: str) -> TaskDraft:
+    """Return a task that follows the owner.
+
+    It runs all that is missed, so that each local time runs, and nothing that is three hours late, which nothing is.
+    """
+    choose = world.random.choice
+    start = (world.now - timedelta(days=choose([0, 0, 30]))).replace(tzinfo=None, microsecond=0, second=0, minute=0)
+    late: dict[str, Any] = choose([{}, {"expiration": timedelta(hours=3)}])
+    return TaskDraft.of(
+        id=task_id,
+        owner=TRAVELLER,
+        title="Follow",
+        handler="work",
+        schedule=Schedule(rrule=choose(RULES), dtstart=start.isoformat(), timezone="owner"),
+        overlap=choose([Overlap.ALLOW, Overlap.BUFFER]),
+        catch_up=CatchUp(mode=CatchUpMode.ALL, window=choose([None, timedelta(hours=3)])),
+        jitter=choose([timedelta(0), timedelta(0), timedelta(minutes=3)]),
+        retry=RetryPolicy(max_retries=3, base=timedelta(seconds=5)),
+        **late,
+    )

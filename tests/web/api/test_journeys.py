@@ -1,0 +1,92 @@
+"""Schedules that follow their owner, over HTTP: creation, edits, previews, feeds, and who may change the zone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness, roles
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+__all__ = ["roles"]
+AT_NINE = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}
+TASK: dict[str, Any] = {
+    "id": "t",
+    "owner": "ada",
+    "title": "Tea",
+    "handler": "greet",
+    "payload": {"name": "Ada"},
+    "schedule": AT_NINE,
+}
+
+
+def be_in(call: Call, sim: Simulation, zone: str) -> None:
+    answer = call("PUT", "/v1/people/ada", {"timezone": zone})
+    assert answer.status_code < 300, answer.text
+    assert "zoneRevision" not in answer.get_json()
+    sim.advance(timedelta(minutes=2))
+
+
+def test_a_task_follows_and_says_so(call: Call, sim: Simulation) -> None:
+    """What comes back has the zone that it is planned in, and can be sent again as it is."""
+    refused = call("POST", "/v1/tasks", TASK)
+    assert (refused.status_code, refused.get_json(force=True)["field"]) == (400, "schedule.timezone")
+    be_in(call, sim, "Europe/Berlin")
+    made = call("POST", "/v1/tasks", TASK).get_json()
+    assert made["schedule"] | {"timezone": "Europe/Berlin", "followsOwner": True} == made["schedule"]
+    assert made["timezone"] == "Europe/Berlin"
+    be_in(call, sim, "Asia/Tokyo")
+    moved = call("GET", "/v1/tasks/t").get_json()
+    assert (moved["timezone"], moved["nextExecutionTime"]) == ("Asia/Tokyo", "2027-01-02T00:00:00Z")
+    again = call("PATCH", "/v1/tasks/t", {"schedule": made["schedule"]}).get_json()
+    assert (again["revision"], again["timezone"]) == (moved["revision"], "Asia/Tokyo")
+    (first, *_) = call("GET", "/v1/tasks/t/upcoming?count=1").get_json()["occurrences"]
+    assert first["local"] == "2027-01-02T09:00:00+09:00"
+    ics = call("GET", "/v1/tasks/t.ics").text
+    assert "Follows its owner\\, in Asia/Tokyo now." in ics.replace("\r\n ", "")
+    sentences = [each["sentence"] for each in call("GET", "/v1/tasks/t/explain").get_json()["findings"]]
+    assert "It follows ada from one time zone to another, and is in Asia/Tokyo." in sentences
+
+
+def test_naming_another_zone_ends_the_following(call: Call, sim: Simulation) -> None:
+    """A schedule is replaced as a whole; words that name a place do the same."""
+    be_in(call, sim, "Europe/Berlin")
+    call("POST", "/v1/tasks", TASK)
+    fixed = call("PATCH", "/v1/tasks/t", {"schedule": {**AT_NINE, "timezone": "Europe/Paris"}}).get_json()
+    assert "followsOwner" not in fixed["schedule"] or not fixed["schedule"]["followsOwner"]
+    be_in(call, sim, "Asia/Tokyo")
+    assert call("GET", "/v1/tasks/t").get_json()["timezone"] == "Europe/Paris"
+
+
+def test_a_preview_is_where_the_owner_is(call: Call, sim: Simulation) -> None:
+    """It says whom the schedule follows, and where they are; or that it does not know."""
+    unknown = call("POST", "/v1/schedules/preview", {"schedule": AT_NINE, "owner": "ada"}).get_json()
+    assert "is not known here" in unknown["assumptions"][0]
+    be_in(call, sim, "Asia/Tokyo")
+    for given in ({"schedule": AT_NINE}, {"schedule": "every day at 9, wherever I am"}):
+        shown = call("POST", "/v1/schedules/preview", {**given, "owner": "ada", "count": 1}).get_json()
+        assert shown["occurrences"][0]["local"] == "2027-01-02T09:00:00+09:00"
+        assert "It follows ada, who is in Asia/Tokyo." in shown["assumptions"]
+        assert "wherever its owner is (Asia/Tokyo)" in shown["description"]
+
+
+def test_a_dry_run_writes_no_link(call: Call, sim: Simulation) -> None:
+    """With `validateOnly`, the answer has the owner's zone, and nothing is stored."""
+    be_in(call, sim, "Asia/Tokyo")
+    answer = call("POST", "/v1/tasks?validateOnly=true", TASK)
+    assert answer.get_json()["timezone"] == "Asia/Tokyo"
+    assert call("GET", "/v1/tasks/t").status_code == 404
+
+
+@pytest.mark.parametrize("caller", ["ada", "reader", "worker", "viewer"])
+def test_nobody_else_moves_a_person(roles: RoleHarness, caller: str) -> None:
+    """Only the person and servers may say where somebody is: others get what they get for any stranger."""
+    assert roles.ask("admin", "PUT", "/v1/people/bob", {"timezone": "Europe/Berlin"}).status_code == 201
+    refused = roles.ask(caller, "PUT", "/v1/people/bob", {"timezone": "Asia/Tokyo"})
+    assert refused.status_code in {403, 404}
+    assert roles.ask("admin", "GET", "/v1/people/bob").get_json()["timezone"] == "Europe/Berlin"

@@ -85,6 +85,7 @@ class Printer:
         if self._as_json:
             click.echo(to_json_line(content))
             return
+        content |= _tell_read_back(task)
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         names_width = max(map(len, content)) + _PADDING
         is_narrow = self._console.width - names_width < _MIN_VALUE_WIDTH
@@ -160,6 +161,16 @@ class Printer:
 
 def _to_json(task: TaskView) -> dict[str, Any]:
     return task.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+
+
+def _tell_read_back(task: TaskView) -> dict[str, str]:
+    """Return what a schedule was understood to be, as rows for people."""
+    told = task.read_back
+    if told is None:
+        return {}
+    times = ", ".join(f"{at:%a} {at.isoformat(timespec='minutes')}" for at in told.next)
+    rows = {"readBack": told.description, "next": times, "assumed": " ".join(told.assumed)}
+    return {name: text for name, text in rows.items() if text}
 
 
 def _status_reason(execution: Execution) -> str:

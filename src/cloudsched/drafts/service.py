@@ -26,6 +26,7 @@ from cloudsched.engine.assistant.tools import list_open_tools
 from cloudsched.engine.people.preferred_channels import with_preferred_channels
 from cloudsched.engine.tasks.dry_run import WouldCommit, make_dry_scheduler
 from cloudsched.engine.tasks.owner_zones import resolve_for_owner
+from cloudsched.engine.tasks.read_back import tell_back
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 
 DRAFTS: Final = "(drafts)"
@@ -281,6 +282,7 @@ class Drafts:
         elif schedule is not None:
             shown = schedule if stored is not None else self._try_to_show(schedule, now, access.requester.owner)
             times = [] if shown is None else check_times(shown, now, self._options.limits)[0]
+        told = None if schedule is None else tell_back(schedule, iter(times), proposal.assumptions)
         is_update = proposal.task is not None
         is_shown = proposal.decision is not Decision.REFUSAL
         return DraftResult(
@@ -289,7 +291,8 @@ class Drafts:
             task_id=None if proposal.task is None else proposal.task.id,
             changes=content if is_shown and is_update else None,
             schedule=schedule,
-            description="" if schedule is None else schedule.describe(),
+            description="" if told is None else told.description,
+            read_back=told,
             next=tuple(_to_occurrence(at, schedule.timezone) for at in times) if schedule is not None else (),
             assumptions=proposal.assumptions,
             questions=proposal.questions,

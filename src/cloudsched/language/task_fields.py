@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +11,26 @@ from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime, time
 
     from cloudsched.language.schedule_text import ScheduleText
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())
+
+
+_noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def note_assumptions() -> Iterator[list[str]]:
+    """Note in the list what `with_schedule` assumes in the block, for an answer that tells it."""
+    noted: list[str] = []
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 def has_schedule_text(fields: dict[str, Any]) -> bool:
@@ -115,6 +131,9 @@ def with_schedule(
         current=current,
         find_owner_zone=find_owner_zone,
     )
+    noted = _noted.get()
+    if noted is not None:
+        noted += read.assumptions
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name != "timezone"}

@@ -68,7 +68,7 @@ def test_a_draft_is_confirmed(roles: RoleHarness) -> None:
     drafted = draft(roles)
     assert set(drafted) == {
         *("decision", "task", "schedule", "description", "next", "assumptions", "questions", "missing", "steps"),
-        "draftToken",
+        *("draftToken", "readBack"),
     }
     assert stored(roles) == []
     created = confirm(roles, drafted)

@@ -1,4 +1,4 @@
-"""What the tools answer: the zone that was asked for, a description, and the next three instants stand in each."""
+"""What the tools answer: the zone that was asked for, a description, and the next five instants stand in each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution
 
-SHOWN: Final = 3
+SHOWN: Final = 5
 """How many instants an answer has."""
 MAX_CONTENT: Final = 4_000
 """How much of an execution's result is shown, in characters."""
@@ -32,7 +32,7 @@ class ScheduleAnswer(BaseModel):
 
     timezone: str = Field(description="The time zone of the call.")
     description: str = Field(description="The schedule in words.")
-    next: list[When] = Field(description="The next three instants; fewer if there are no more.")
+    next: list[When] = Field(description="The next five instants; fewer if there are no more.")
     assumptions: list[str] = Field(default=[], description="What the words left open. Show them to the user.")
 
 
@@ -86,6 +86,7 @@ def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) 
     return {
         "timezone": zone.key,
         "description": task.schedule.describe(),
+        "assumptions": [] if task.read_back is None else list(task.read_back.assumed),
         "next": [to_when(at, zone) for at in upcoming],
         "task_id": task.id,
         "title": task.title,

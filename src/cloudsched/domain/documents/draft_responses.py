@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
-from cloudsched.domain.documents.responses import ApiResponse, Occurrence
+from cloudsched.domain.documents.responses import ApiResponse, Occurrence, ReadBack
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
 
@@ -75,6 +75,8 @@ class DraftResult(ApiResponse):
     """The schedule in words."""
     next: Annotated[tuple[Occurrence, ...], Field(max_length=5)] = ()
     """The next occurrences, at most five."""
+    read_back: ReadBack | None = None
+    """The same of the schedule, as the answers to creations and edits have it."""
     assumptions: tuple[str, ...] = ()
     """What the text leaves open, and how it was decided, one sentence each."""
     questions: tuple[DraftQuestion, ...] = ()

@@ -391,6 +391,20 @@ class TriggeredRun(WireModel):
     """The payload that its handler gets."""
 
 
+class ReadBack(ApiResponse):
+    """What a schedule was understood to be. Show it to whoever gave the schedule."""
+
+    description: str
+    """The schedule in words."""
+    is_summary: bool
+    """The words leave something out, which they name at their end."""
+    next: Annotated[tuple[AwareDatetime, ...], Field(max_length=5)]
+    """The next instants at which it runs, at most five, in the schedule's time zone."""
+    timezone: str
+    assumed: tuple[str, ...]
+    """What the request left open, and how it was decided, one sentence each."""
+
+
 class Task(PublicTask):
     """One task: its spec and its state."""
 
@@ -407,6 +421,9 @@ class Task(PublicTask):
     """Its next occurrences; only in the answer to ``validateOnly``."""
     triggered: TriggeredRun | None = None
     """The run that was asked for; only in the answer to a trigger."""
+    read_back: ReadBack | None = None
+    """What its schedule was understood to be; only in answers that create it or change its schedule. A request that has
+    searched all that it may leaves it out."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now, so that it changes: of ``edit``, ``pause``, ``resume``, ``cancel``,
     ``delete``, ``trigger``, ``backfill`` and ``sendEvent``. Its executions say whether they may be retried."""

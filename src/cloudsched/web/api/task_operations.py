@@ -12,7 +12,9 @@ from werkzeug.wrappers import Response
 from cloudsched.domain.documents import responses
 from cloudsched.drafts.tokens import FIELD
 from cloudsched.engine.tasks import explanations as explain
+from cloudsched.engine.tasks.read_back import list_assumed, read_back
 from cloudsched.errors import QuotaExceeded
+from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.allowed_verbs import AllowedVerbs
 from cloudsched.web.api.draft_operations import patch_confirmed
@@ -25,9 +27,10 @@ from cloudsched.web.api.task_creation import create_or_edit, read_idempotency_ke
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cloudsched.app import App
+    from cloudsched.domain.documents.task import Task
     from cloudsched.web.api.call import ApiCall
     from cloudsched.web.auth.roles import Caller
 
@@ -48,13 +51,15 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
     def create(index: int) -> dict[str, Any]:
         nonlocal refusal
         try:
-            task, is_new = create_or_edit(app, caller, contents[index], key, index, refusal)
+            with note_assumptions() as noted:
+                task, is_new = create_or_edit(app, caller, contents[index], key, index, refusal)
         except Exception as error:  # noqa: BLE001 - each task has its own result; render_problem() logs server errors
             if isinstance(error, QuotaExceeded):
                 refusal = error
             response = render_problem(error)
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
-        return {"status": 201 if is_new else 200, "task": task_to_json(task)}
+        told = _tell_back(contents[index], task, noted)
+        return {"status": 201 if is_new else 200, "task": {**task_to_json(task), **told}}
 
     if len(contents) == 1:
         return [create(0)]
@@ -71,6 +76,17 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         while len(results) < len(contents) and refusal is None:  # tasks that exist already have taken no room
             results.append(create(len(results)))
         return [*results, *create_together(range(len(results), len(contents)))]
+
+
+def _tell_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
+    """Return what an answer tells of the schedule that a request gave, as the fields to add."""
+    told = read_back(task, list_assumed(content, task, noted))
+    return {} if told is None else {"readBack": told.to_wire()}
+
+
+def _validate(call: ApiCall, content: dict[str, Any], act: Callable[[App], Task]) -> Response:
+    with note_assumptions() as noted:
+        return validate_only(call, act, lambda task: _tell_back(content, task, noted))
 
 
 CHANGE: Final[Preset] = {
@@ -104,11 +120,11 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """
     content, key = call.read_content(), read_idempotency_key(call.request)
     if query.is_only_validation:
-        return validate_only(call, lambda app: create_or_edit(app, call.caller, content, key)[0])
-    task, is_new = create_or_edit(call.app, call.caller, content, key)
-    return task_response(
-        call, task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
-    )
+        return _validate(call, content, lambda app: create_or_edit(app, call.caller, content, key)[0])
+    with note_assumptions() as noted:
+        task, is_new = create_or_edit(call.app, call.caller, content, key)
+    location = {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
+    return task_response(call, task, 201 if is_new else 200, location, _tell_back(content, task, noted))
 
 
 @operation(
@@ -180,12 +196,21 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     content = call.read_content()
     if query.is_only_validation:
         changes = {name: value for name, value in content.items() if name != FIELD}
-        return validate_only(call, lambda app: app.patch(call.task_id, changes))
-    if FIELD in content:
-        return task_response(call, patch_confirmed(call, content))
-    mark = mark_edit(call, content)
-    call.visibility.allow_repetition(mark)
-    return task_response(call, call.app.patch(call.task_id, content, mark=mark))
+        if not _names_schedule(content):
+            return validate_only(call, lambda app: app.patch(call.task_id, changes))
+        return _validate(call, changes, lambda app: app.patch(call.task_id, changes))
+    with note_assumptions() as noted:
+        if FIELD in content:
+            task = patch_confirmed(call, content)
+        else:
+            mark = mark_edit(call, content)
+            call.visibility.allow_repetition(mark)
+            task = call.app.patch(call.task_id, content, mark=mark)
+    return task_response(call, task, more=_tell_back(content, task, noted) if _names_schedule(content) else None)
+
+
+def _names_schedule(content: dict[str, Any]) -> bool:
+    return content.get("schedule") is not None or "timezone" in content
 
 
 @operation(

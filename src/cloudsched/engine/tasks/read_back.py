@@ -1,0 +1,93 @@
+"""What a schedule was understood to be, told back to whoever gave it: in words, with its next instants.
+
+Every answer that creates a task or changes its schedule carries it, so that a person or an agent sees a
+misunderstanding before the task runs. It is made for the answer only: nothing of it is stored, lists leave it out, and
+a dispatch never makes one. Its searches are part of what the request may search.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.responses import ReadBack
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.transitions.planning import occurrence_after
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
+
+SHOWN: Final = 5
+"""How many instants a read-back has."""
+_OWN_ZONE: Final = re.compile(r"(utc|gmt|\d\s*z|[+-]\d{2}:?\d{2})\W*\Z", re.IGNORECASE)
+"""An end of a text that says in which zone it is."""
+
+
+def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> ReadBack | None:
+    """Return what a task's schedule was understood to be; None if the search for its instants was given up.
+
+    Args:
+        task: The task, as it is stored now.
+        assumed: What the request left open, and how it was decided; see `list_assumed`.
+        locale: The language of the description.
+    """
+    left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
+    times = islice(_iterate_planned(task), SHOWN if left is None else min(SHOWN, left))
+    return tell_back(task.schedule, times, assumed, locale)
+
+
+def tell_back(
+    schedule: Schedule, times: Iterator[datetime], assumed: Sequence[str] = (), locale: str = "en"
+) -> ReadBack | None:
+    """Return what a schedule with these next instants was understood to be; see `read_back`."""
+    from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- only answers that carry it pay for it
+
+    zone, found = load_tzinfo(schedule.timezone), []
+    try:
+        description = describe(schedule, locale)
+        found += [at.astimezone(zone) for at in times]
+    except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
+        return None
+    return ReadBack(
+        description=description.text,
+        is_summary=not description.is_exact,
+        next=tuple(found),
+        timezone=schedule.timezone,
+        assumed=tuple(assumed),
+    )
+
+
+def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ()) -> list[str]:
+    """Return what a request left open of a schedule, and how it was decided, one sentence each.
+
+    Args:
+        content: The task's fields, or its changes, as they were sent.
+        task: The task that came of it.
+        noted: What reading its words has noted.
+    """
+    given = content.get("schedule")
+    schedule = task.schedule
+    assumed = list(noted)
+    if given is None:
+        return [*assumed, "No schedule was given, so it runs once."] if schedule.is_one_time else assumed
+    text = given.get("cron") if isinstance(given, dict) else given
+    names_zone = "timezone" in content or (isinstance(given, dict) and "timezone" in given)
+    says_zone = isinstance(text, str) and _OWN_ZONE.search(text) is not None
+    if not (names_zone or says_zone) and schedule.timezone == "UTC" and (schedule.at is None or isinstance(text, str)):
+        assumed.append("No time zone was given, so it is UTC.")
+    if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
+        assumed.append(f"No start was given, so it counts from {schedule.dtstart}.")
+    return assumed
+
+
+def _iterate_planned(task: Task) -> Iterator[datetime]:
+    occurrence = task.next_execution_time
+    while occurrence is not None:
+        yield occurrence
+        occurrence = occurrence_after(task, occurrence)

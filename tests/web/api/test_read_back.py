@@ -1,0 +1,106 @@
+"""Every answer that creates a task or changes its schedule tells what was understood: words, instants, assumptions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benchmarks.describe import make_schedule
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+TASK = {"owner": "ada", "title": "Tea", "handler": "greet", "payload": {"name": "Ada"}}
+WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}
+NEXT = [f"2027-01-{day:02}T09:00:00+01:00" for day in (1, 4, 5, 6, 7)]
+TOLD = {
+    "description": "every weekday at 09:00, Europe/Paris",
+    "isSummary": False,
+    "next": NEXT,
+    "timezone": "Europe/Paris",
+    "assumed": ["9:00 is in the morning."],
+}
+
+
+def test_creations_and_edits_tell_what_they_understood(call: Call) -> None:
+    """Alone, in a batch, only validated and repeated; what changes no schedule, or only reads, does not."""
+    created = call("POST", "/v1/tasks", {**TASK, **WEEKDAYS, "id": "tea"}).get_json()
+    assert created["readBack"] == TOLD
+    path = f"/v1/tasks/{created['id']}"
+    assert call("POST", "/v1/tasks", {**TASK, **WEEKDAYS, "id": "tea"}).get_json()["readBack"] == TOLD
+    assert call("POST", "/v1/tasks?validateOnly=true", {**TASK, **WEEKDAYS}).get_json()["readBack"] == TOLD
+    batch = call("POST", "/v1/tasks:batchCreate", {"tasks": [{**TASK, **WEEKDAYS}] * 2}).get_json()
+    assert [each["task"]["readBack"] for each in batch["results"]] == [TOLD, TOLD]
+    moved = call("PATCH", path, {"schedule": "an hour later"}).get_json()
+    assert moved["readBack"]["description"] == "every weekday at 10:00, Europe/Paris"
+    assert (
+        call("PATCH", f"{path}?validateOnly=true", {"schedule": "make it 11:00"}).get_json()["readBack"]["next"][0][
+            11:16
+        ]
+        == "11:00"
+    )
+    assert "readBack" not in call("PATCH", path, {"title": "Coffee"}).get_json()
+    assert "readBack" not in call("GET", path).get_json()
+    assert all("readBack" not in each for each in call("GET", "/v1/tasks").get_json()["tasks"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "assumed"),
+    [
+        ({"schedule": "every weekday at 14:00"}, ["No time zone was given, so it is UTC."]),
+        ({"schedule": "every weekday at 14:00 UTC"}, []),
+        ({"schedule": "0 9 * * 1"}, ["No time zone was given, so it is UTC."]),
+        ({"schedule": "0 9 * * 1", "timezone": "UTC"}, []),
+        ({"schedule": {"at": "2027-02-01T09:00:00Z"}}, []),
+        (
+            {"schedule": {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "UTC"}},
+            ["No start was given, so it counts from {dtstart}."],
+        ),
+        ({}, ["No schedule was given, so it runs once."]),
+        (
+            {"schedule": "every day", "timezone": "UTC"},
+            ["No time was given, so it is 9:00."],
+        ),
+    ],
+)
+def test_what_was_assumed_is_said(call: Call, fields: dict[str, Any], assumed: list[str]) -> None:
+    """The zone, the time of day and the start, where the request left them open; and nothing that it said."""
+    task = call("POST", "/v1/tasks", {**TASK, **fields}).get_json()
+    expected = [each.format(dtstart=task["schedule"].get("dtstart")) for each in assumed]
+    assert task["readBack"]["assumed"] == expected
+
+
+def test_the_next_instants_are_those_that_are_planned(call: Call, sim: Simulation) -> None:
+    """Of random schedules: as many as the task has left, five at most, in its zone and with its offset."""
+    random = Random(7)  # noqa: S311 -- repeatable
+    for number in range(60):
+        schedule = make_schedule(random)
+        limit = {"maxRuns": random.randrange(1, 8)} if number % 3 == 0 else {}
+        answer = call(
+            "POST", "/v1/tasks", {**TASK, **limit, "schedule": schedule.model_dump(mode="json", by_alias=True)}
+        )
+        if answer.status_code != 201:  # it is over by now, or runs too often
+            continue
+        task = answer.get_json()
+        zone = load_tzinfo(schedule.timezone)
+        planned = upcoming_occurrences(sim.app.get(task["id"]), 5)
+        told = [datetime.fromisoformat(each) for each in task["readBack"]["next"]]
+        assert told == planned
+        assert [each.utcoffset() for each in told] == [each.astimezone(zone).utcoffset() for each in planned]
+        assert task["readBack"]["description"] == Schedule.model_validate(task["schedule"]).describe()
+
+
+def test_a_search_that_is_given_up_costs_the_read_back_and_not_the_task(call: Call) -> None:
+    """A schedule whose second instant is too far away to be found is created, and told nothing of."""
+    sparse = {"rrule": "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "dtstart": "2027-01-01T09:00:00"}
+    answer = call("POST", "/v1/tasks", {**TASK, "schedule": sparse})
+    assert answer.status_code == 201
+    assert "readBack" not in answer.get_json()

@@ -107,7 +107,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--stored-script", metavar="NAME", help="A stored script of the owner to run instead.")
 @click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
 @click.option("--owner", help="The task's owner; for users, always themselves, for servers 'system' by default.")
-@click.option("--id", "task_id", help="Your own stable id: creating it again edits the task.")
+@click.option("--id", "task_id", help="Your own stable id: another creation with it edits the task.")
 @click.option("--payload", default="{}", help="The handler's payload, as JSON.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by; may be repeated.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")

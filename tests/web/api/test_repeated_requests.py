@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
-WORDS = [
+WORDS: list[Any] = [
+    None,
+    "now",
+    {"delay": "PT2S"},
     "in 2 seconds",
     "PT2S",
     "in 10 minutes",
@@ -30,7 +33,7 @@ WORDS = [
     "every 10 minutes until today at 0:35",
     "2027-01-01T00:30:00Z",
 ]
-"""What means another instant, or none, an hour later; and what always means the same."""
+"""What means another instant, or none, an hour later; and what always means the same. None is now."""
 TASK: dict[str, Any] = {"owner": "ada", "title": "Pay", "handler": "greet", "payload": {"name": "Ada"}}
 Send = tuple[str, dict[str, Any], dict[str, str]]
 
@@ -94,13 +97,14 @@ def results_of(answer: TestResponse) -> list[tuple[int, dict[str, Any]]]:
     return [(answer.status_code, content)]
 
 
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("words", WORDS, ids=str)
 @pytest.mark.parametrize("creation", CREATIONS, ids=lambda each: each.__name__)
 def test_a_creation_that_is_sent_again_changes_nothing(
-    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send], words: str
+    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send], words: object
 ) -> None:
     """It is answered by the tasks as they are now, though its words mean another instant or one that has passed."""
-    path, body, headers = creation({**TASK, "schedule": words, "timezone": "UTC"})
+    zone = {"timezone": "UTC"} if isinstance(words, str) else {}
+    path, body, headers = creation({**TASK, "schedule": words, **zone})
     made = results_of(call("POST", path, body, headers=headers))
     assert [status for status, _ in made] == [201] * len(made)
     sim.advance(HOUR)
@@ -114,7 +118,7 @@ def test_a_creation_that_is_sent_again_changes_nothing(
     sim.advance(HOUR)
     assert list_tasks(sim) == ran
     assert {status for *_, status in ran} == {TaskStatus.COMPLETED}
-    assert {count for _, count, _ in ran} == {4 if words.startswith("every") else 1}
+    assert {count for _, count, _ in ran} == {4 if str(words).startswith("every") else 1}
 
 
 @pytest.mark.parametrize("creation", CREATIONS, ids=lambda each: each.__name__)
@@ -135,6 +139,23 @@ def test_a_creation_that_is_sent_again_undoes_no_edit(
         call("POST", f"/v1/tasks/{task_id}/cancel")
     call("POST", path, body, headers=headers)
     assert {status for *_, status in list_tasks(sim)} == {TaskStatus.CANCELLED}
+
+
+@pytest.mark.parametrize("creation", CREATIONS[:3], ids=lambda each: each.__name__)
+def test_a_check_says_what_a_repetition_gets(
+    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send]
+) -> None:
+    """With ``validateOnly``: the task as it is, the edit that another creation is, or the refusal of a key."""
+    path, body, headers = creation({**TASK, "schedule": "in 2 seconds"})
+    task_id = call("POST", path, body, headers=headers).get_json()["id"]
+    sim.advance(HOUR)
+    stored = call("GET", f"/v1/tasks/{task_id}").get_json()
+    checked = call("POST", f"{path}?validateOnly=true", body, headers=headers).get_json()
+    del stored["allowedVerbs"]
+    assert checked == {**stored, "upcoming": []}
+    other = call("POST", f"{path}?validateOnly=true", {**body, "title": "Other"}, headers=headers)
+    assert (other.status_code, other.get_json().get("revision")) in {(200, 2), (422, None)}
+    assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == other.status_code
 
 
 def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) -> None:

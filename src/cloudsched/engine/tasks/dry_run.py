@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from cloudsched.engine.ports.records import Version
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +50,6 @@ class _DryStore:
         self.load_lock = store.load_lock
         self.records = _DryRecords(store.records)
 
-    def commit(self, commit: Commit) -> NoReturn:
-        raise WouldCommit(commit.task)
-
 
 class _DryRecords:
     """Records that are only read: a link from a calendar to a task that is not stored would lead nowhere."""
@@ -65,9 +63,12 @@ class _DryRecords:
 
 
 class _DryCommitter(Committer):
-    """Decides again after no conflict, since there is none."""
+    """Finds one conflict: a task that is there already, which makes a creation an edit, or a repetition."""
 
     def commit(self, commit: Commit) -> NoReturn:
+        stored = None if commit.base is not None else self._store.load(commit.task.id)
+        if stored is not None and stored.task.deleted_at is None:
+            raise VersionConflict(f"task {commit.task.id}")
         raise WouldCommit(commit.task)
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.call_counts import count_calls
 from tests.cases import try_each
 
+from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.schedules import ics_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.errors import InvalidInput
@@ -244,3 +245,12 @@ def test_a_file_twice_as_large_takes_twice_as_much(name: str) -> None:
             assert read_ics_days(text, NEW_YEAR)
         counts.append(calls.count)
     assert counts[2] - counts[1] < 2.2 * (counts[1] - counts[0]) + 100, counts
+
+
+def test_a_calendar_of_birthdays_fits_into_a_request() -> None:
+    """Eighty days that come every year, followed for twelve years, and there are steps left."""
+    event = "BEGIN:VEVENT\nDTSTART;VALUE=DATE:1970{:02}{:02}\nRRULE:FREQ=YEARLY\nEND:VEVENT\n"
+    text = HEAD + "".join(event.format(1 + number % 12, 1 + number % 28) for number in range(80)) + "END:VCALENDAR"
+    with limit_search():
+        days = read_ics_days(text, NEW_YEAR)
+    assert len(days) > 500

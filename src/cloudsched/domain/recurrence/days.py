@@ -67,6 +67,8 @@ class Days(Protocol):
     """The number of periods after which the pattern of days repeats."""
     max_days: int
     """The largest number of days that a period can have."""
+    work: int
+    """How many days are looked at, about, to find those of one period."""
     lookback: int
     """1 if a period may select days that lie in the next one, else 0."""
 
@@ -160,7 +162,7 @@ class DayFilter:
 class DailyDays(Days):
     """Every day that passes the limits; each day is its own period."""
 
-    max_days = 1
+    max_days = work = 1
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
@@ -190,7 +192,7 @@ class DailyDays(Days):
 class WeeklyDays(Days):
     """The weekdays of BYDAY, or DTSTART's, in weeks that begin on WKST."""
 
-    max_days = 7
+    max_days = work = 7
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
@@ -231,7 +233,7 @@ class MonthlyDays(Days):
     """The days of BYMONTHDAY and BYDAY in each month, or DTSTART's day of the month."""
 
     cycle = CYCLE_YEARS * 12
-    max_days = 31
+    max_days = work = 31
 
     def __init__(self, rule: Rule, start: date) -> None:
         named = rule.month_days or rule.weekdays or rule.year_days or rule.week_numbers
@@ -320,6 +322,10 @@ def nth_weekdays(entries: Iterable[NthDay], first_weekday: int, length: int) -> 
     return days
 
 
+_LEAST_WORK = 6
+"""What it takes to look at a year at all, in days."""
+
+
 class YearlyDays(Days):
     """The days of each calendar year that satisfy all of a rule's parts; DTSTART supplies missing ones.
 
@@ -338,6 +344,9 @@ class YearlyDays(Days):
         weekdays = () if rule.weekdays or rule.month_days or rule.year_days else (start.weekday(),)
         weeks = Rule(Frequency.DAILY, week_numbers=rule.week_numbers, week_start=rule.week_start)
         self._weeks = DayFilter(weeks, weekdays=weekdays) if rule.week_numbers else None
+        is_by_date = bool(self._month_days) and not (rule.weekdays or rule.week_numbers)
+        dates = len(self._month_days) * (len(self._months) or 12) + len(rule.year_days)
+        self.work = min(self.max_days, _LEAST_WORK + dates) if is_by_date else self.max_days
 
     @override
     def period_index(self, day: int) -> int:

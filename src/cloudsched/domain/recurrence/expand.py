@@ -121,7 +121,7 @@ class DatedTimes(WallTimes):
         base, kind = self._days.base(period)
         members = self._members.get(kind)
         if members is None:
-            spend_steps(1 + self._days.max_days // 2 + len(self._positions))
+            spend_steps(1 + self._days.work // 2 + len(self._positions))
             members = self._days.offsets(period)
             if self._positions:
                 members = self._select_positions(members)

@@ -48,7 +48,7 @@ def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | No
     """
     if "schedule" not in content:
         return None
-    body: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone") if name in content}
+    body: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone", "owner") if name in content}
     try:
         return api.post("/v1/schedules/preview", {**body, "count": COUNT})
     except AmbiguousSchedule as error:

@@ -24,6 +24,7 @@ from cloudsched.dashboard.task_options import (
     write_options,
 )
 from cloudsched.dashboard.visit import Visit, ZoneChoice, zone_choices
+from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, PreconditionFailed
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
     content = _read_edit(answer, errors)
-    answer |= {"errors": errors, "preview": check_schedule(api, content, errors)}
+    asked = {**content, "owner": answer["task"]["owner"]}
+    answer |= {"errors": errors, "preview": check_schedule(api, asked, errors)}
     if errors:
         return Again(answer, 400)
     try:
@@ -197,7 +199,7 @@ def build(answer: Json, visit: Visit) -> TaskFormPage:
     texts, errors = answer["texts"], answer.get("errors", {})
     task: Json | None = answer.get("task")
     handler = answer["handler"]
-    zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC"]))
+    zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC", OWNER_ZONE]))
     names = tuple(name for name in NAMES if name not in MORE)
     refused = list_refused(is_quick=_is_quick(answer["handlers"], handler), task=task)
     more = tuple(name for name in MORE if name not in refused and (name != "owner" or _may_choose_owner(visit, task)))

@@ -10,6 +10,7 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.channel import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
+from cloudsched.domain.schedules.schedule import OWNER_ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,8 @@ MORE: Final[tuple[str, ...]] = (
     "retries",
 )
 NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
+_OF_FOLLOWERS: Final = frozenset({"followsOwner", "startZone"})
+"""The fields of a schedule that say which zone it follows: another zone in the form replaces them."""
 _NOT_OF_QUICK: Final = {"lockKey": "", "overlap": "allow"}
 """What a quick handler cannot have, since its runs claim nothing: the options, and their only values."""
 _LABELS: Final = {
@@ -64,7 +67,7 @@ _LABELS: Final = {
     "retries": "Retries",
 }
 _HINTS: Final = {
-    "timezone": "such as Europe/Paris",
+    "timezone": "such as Europe/Paris; owner: wherever the task's owner is",
     "labels": "such as team=shop, one a line or with commas between them",
     "lockKey": "tasks with the same lock run one after the other",
     "retries": "how often a failed execution is tried again, 0 to 20",
@@ -77,7 +80,7 @@ def write_options(task: Json) -> dict[str, str]:
     retry = task.get("retry") or {}
     return {
         "title": task["title"],
-        "timezone": task.get("timezone", "UTC"),
+        "timezone": OWNER_ZONE if task["schedule"].get("followsOwner") else task.get("timezone", "UTC"),
         "owner": task["owner"],
         "description": task.get("description", ""),
         "labels": "\n".join(task.get("labels", ())),
@@ -126,7 +129,8 @@ def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str]) -
     if texts.get("schedule", "").strip():
         content |= read_schedule(texts["schedule"], zone, errors)
     elif zone != now["timezone"]:
-        content["schedule"] = {**task["schedule"], "timezone": zone}
+        kept = {name: value for name, value in task["schedule"].items() if name not in _OF_FOLLOWERS}
+        content["schedule"] = {**kept, "timezone": zone}
     return content
 
 

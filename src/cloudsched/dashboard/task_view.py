@@ -360,6 +360,8 @@ def _list_facts(task: Json, words: str) -> list[tuple[str, str, bool]]:
         ("Revision", str(task.get("revision", 1)), False),
         ("Scheduled runs so far", f"{task.get('runCount', 0):,}", False),
     ]
+    if schedule.get("followsOwner"):
+        facts.insert(5, ("Time zone", f"follows {task['owner']} ({task['timezone']})", False))
     if task.get("description"):
         facts.insert(0, ("Description", task["description"], False))
     return facts

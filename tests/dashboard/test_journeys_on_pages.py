@@ -1,0 +1,76 @@
+"""The pages say whom a task follows, and their forms make it follow, keep it so, and stop it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+from tests.dashboard.conftest import NOW, get, make_app, post, read_form
+
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.stack import run_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.local.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as running:
+        known = requests.put(f"{running.url}/v1/people/ada", json={"timezone": "Asia/Tokyo"}, timeout=30)
+        assert known.status_code == 201
+        yield running
+
+
+def make(stack: Stack, task_id: str) -> dict[str, Any]:
+    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "timezone": "owner"}
+    made = {"id": task_id, "owner": "ada", "title": "Tea", "handler": "report", "schedule": schedule}
+    answer = requests.post(f"{stack.url}/v1/tasks", json=made, timeout=30)
+    assert answer.status_code == 201, answer.text
+    task: dict[str, Any] = answer.json()
+    return task
+
+
+def edit(stack: Stack, task_id: str, **changes: str) -> dict[str, Any]:
+    url = f"{stack.url}/ui/tasks/{task_id}/edit"
+    form = read_form(get(url).text)
+    assert form["timezone"] == "owner"
+    saved = post(url, {**form, **changes, "verb": "save"})
+    assert saved.status_code == 200, saved.text
+    task: dict[str, Any] = get(f"{stack.url}/v1/tasks/{task_id}").json()
+    return task
+
+
+def test_the_page_says_whom_a_task_follows(stack: Stack) -> None:
+    """With the zone in which the owner is now, in which the next occurrences are shown."""
+    make(stack, "shown")
+    text = get(f"{stack.url}/ui/tasks/shown").text
+    assert "follows ada (Asia/Tokyo)" in text
+    assert "wherever its owner is (Asia/Tokyo)" in text
+
+
+def test_an_edit_of_something_else_keeps_it_following(stack: Stack) -> None:
+    """The form has `owner` as the zone: saved again it changes nothing, also with another schedule."""
+    before = make(stack, "kept")
+    assert edit(stack, "kept", title="Green tea")["schedule"] == before["schedule"]
+    changed = edit(stack, "kept", schedule="every day at 10:00")["schedule"]
+    assert (changed["followsOwner"], changed["timezone"]) == (True, "Asia/Tokyo")
+
+
+def test_another_zone_ends_the_following(stack: Stack) -> None:
+    """A zone that is named in the form counts."""
+    make(stack, "fixed")
+    fixed = edit(stack, "fixed", timezone="Europe/Paris")["schedule"]
+    assert fixed["timezone"] == "Europe/Paris"
+    assert not fixed.get("followsOwner")
+
+
+def test_a_check_shows_the_times_where_the_owner_is(stack: Stack) -> None:
+    """Before anything is stored."""
+    form = {"handler": "report", "owner": "ada", "schedule": "every day at 9:00", "timezone": "owner", "verb": "check"}
+    text = post(f"{stack.url}/ui/new", form).text
+    assert "It follows ada, who is in Asia/Tokyo." in text
+    assert "09:00 +0900" in text.replace("\N{NO-BREAK SPACE}", " ")

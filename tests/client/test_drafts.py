@@ -31,3 +31,11 @@ def test_a_draft_is_made_and_confirmed(client: Client) -> None:
     asked = client.draft("remind me to stretch at 5", timezone="Europe/Paris", owner="ada")
     with pytest.raises(InvalidInput, match="schedule"):
         client.confirm(asked)
+
+
+def test_words_are_described_where_the_owner_is(client: Client) -> None:
+    """A server asks for somebody else; the schedule says that it follows, and in which zone."""
+    client.put_person("ada", timezone="Asia/Tokyo")
+    shown = client.describe_schedule("every day at 9", timezone="owner", count=1, owner="ada")
+    assert shown.description == "every day at 09:00, wherever its owner is (Asia/Tokyo)"
+    assert shown.occurrences[0].local.isoformat() == "2027-01-02T09:00:00+09:00"

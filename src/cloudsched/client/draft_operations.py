@@ -54,13 +54,22 @@ class DraftOperations:
         return response.read("a draft", DraftResult.model_validate)
 
     @operation
-    def describe_schedule(self, schedule: str, *, timezone: str, count: int = 10) -> Flow[SchedulePreview]:
+    def describe_schedule(
+        self, schedule: str, *, timezone: str, count: int = 10, owner: str | None = None
+    ) -> Flow[SchedulePreview]:
         """Return what a schedule in words, or in a notation, means: its description and next occurrences.
+
+        Args:
+            schedule: The words, or the notation.
+            timezone: The zone of its times; ``owner`` for wherever the owner is.
+            count: How many occurrences.
+            owner: Whose calendars are meant, and whose zone if it follows its owner; the caller's if None.
 
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
         """
-        content = {"schedule": schedule, "timezone": timezone, "count": count}
+        content: dict[str, Any] = {"schedule": schedule, "timezone": timezone, "count": count}
+        content |= {} if owner is None else {"owner": owner}
         response = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
         return response.read("a preview", SchedulePreview.model_validate)
 

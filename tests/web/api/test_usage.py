@@ -12,6 +12,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.config.prices import Prices
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -19,7 +20,6 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
 
@@ -171,3 +171,17 @@ def test_what_is_no_owner_is_refused(call: Callable[..., Any], owner: str) -> No
     answer = call("GET", f"/v1/usage?owner={owner}")
     assert answer.status_code == 400, answer.text
     assert "owner" in answer.get_json()["detail"]
+
+
+def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 of a user's dearest took a quarter of a second. It says that there are more, and the next one goes on."""
+    monkeypatch.setattr("cloudsched.engine.usage.report.MAX_TASKS_OF_REQUEST", 200)
+    with Simulation(App(Settings())) as sim:
+        sim.app.handler("h")(lambda: None)
+        for _ in range(450):
+            sim.app.create(owner="ada", title="T", handler="h", schedule=timedelta(days=1))
+        usage = sim.app.container.many_tasks.usage
+        shown = [usage.show("ada", None, limit=9) for _ in range(4)]
+    assert [each.is_complete for each in shown] == [False, False, True, True]
+    writes = [sum(row.counts.writes for row in each.rows) for each in shown]
+    assert writes[0] < writes[1] < writes[2] == writes[3] == 450

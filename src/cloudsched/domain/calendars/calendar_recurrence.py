@@ -201,6 +201,7 @@ class CalendarRecurrence:
         found = self.base.first_from(start if self._change_around(source) else start + time)
         while found is not None:
             budget.consume()
+            spend_steps(2)  # beside those of the base: it takes twice as long as an occurrence that does not move
             wall = found + self._offset_at(found)
             if wall // DAY > source:
                 break

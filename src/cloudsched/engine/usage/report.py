@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.engine.usage.ledger import sum_sheets
+from cloudsched.engine.usage.summation import MAX_TASKS_OF_REQUEST
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class UsageReport:
         month = month or month_of(now)
         summed_until, is_complete = now, True
         if month >= month_of(now.replace(day=1) - timedelta(days=1)):
-            front = self._summation.sum_up(owner)
+            front = self._summation.sum_up(owner, most=MAX_TASKS_OF_REQUEST)
             summed_until, is_complete = front.summed_at or front.created_at, front.page_token is None
         if owner is not None:
             rows = _to_rows(self._ledger.list_sheets(owner, month))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_TASKS: Final = 2000
 """How many tasks are read at a time; the next call continues."""
+MAX_TASKS_OF_REQUEST: Final = 800
+"""How many of them somebody's request reads, so that it costs the processor about a tenth of a second."""
 _PAGE: Final = 200
 
 
@@ -41,6 +43,7 @@ class UsageSummation:
         self,
         owner: str | None,
         *,
+        most: int = MAX_TASKS,
         at_most_every: timedelta = timedelta(0),
         on_changed: Callable[[Sequence[Task]], None] = lambda _: None,
     ) -> UsageFront:
@@ -51,6 +54,7 @@ class UsageSummation:
 
         Args:
             owner: Whose tasks; None for all.
+            most: How many tasks are read; the next call continues.
             at_most_every: How long after the last pass nothing is done.
             on_changed: Called with the tasks that have changed, page by page.
 
@@ -67,7 +71,7 @@ class UsageSummation:
             if mark == front.done and front.summed_at is not None:
                 return front.model_copy(update={"summed_at": now})
             front = front.model_copy(update={"pending": mark, "pass_began_at": now})
-        return self._save(self._continue(front, owner, on_changed), stored)
+        return self._save(self._continue(front, owner, most, on_changed), stored)
 
     def list_unsummed(self, owner: str, limit: int) -> Sequence[Task] | None:
         """Return the tasks of an owner that have changed since they were summed up; None if there are more.
@@ -88,11 +92,11 @@ class UsageSummation:
                 return None
 
     def _continue(
-        self, front: UsageFront, owner: str | None, on_changed: Callable[[Sequence[Task]], None]
+        self, front: UsageFront, owner: str | None, most: int, on_changed: Callable[[Sequence[Task]], None]
     ) -> UsageFront:
         """Read the next tasks of a pass, and return how far it has come."""
         token = front.page_token
-        for _ in range(MAX_TASKS // _PAGE):
+        for _ in range(most // _PAGE):
             try:
                 page = self._store.search.list_changed(owner, front.done, limit=_PAGE, page_token=token)
             except InvalidInput:  # a token of an earlier version

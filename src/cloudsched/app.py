@@ -44,7 +44,7 @@ from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.engine.tasks.open_executions import list_executions, load_execution
 from cloudsched.errors import InvalidInput
-from cloudsched.language.task_fields import has_schedule_text, with_schedule
+from cloudsched.language.task_fields import forget_assumptions, has_schedule_text, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
@@ -353,7 +353,8 @@ class App:
     ) -> tuple[Task, bool]:
         """Create or edit a task from its fields as JSON, like `put`; a repetition may be of words that have passed."""
         try:
-            return self.put(self.read_draft(content), fingerprint=fingerprint, mark=mark, refusal=refusal)
+            draft = self.read_draft(content)
+            task, is_new = self.put(draft, fingerprint=fingerprint, mark=mark, refusal=refusal)
         except InvalidInput:
             if fingerprint is None and mark is None:
                 raise
@@ -361,7 +362,12 @@ class App:
             found = task_id and self._scheduler.find_repeated(task_id, fingerprint, mark, self._authority)
             if not found:
                 raise
-            return found, False
+            task, is_new, is_as_read = found, False, False
+        else:
+            is_as_read = is_new or _is_of(task, draft)
+        if not is_as_read:
+            forget_assumptions()
+        return task, is_new
 
     def _find_id(self, content: dict[str, Any]) -> str | None:
         """Return the id of the task that a creation is about, whatever its schedule says."""
@@ -598,6 +604,12 @@ class App:
     def sweep(self) -> Sweep:
         """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
         return self.container.shard_sweeps.sweep()
+
+
+def _is_of(task: Task, draft: TaskDraft) -> bool:
+    """Return whether a task's schedule is what a draft's words were read as; its calendars' days may differ."""
+    read = draft.schedule
+    return read is None or read.copy_unchecked(calendars=()) == task.schedule.copy_unchecked(calendars=())
 
 
 def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:

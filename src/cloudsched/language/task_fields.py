@@ -33,6 +33,12 @@ def note_assumptions() -> Iterator[list[str]]:
         _noted.reset(token)
 
 
+def forget_assumptions() -> None:
+    """Clear what was noted: the words were read again for a task whose schedule an earlier reading gave."""
+    if noted := _noted.get():
+        noted.clear()
+
+
 def has_schedule_text(fields: dict[str, Any]) -> bool:
     """Return whether the schedule of a task's fields (camelCase) is text, or has its time zone in a separate field."""
     schedule = fields.get("schedule")

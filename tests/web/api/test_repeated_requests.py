@@ -141,6 +141,22 @@ def test_a_creation_that_is_sent_again_undoes_no_edit(
     assert {status for *_, status in list_tasks(sim)} == {TaskStatus.CANCELLED}
 
 
+@pytest.mark.parametrize(
+    ("words", "assumed"),
+    [("weekly at 9:00", "It runs on Friday."), ("every day at 9:00 until Sunday", "The last day is 2027-01-03.")],
+)
+def test_a_repetition_tells_nothing_of_another_reading(sim: Simulation, call: Call, words: str, assumed: str) -> None:
+    """What is read back is the task's schedule; what its words would leave open today is not told."""
+    body = {**TASK, "id": "t", "schedule": words, "timezone": "UTC"}
+    first = call("POST", "/v1/tasks", body).get_json()["readBack"]
+    assert assumed in first["assumed"], first
+    assert assumed in call("POST", "/v1/tasks", body).get_json()["readBack"]["assumed"]
+    sim.advance(timedelta(days=3))
+    again = call("POST", "/v1/tasks", body).get_json()["readBack"]
+    assert again["description"] == first["description"]
+    assert not any("It runs on" in each or "last day" in each for each in again["assumed"])
+
+
 @pytest.mark.parametrize("creation", CREATIONS[:3], ids=lambda each: each.__name__)
 def test_a_check_says_what_a_repetition_gets(
     sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send]

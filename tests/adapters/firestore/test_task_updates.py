@@ -149,7 +149,7 @@ def test_a_run_writes_neither_what_its_owner_set_nor_the_history(compared: Compa
             "commitId",
         }
         last = {"outcome", "outcomeExecutionId", "lastExecutionId", "recentOutcomes"}
-        assert runs[0] == state
+        assert runs[0] == state - {"usage"}  # a claim is counted with the end of its lease
         assert runs[1] <= state | last
         app.update("t", purpose="")
         (edit,) = compared.masks["tasks/t"][2:]
@@ -212,10 +212,10 @@ def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedS
 def test_an_hourly_task_is_small(firestore_address: str, tmp_path: Path) -> None:
     """After 39 runs: the task, its record, and what a run writes, with the names of the documents."""
     sent = measure_firestore(firestore_address)
-    assert sent.task <= 850
+    assert sent.task <= 890
     assert sent.record <= 425
-    assert sent.written <= 1_650
-    assert (sent.task_counted, sent.record_counted) <= (700, 410)
+    assert sent.written <= 1_590
+    assert (sent.task_counted, sent.record_counted) <= (735, 410)
     stored = measure_sqlite(tmp_path)
-    assert stored.task <= 780
+    assert stored.task <= 820
     assert stored.record <= 400

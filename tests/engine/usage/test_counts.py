@@ -81,6 +81,31 @@ def test_operations_are_counted_as_they_are_billed(sim: Simulation, more: dict[s
     assert used.estimated_queries == 25 * float(str(more.get("query_per_execution", 0)))
 
 
+def test_a_claim_counts_with_the_end_of_its_lease(sim: Simulation) -> None:
+    """While its handler runs, the sums are as before; then they are what was billed, though a process died."""
+    seen = list[UsageCounts]()
+
+    @sim.app.handler("look", retry=1)
+    def look(ctx: Context) -> None:
+        seen.append(counts(sim, ctx.task.id))
+        if len(seen) == 1:
+            raise Killed
+
+    before = sim.counts.copy()
+    task = sim.app.create(owner="ada", title="T", handler="look")
+    created = counts(sim, task.id)
+    with pytest.raises(Killed):
+        sim.advance(timedelta(minutes=10))
+    assert counts(sim, task.id) == created
+    sim.advance(timedelta(days=1))
+    billed, used = sim.counts.since(before), counts(sim, task.id)
+    (record,) = sim.app.executions(task.id).items
+    assert (record.status, record.attempt_count) == ("SUCCEEDED", 2)
+    assert seen[0] == created
+    assert used.writes == billed.writes
+    assert used.executions == 1
+
+
 def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
     """A year away is twelve hops: twelve reads and twelve dispatches more. Its creation was counted a year before."""
     task = sim.app.create(owner="ada", title="T", handler="idle", schedule=sim.now + timedelta(days=365))

@@ -147,13 +147,20 @@ class Committer:
 
 
 def _count_usage(task: Task, commit: Commit, before: Task) -> Task:
-    """Return the task with what its commit costs counted; new tasks count for themselves."""
+    """Return the task with what its commit costs counted; new tasks count for themselves.
+
+    A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
+    """
     writes, deletes = commit.count_writes(new_tasks=False)
+    was_leased, is_leased = (
+        sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
+    )
+    claims = 0 if commit.claimed is not None else was_leased - is_leased
     used = {
-        "reads": commit.reads + (commit.lock is not None),
-        "writes": writes,
+        "reads": commit.reads + (commit.lock is not None) + claims,
+        "writes": writes + claims,
         "deletes": deletes + sum([each.size for each in commit.archived]),
-        "dispatches": commit.dispatches,
+        "dispatches": commit.dispatches + claims,
         **(count_ended(before, commit.executions) if commit.executions else {}),
     }
-    return task.model_copy(update={"usage": add_usage(task, task.updated_at, used)})
+    return task.model_copy(update={"usage": add_usage(task, task.updated_at, used)}) if any(used.values()) else task

@@ -129,7 +129,7 @@ _TIMES: Final = frozenset(
 
 
 def may_name_time(text: str) -> bool:
-    """Whether a word of a text may say when or how often, understood or not."""
+    """Return whether a word of a text may say when or how often, understood or not."""
     return any(character.isdigit() for character in text) or any(
         _TIMES & matches.keys()
         for language in (ENGLISH, GERMAN)

@@ -59,7 +59,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
 
 
 def _is_now(plan: Plan) -> bool:
-    """Whether a phrase says "now" or "in 0 minutes", and nothing else of when."""
+    """Return whether a phrase says "now" or "in 0 minutes", and nothing else of when."""
     only = plan.groups[0]
     if len(plan.groups) > 1 or len(only.relatives) != 1 or only.days or only.has_times:
         return False

@@ -22,7 +22,7 @@ class ScheduleFields(Protocol):
 
     @property
     def delay(self) -> timedelta | None:
-        """How long after its task's creation a schedule fires once."""
+        """The time after its task's creation at which a schedule fires once."""
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ def test_zones_are_found(tzid: str, days: str) -> None:
 
 
 def test_a_file_does_not_change_what_the_next_one_means() -> None:
-    """Two users' files may give one name to different zones; a file cannot say what an IANA zone is."""
+    """Two users' files may give one name to different zones; a file cannot say where Berlin is."""
     for offset, days in (
         ("+0100", "2027-01-01/2027-01-02"),
         ("-0100", "2027-01-01"),
@@ -171,6 +171,10 @@ def test_a_file_does_not_change_what_the_next_one_means() -> None:
         assert read(event, zone=own_zone("Mine", offset)) == [days]
     event = ["DTSTART;TZID=Europe/Berlin:20270101T230000", "DTEND:20270101T233000Z"]
     assert read(event, zone=own_zone("Europe/Berlin", "-0900")) == ["2027-01-01/2027-01-02"]
+    event = ["DTSTART;TZID=EST:20270101T230000", "DTEND:20270101T133000Z"]
+    assert read(event, zone=own_zone("EST", "+1000")) == ["2027-01-01"]
+    event = ["DTSTART;TZID=EST:20270101T230000", "DTEND:20270101T143000Z"]
+    assert read(event, zone=own_zone("EST", "+1000")) == ["2027-01-01/2027-01-02"]
 
 
 HEAD, FOOT = "BEGIN:VCALENDAR\n", "END:VEVENT\nEND:VCALENDAR"

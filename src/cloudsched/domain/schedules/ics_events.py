@@ -2,8 +2,8 @@
 
 The package `icalendar` reads lines and values. What it knows of a file's zones it keeps for the whole process, so that
 one user's file would change what another's means, and it takes other zones from the system. So zones are ours: TZID is
-an IANA name, or else what the file's VTIMEZONE says, or else a name of Windows. A time in any other zone is read as it
-is written.
+the IANA name of a place, or else what the file's VTIMEZONE says, or else another name of IANA or Windows. A time in any
+other zone is read as it is written.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class FileZones:
     def _make(self, tzid: str) -> WallClock | None:
         name = find_zone(tzid)
         observances = self._observances.pop(tzid, None)
-        if name is None and observances:
+        if observances and (name is None or "/" not in name):  # EST is what the file takes it for
             return WallClock(_build_zone(tzid, observances), "shift", "first")
         name = name or find_windows_zone(tzid)
         return None if name is None else wall_clock(name)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
+
+from cloudsched.domain.recurrence.allowance import limit_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,3 +86,18 @@ def test_a_user_takes_no_key_of_a_server(world: World, who: str) -> None:
     (_, users), (_, servers) = made[:2]
     assert users != servers
     assert made == [(201, users), (201, servers), (200, users), (200, servers)]
+
+
+@pytest.mark.parametrize("steps", [3, 50_000])
+def test_a_streamed_draft_searches_no_more_than_another(
+    world: World, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """Its steps are made while they are sent, after the request: they spend from the request's allowance, too."""
+    monkeypatch.setattr("cloudsched.web.api.router.limit_search", partial(limit_search, steps))
+    body = {"text": "stretch every weekday at 9:00", "timezone": "UTC", "context": {"handler": "open"}}
+    status, whole = ask(world, "ada", "POST", "/v1/tasks:draft", body)
+    assert status == (400 if steps == 3 else 200)
+    headers = {**headers_of("ada"), "Accept": "text/event-stream"}
+    events = world.ask("POST", "/v1/tasks:draft", body, headers).get_data(as_text=True).split("\n\n")
+    assert events[-2].splitlines()[0] == f"event: {'draft' if status == 200 else 'problem'}"
+    assert status == 200 or json.loads(events[-2].partition("data: ")[2]) == whole

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched import app
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, spend_from, take_part
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
 from cloudsched.errors import CloudschedError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.recurrence.allowance import Allowance
     from cloudsched.drafts.service import Steps
     from cloudsched.web.api.call import ApiCall
 
@@ -50,9 +52,8 @@ def draft_task(call: ApiCall) -> Response:
     drafts = call.app.container.drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
         return json_response(drafts.make(request, access).to_wire())
-    return Response(
-        _stream(drafts.steps(request, access)), content_type=f"{EVENT_STREAM}; charset=utf-8", headers=CACHE_HEADERS
-    )
+    events = _stream(drafts.steps(request, access), take_part(REQUEST_STEPS))
+    return Response(events, content_type=f"{EVENT_STREAM}; charset=utf-8", headers=CACHE_HEADERS)
 
 
 def patch_confirmed(call: ApiCall, content: dict[str, Any]) -> Task:
@@ -66,11 +67,16 @@ def _requester(call: ApiCall, owner: str | None) -> Requester:
     return Requester(call.caller.subject, str(call.caller.resolve_owner(owner) or SYSTEM_OWNER))
 
 
-def _stream(steps: Steps) -> Iterator[str]:
-    """Yield a draft's steps as events, and then the draft, or the problem that it ran into."""
+def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
+    """Yield a draft's steps as events, and then the draft, or the problem that it ran into.
+
+    They are made while they are sent, when the request has left its door: they spend from its allowance all the same.
+    """
     try:
         while True:
-            yield _event("step", next(steps).to_wire())
+            with spend_from(allowance):
+                step = next(steps)
+            yield _event("step", step.to_wire())
     except StopIteration as stop:
         yield _event("draft", stop.value.to_wire())
     except CloudschedError as error:

@@ -55,6 +55,18 @@ def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monk
     assert (title in line) == (columns is None)
 
 
+def test_a_creation_says_what_was_understood(tasks: Tasks) -> None:
+    """In words, with weekdays beside the instants, and what was assumed; as JSON for programs; not where it is read."""
+    said = tasks(*GREET, "--schedule", "every weekday at 9", "--timezone", "Europe/Paris").out
+    assert "every weekday at 09:00, Europe/Paris" in said
+    assert "Fri 2027-01-01T09:00+01:00, Mon 2027-01-04T09:00+01:00, Tue " in said
+    assert "9:00 is in the morning." in said
+    changed = json.loads(tasks("update", "t", "--schedule", "make it 14:00", "--json").out)
+    assert changed["readBack"]["description"] == "every weekday at 14:00, Europe/Paris"
+    assert len(changed["readBack"]["next"]) == 5
+    assert "readBack" not in tasks("get", "t").out
+
+
 def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, sim: Simulation) -> None:
     """An error is shown with its class; after a fix, the execution shows what it waits for in place of the error."""
     broken.add("look-up")

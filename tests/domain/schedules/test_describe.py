@@ -293,6 +293,20 @@ def test_different_positions_have_different_texts() -> None:
             ),
             (),
         ),
+        (
+            {"rrule": "FREQ=MONTHLY;BYMONTHDAY=31;SKIP=FORWARD;COUNT=4", "dtstart": "2026-04-14T09:00:00"},
+            None,
+            ("from when it counts",),
+        ),
+        (
+            {
+                "rrule": "FREQ=HOURLY;INTERVAL=3;BYMONTH=1;BYMINUTE=0,30",
+                "dtstart": "2027-05-27T22:00:00",
+                "timezone": "Australia/Lord_Howe",
+            },
+            None,
+            ("from when it counts",),
+        ),
         ({"rrule": "FREQ=DAILY;BYHOUR=9", "gap": "skip"}, None, ("what happens when clocks change",)),
         (
             {"rrule": "FREQ=DAILY", "exdates": [f"2027-02-{day:02}" for day in range(1, 12)]},

@@ -177,7 +177,8 @@ class _Teller:
             ):
                 self.left_out["start"] = None
             return ""
-        if is_free and start < _BEGINNING:
+        is_over = bool(schedule.rdates) and any(rule.until is not None for rule in rules)  # perhaps, before they come
+        if is_free and start < _BEGINNING and not is_over:
             return ""
         clock = (schedule.gap, schedule.fold, schedule.sub_daily)
         base = compile_recurrence(schedule.rules, schedule.dtstart or "", schedule.timezone, (), (), *clock)
@@ -186,7 +187,8 @@ class _Teller:
             return ""
         instant = UTC_EPOCH + timedelta(seconds=base.first)
         first = self._to_local_time(instant, "phase")
-        if not all(_keeps_phase(rule, start, first) for rule in rules):
+        begin = int(start.replace(tzinfo=self._tzinfo).timestamp())
+        if not all(_keeps_phase(rule, start, first, base.first - begin) for rule in rules):
             self.left_out["phase"] = None
         is_fine = any(rule.frequency > Frequency.DAILY for rule in rules)
         named = sorted(
@@ -240,8 +242,10 @@ def _names_days(rule: Rule) -> bool:
     return bool(named) or rule.frequency >= Frequency.DAILY
 
 
-def _keeps_phase(rule: Rule, start: datetime, first: datetime) -> bool:
-    """Return whether a rule with an interval counts the same periods from its first occurrence as from its start."""
+def _keeps_phase(rule: Rule, start: datetime, first: datetime, elapsed: int) -> bool:
+    """Return whether a rule counts the same periods from its first occurrence, so much later, as from its start."""
+    if rule.skip == "FORWARD" and first.day == 1 and 1 not in rule.month_days:
+        return False  # it was moved out of the month in which it counts
     if rule.interval == 1:
         return True
     match rule.frequency:
@@ -255,7 +259,9 @@ def _keeps_phase(rule: Rule, start: datetime, first: datetime) -> bool:
         case Frequency.DAILY:
             periods = first.toordinal() - start.toordinal()
         case _:
-            return True
+            unit = _UNIT_SECONDS[rule.frequency]
+            into = [(time.minute * _MINUTE + time.second) % unit for time in (start, first)]
+            return not _names_times(rule) or (elapsed - into[1] + into[0]) % (unit * rule.interval) == 0
     return periods % rule.interval == 0
 
 

@@ -18,13 +18,14 @@ from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.domain.transitions.quick import fits_quick
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.task_query import TaskQuery
-from cloudsched.errors import InvalidInput, KeyReused, NotAllowed, NotFound
+from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.declaration import Declaration
@@ -159,7 +160,7 @@ class DeclaredTasks:
             task = self._scheduler.get(declaration.id, OWN_CODE)
         except NotFound:
             draft = self._scheduler.check(self._read_draft(content, self._engine.now()))
-            described = "once, now" if draft.schedule is None else draft.schedule.describe()
+            described = "once, now" if draft.schedule is None else _tell(draft.schedule, self._engine.now())
             yield Change(Action.CREATE, declaration.id, f"{declaration.handler}, {described}", content)
             if declaration.is_paused:
                 yield pause
@@ -171,7 +172,7 @@ class DeclaredTasks:
         # Words count from the task's creation, so that they mean the same in each deployment.
         draft = self._scheduler.check(self._read_draft(content, task.created_at))
         is_quick = self._engine.registry.is_quick(draft.handler)
-        details, fields = _find_differences(task, draft, declaration, is_quick=is_quick)
+        details, fields = _find_differences(task, draft, declaration, self._engine.now(), is_quick=is_quick)
         if fields:
             yield Change(Action.UPDATE, task.id, "; ".join(details), fields)
         if declaration.is_paused:
@@ -207,8 +208,21 @@ class DeclaredTasks:
                 return
 
 
+def _tell(schedule: Schedule, now: datetime) -> str:
+    """Return a schedule in words, with its next instants."""
+    from cloudsched.engine.tasks.read_back import SHOWN, tell_back  # noqa: PLC0415 -- only for what differs
+
+    told = None
+    with suppress(InvalidSchedule):  # such as the days of a calendar that are not known yet
+        anchored = schedule.anchored(now)
+        told = tell_back(anchored, iter(anchored.upcoming(now, SHOWN)))
+    if told is None or not told.next or schedule.is_one_time:
+        return schedule.describe()
+    return f"{told.description}, next on {', '.join(at.isoformat(timespec='minutes') for at in told.next)}"
+
+
 def _find_differences(
-    task: Task, draft: TaskDraft, declaration: Declaration, *, is_quick: bool
+    task: Task, draft: TaskDraft, declaration: Declaration, now: datetime, *, is_quick: bool
 ) -> tuple[list[str], dict[str, Any]]:
     """Return what differs for people, and the merge patch that brings the task in line with the draft.
 
@@ -223,7 +237,7 @@ def _find_differences(
         details.append("payload")
         fields["payload"] = {**dict.fromkeys(task.payload), **draft.payload}
     if draft.schedule is not None and not _is_same_schedule(task, draft):
-        details.append(f"schedule: {task.schedule.describe()} → {draft.schedule.describe()}")
+        details.append(f"schedule: {task.schedule.describe()} → {_tell(draft.schedule, now)}")
         cleared = dict.fromkeys(task.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         wire = draft.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         fields["schedule"] = {**cleared, **wire}

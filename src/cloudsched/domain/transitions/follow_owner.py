@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.task import Journey, TaskStatus
+from cloudsched.domain.documents.task import DueRange, Journey, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
@@ -79,10 +79,23 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
     following = task.next_execution_time
     if following is not None:
         first = _same_local_time(before, moved, following, min)
-        if fields["planned_to"] is not None:
-            fields["planned_to"] = min(fields["planned_to"], first - _TICK)
+        if (mark := fields["planned_to"]) is not None and mark >= first:
+            fields |= _pass_mark(fields, moved, first, mark)
         fields["next_execution_time"] = occurrence_from(task.model_copy(update=fields), first)
     return {**fields, "journey": _find_journey(task, fields, now)}
+
+
+def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: datetime) -> dict[str, Any]:
+    """Return the fields of a plan whose next local time comes before one that has run.
+
+    It does where a gap shifts the one that has run: what comes before that is still to run, and that is not.
+    """
+    before = {"planned_to": first - _TICK}
+    if fields["backlog"]:
+        return before
+    last = max((*moved.between(first, mark), first))
+    plan_from = max(mark + _TICK, fields["plan_from"] or mark)
+    return {**before, "backlog": (DueRange(next_at=first, until=last),), "plan_from": plan_from}
 
 
 def _find_journey(task: Task, fields: dict[str, Any], now: datetime) -> Journey | None:

@@ -84,7 +84,8 @@ def test_a_creation_with_a_key_is_safe_to_repeat(call: Call, greeting: dict[str,
     assert made.get_json() == again.get_json()
     place = made.headers["Location"]
     edited = call("PATCH", place, {"title": "Edited since"}).get_json()
-    assert call("POST", "/v1/tasks", greeting, headers=headers).get_json() == edited
+    third = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
+    assert {name: value for name, value in third.items() if name != "readBack"} == edited
     assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 1
 
 
@@ -94,7 +95,7 @@ def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[st
     made = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
     refused = call("POST", "/v1/tasks", {**greeting, "title": "Other"}, headers=headers)
     assert (refused.status_code, refused.get_json()["field"]) == (422, "Idempotency-Key")
-    assert call("GET", f"/v1/tasks/{made['id']}").get_json() == made
+    assert call("GET", f"/v1/tasks/{made['id']}").get_json().items() <= made.items()
     assert call("POST", "/v1/tasks", {**greeting, "owner": "bob"}, headers=headers).status_code == 201
     assert call("POST", "/v1/tasks", {**greeting, "id": "t"}, headers=headers).status_code == 400
 

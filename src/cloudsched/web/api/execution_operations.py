@@ -70,6 +70,8 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
     key = read_idempotency_key(call.request)
     mark = None if key is None else TriggerMark.of(key, call.caller.subject, body.payload)
+    if mark is not None:
+        call.visibility.allow_repetition(lambda task: mark.find(task) is not None)
 
     def act(app: App) -> Task:
         return app.trigger(call.task_id, body.payload, mark=mark)

@@ -204,7 +204,8 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
             task = patch_confirmed(call, content)
         else:
             mark = mark_edit(call, content)
-            call.visibility.allow_repetition(mark)
+            if mark is not None:
+                call.visibility.allow_repetition(mark.is_known_to)
             task = call.app.patch(call.task_id, content, mark=mark)
     return task_response(call, task, more=_tell_back(content, task, noted) if _names_schedule(content) else None)
 

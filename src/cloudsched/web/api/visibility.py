@@ -20,7 +20,6 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.web.auth.roles import Caller
 
 
@@ -39,7 +38,7 @@ class Visibility:
         self._caller = caller
         self._precondition = precondition
         self._is_change = is_change
-        self._mark: RequestMark | None = None
+        self._is_repeated: Callable[[Task], bool] = lambda _: False
         self._parsed_before = count_parsed()
 
     @property
@@ -47,9 +46,9 @@ class Visibility:
         """Return whether there may be tasks that the request may not use."""
         return bool(self._caller.visible_owner is not None or self._caller.queues or self._precondition)
 
-    def allow_repetition(self, mark: RequestMark | None) -> None:
+    def allow_repetition(self, is_repeated: Callable[[Task], bool]) -> None:
         """Let a task pass that this very request has changed already, whatever the precondition says of it."""
-        self._mark = mark
+        self._is_repeated = is_repeated
 
     def check_task(self, task: Task) -> None:
         """Check that the request may use a task. Raises NotFound, Forbidden, or what the precondition raises."""
@@ -57,7 +56,7 @@ class Visibility:
             raise NotFound("task", task.id)
         if task.parent and self._is_change and is_fixed_for(self._caller, task):
             raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
-        if self._precondition is not None and not (self._mark is not None and self._mark.is_known_to(task)):
+        if self._precondition is not None and not self._is_repeated(task):
             self._precondition(task)
 
     def check_claim(self, task: Task, queue: str | None) -> None:

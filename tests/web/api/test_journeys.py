@@ -40,6 +40,7 @@ def test_a_task_follows_and_says_so(call: Call, sim: Simulation) -> None:
     made = call("POST", "/v1/tasks", TASK).get_json()
     assert made["schedule"] | {"timezone": "Europe/Berlin", "followsOwner": True} == made["schedule"]
     assert made["timezone"] == "Europe/Berlin"
+    assert "It follows ada, who is in Europe/Berlin." in made["readBack"]["assumed"]
     be_in(call, sim, "Asia/Tokyo")
     moved = call("GET", "/v1/tasks/t").get_json()
     assert (moved["timezone"], moved["nextExecutionTime"]) == ("Asia/Tokyo", "2027-01-02T00:00:00Z")

@@ -393,9 +393,9 @@ class Schedule(BaseModel):
         if not self.follows_owner:
             return self
         once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
-        return self._restarted().copy_unchecked(follows_owner=False, **once)
+        return self.restarted().copy_unchecked(follows_owner=False, **once)
 
-    def _restarted(self) -> Self:
+    def restarted(self) -> Self:
         """Return the schedule with its start as the clock of its zone shows it."""
         first = None if self.start_zone is None else self.first()
         if first is None:
@@ -523,7 +523,7 @@ class Schedule(BaseModel):
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
-        return describe(self._restarted(), locale).text
+        return describe(self.restarted(), locale).text
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.

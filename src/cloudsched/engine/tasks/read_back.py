@@ -50,7 +50,7 @@ def tell_back(
 
     zone, found = load_tzinfo(schedule.timezone), []
     try:
-        description = describe(schedule, locale)
+        description = describe(schedule.restarted(), locale)
         found += [at.astimezone(zone) for at in times]
     except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
         return None
@@ -78,8 +78,10 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
         return [*assumed, "No schedule was given, so it runs once."] if schedule.is_one_time else assumed
     text = given.get("cron") if isinstance(given, dict) else given
     names_zone = "timezone" in content or (isinstance(given, dict) and "timezone" in given)
-    says_zone = isinstance(text, str) and _OWN_ZONE.search(text) is not None
-    if not (names_zone or says_zone) and schedule.timezone == "UTC" and (schedule.at is None or isinstance(text, str)):
+    says_zone = names_zone or (isinstance(text, str) and _OWN_ZONE.search(text) is not None)
+    if schedule.follows_owner:
+        assumed.append(f"It follows {task.owner}, who is in {schedule.timezone}.")
+    elif not says_zone and schedule.timezone == "UTC" and (schedule.at is None or isinstance(text, str)):
         assumed.append("No time zone was given, so it is UTC.")
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
         assumed.append(f"No start was given, so it counts from {schedule.dtstart}.")

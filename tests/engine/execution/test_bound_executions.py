@@ -14,6 +14,7 @@ from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.testing import START
@@ -337,3 +338,24 @@ def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
     as_user(sim.app).trigger(task.id)
     sim.advance(timedelta(minutes=1))
     assert shop.did == ["plain 10"]
+
+
+def test_a_list_has_open_executions_by_the_handler_that_they_run(sim: Simulation, create: Callable[..., Task]) -> None:
+    """Not by the one that their task has now, nor are others in it; page by page, and when they have ended, too."""
+    for number in range(3):
+        task = create("trial" if number else "premium", schedule=Schedule.once(sim.now + timedelta(minutes=1)))
+        sim.advance(timedelta(minutes=2))
+        sim.app.update(task.id, handler="premium" if number else "trial")
+
+    def find(handler: str, limit: int) -> list[str]:
+        query, found = ExecutionQuery(handler=handler), list[str]()
+        page = sim.app.find_executions(query, limit=limit)
+        while page.next_page_token is not None:
+            found += [each.task_id for each in page.items]
+            page = sim.app.find_executions(query, limit=limit, page_token=page.next_page_token)
+        return [*found, *(each.task_id for each in page.items)]
+
+    for limit in (1, 2, 50):
+        assert (len(find("trial", limit)), len(find("premium", limit))) == (2, 1), limit
+    sim.advance(timedelta(days=2))
+    assert [len(find(name, 50)) for name in ("trial", "premium")] == [2, 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)
 MAX_READ = 1000
 """After how many documents a page is given up; if few of them match, it is shorter than asked, or empty."""
+_PAGE = 50
+"""How many tasks with open executions are read at once, where few may be of the handler that is looked for."""
 
 
 class _Finished(Enum):
@@ -60,21 +62,24 @@ def find_executions_with_tasks(
         InvalidInput: The page token was made up, or belongs to another query.
     """
     parts = _choose_parts(query.status)
+    # An open execution runs what it began with, and its task may have another handler by now: no index has that.
+    of_any_handler = replace(query, handler=None)
     number, token = _read_token(page_token, len(parts))
     items: list[FoundExecution] = []
     unreadable, budget = 0, MAX_READ
     while number < len(parts) and len(items) < limit and budget > 0:
         part, missing = parts[number], limit - len(items)
         if isinstance(part, ExecutionStatus):
-            tasks = search.list_open(query, part, limit=missing, page_token=token)
+            at_once = missing if query.handler is None else max(missing, min(_PAGE, budget))
+            tasks = search.list_open(of_any_handler, part, limit=at_once, page_token=token)
             budget -= tasks.read
             unreadable += tasks.unreadable
             for task in tasks.items:
-                found = [FoundExecution(one, task) for one in list_open_executions(task) if _matches(one, query)]
+                found = [FoundExecution(one, task) for one in list_open_executions(task) if _matches(one, task, query)]
                 if items and len(items) + len(found) > limit:
                     return Page(items, f"{number}.{token or ''}", unreadable)
                 items += found
-                token = _make_open_token(query, part, task)
+                token = _make_open_token(of_any_handler, part, task)
             token = tasks.next_page_token
         else:
             page = search.list_finished(query, is_failure=part is _Finished.FAILURES, limit=missing, page_token=token)
@@ -103,10 +108,11 @@ def _choose_parts(status: ExecutionStatus | None) -> tuple[ExecutionStatus | _Fi
     return OPEN_STATUSES[: OPEN_STATUSES.index(status) + 1]
 
 
-def _matches(execution: Execution, query: ExecutionQuery) -> bool:
-    at = execution.scheduled_for
+def _matches(execution: Execution, task: Task, query: ExecutionQuery) -> bool:
+    at, run = execution.scheduled_for, task.find_run(execution.id)
     return (
-        query.status in {None, execution.status}
+        (query.handler is None or (run is not None and task.as_begun(run).handler == query.handler))
+        and query.status in {None, execution.status}
         and (query.since is None or at >= query.since)
         and (query.until is None or at < query.until)
     )

@@ -23,11 +23,13 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content, to_wire_fields
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.planning import upcoming_occurrences
@@ -49,7 +51,7 @@ from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
     from typing import Self, Unpack
 
     from cloudsched.config.settings import Settings
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
     from cloudsched.errors import QuotaExceeded
     from cloudsched.runtime.factories import Parts
 
+SNOOZE: Final = timedelta(minutes=10)
+"""How long a snooze is, unless its caller says otherwise."""
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
@@ -458,6 +462,30 @@ class App:
             NotAllowed: The task is not active, or has too many open runs.
         """
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
+
+    def snooze(self, task_id: str, duration: timedelta | str = SNOOZE) -> Task:
+        """Run again later what has run last of a task; its schedule stays, and runs meanwhile, too.
+
+        A snooze that waits is moved by another one; one for the same minute changes nothing. A one-time task that has
+        ended is active again until then.
+
+        Args:
+            task_id: The task.
+            duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00".
+
+        Raises:
+            InvalidInput: The duration is not understood, or none of these.
+            NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+        """
+        now = self.container.clock.now()
+        if isinstance(duration, str):
+            from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
+
+            zone, at = self.get(task_id).timezone, self.container.settings.default_time
+            until = read_until(duration, now=now, timezone=zone, default_time=at)
+        else:
+            until = add_duration(now, duration)
+        return self._scheduler.manual_runs.snooze(task_id, until, self._authority)
 
     def retry(
         self,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 LOOKERS = ("reader", "viewer")
-VERBS = ("pause", "resume", "cancel", "trigger", "retry", "send", "delete")
+VERBS = ("pause", "resume", "cancel", "trigger", "snooze", "retry", "send", "delete")
 NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "timezone": "UTC", "verb": "create"}
 
 

@@ -49,7 +49,7 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
 
 
 STARTS_AND_WORK: Final = frozenset(
-    {"resume", "trigger", "retry", "backfill", "send_event", "heartbeat", "complete", "fail", "release"}
+    {"resume", "trigger", "snooze", "retry", "backfill", "send_event", "heartbeat", "complete", "fail", "release"}
 )
 """The operations for which it matters whether the owner could have written a task that a server wrote."""
 
@@ -200,6 +200,10 @@ VERBS: Final = (
     _verb("trigger"),
     _verb("trigger", body={"payload": {"text": "mine"}}, name="trigger with a payload"),
     _verb("trigger", "paused", name="trigger one that is paused"),
+    _verb("snooze", "ran"),
+    _verb("snooze", "ran", {"duration": "2 hours"}, "snooze for two hours"),
+    _verb("snooze", "failed", name="snooze one that has failed"),
+    _verb("snooze", "paused", name="snooze one that is paused"),
     _verb("retry", "failed"),
     _verb("retry", "ran", name="retry one that succeeded"),
     _verb("backfill", body={"start": "2026-12-25T00:00:00Z", "end": "2026-12-27T00:00:00Z"}),

@@ -298,6 +298,7 @@ class Agents(Door):
             "create_task": body,
             "update_task": {"task_id": target.task_id, **body},
             "cancel": {"task_id": target.task_id, "timezone": "UTC"},
+            "snooze": {"task_id": target.task_id, **body},
             "send_event": {"task_id": target.task_id, "timezone": "UTC", **event},
             "get_task": {"task_id": target.task_id, "timezone": "UTC"},
             "list_tasks": {"timezone": "UTC"},
@@ -315,6 +316,7 @@ MCP_TOOLS: Final = {
     "get_task": "get_task",
     "update_task": "update_task",
     "cancel_task": "cancel",
+    "snooze_task": "snooze",
     "send_event": "send_event",
 }
 """The operation that each tool stands for."""
@@ -357,6 +359,7 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
         *("tasks", "trigger", t.task_id, "--json"),
         *(["--payload", json.dumps(a.body["payload"])] if a.body else []),
     ],
+    "snooze": lambda a, t: ["tasks", "snooze", t.task_id, *([a.body["duration"]] if a.body else []), "--json"],
     "retry": lambda _, t: ["tasks", "retry", t.task_id, "--json"],
     "backfill": lambda a, t: ["tasks", "backfill", t.task_id, a.body["start"], a.body["end"], "--json"],  # type: ignore[index]
     "send_event": lambda a, t: ["tasks", "send", t.task_id, a.path["event"], "--payload", "1"],
@@ -478,7 +481,7 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "update_task": _fill_edit,
     "trigger": _fill_trigger,
     "send_event": _fill_event,
-    **{name: _fill_verb(name) for name in ("pause", "resume", "cancel", "retry")},
+    **{name: _fill_verb(name) for name in ("pause", "resume", "cancel", "retry", "snooze")},
     "delete_task": _fill_verb("delete"),
     "mark_message_read": lambda _, target: ("/outbox", {"owner": target.owner, "message": target.message_id}),
     "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),
@@ -515,6 +518,8 @@ class Pages(Door):
             return "a page has no such filter" if act.names_owner else None
         if act.operation not in FORMS:
             return "there is no button for it"
+        if act.operation == "snooze":
+            return "its button is for ten minutes" if act.body else None
         if not act.is_creation and act.operation != "update_task":
             return None
         fields = FIELDS | {"handler", "owner"} if act.is_creation else FIELDS

@@ -32,7 +32,7 @@ _TO_CALLS = 0.15
 """The probability that a client acts on a call rather than on a task of its own."""
 _BUDGET_SHARE = 0.3
 """The probability that a change is a look at the budgets, or an admin's."""
-_COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger")
+_COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger", "snooze")
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
@@ -128,7 +128,16 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case "delete":
             app.delete(task_id)
         case _:
-            told = _trigger(world, app, task_id) if verb == "trigger" else getattr(app, verb)(task_id)
+            told = _apply_verb(world, app, verb, task_id)
+    return told
+
+
+def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
+    if verb == "trigger":
+        return _trigger(world, app, task_id)
+    if verb == "snooze":
+        return app.snooze(task_id, _pick_span(world))
+    told: Task = getattr(app, verb)(task_id)
     return told
 
 

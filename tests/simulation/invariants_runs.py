@@ -218,7 +218,7 @@ class RunInvariants:
             if task.status is TaskStatus.ACTIVE:
                 waiting = [_processing_deadline(task, run) for run in task.runs if not run.lease]
                 pending += [at for at in waiting if at is not None]
-                if task.next_execution_time and (not task.runs or task.overlap is Overlap.ALLOW):
+                if task.next_execution_time and (not task.holds_back_schedule or task.overlap is Overlap.ALLOW):
                     pending.append(start_time(task, task.next_execution_time))
         if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
             self._fail(f"4: {task.id} is ACTIVE and waits for nothing")
@@ -386,7 +386,7 @@ class RunInvariants:
         if (
             task.status is not TaskStatus.ACTIVE
             or following is None
-            or (task.runs and task.overlap is not Overlap.ALLOW)
+            or (task.holds_back_schedule and task.overlap is not Overlap.ALLOW)
         ):
             return
         if start_time(task, following) < overdue:

@@ -189,6 +189,16 @@ def trigger(
 
 @tasks.command()
 @_task_id_argument
+@click.argument("duration", nargs=-1)
+@json_option
+@pass_client
+def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, as_json: bool) -> None:
+    """Run again later what has run last: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
+    _make_printer(as_json=as_json).print_task(client.snooze(task_id, " ".join(duration) or None))
+
+
+@tasks.command()
+@_task_id_argument
 @pass_client
 def delete(client: Client, task_id: str) -> None:
     """Remove a task and its executions; `cancel` keeps them."""

@@ -165,6 +165,26 @@ class TaskOperations:
         return parse_task((yield ApiRequest("POST", path, content, query=query, headers=headers, is_idempotent=True)))
 
     @operation
+    def snooze(self, task_id: str, duration: timedelta | str | None = None) -> Flow[TaskView]:
+        """Run again later what has run last of a task; the answer's `snoozed_until` says when.
+
+        Its schedule stays, and runs meanwhile, too. It is safe to repeat: another snooze moves the one that waits.
+
+        Args:
+            task_id: The task.
+            duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00". Ten minutes if
+                None.
+
+        Raises:
+            InvalidInput: The duration is not understood, or too long.
+            NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+        """
+        text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
+        content = None if text is None else {"duration": text}
+        path = f"{_task_path(task_id)}/snooze"
+        return parse_task((yield ApiRequest("POST", path, content, is_idempotent=True)))
+
+    @operation
     def retry(self, task_id: str, execution_id: str | None = None, *, from_step: int | None = None) -> Flow[TaskView]:
         """Give an execution one more attempt; the last one if none is given.
 

@@ -387,7 +387,7 @@ def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
 
 
-_PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER})
+_PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, Verb.SNOOZE})
 
 
 def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:

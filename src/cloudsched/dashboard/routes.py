@@ -36,6 +36,7 @@ DONE: Final = {
     "resume": "Resumed.",
     "cancel": "Cancelled.",
     "trigger": "It runs now.",
+    "snooze": "Snoozed for ten minutes.",
     "retry": "It is retried.",
     "send": "Sent.",
     "read": "Marked as read.",

@@ -130,7 +130,13 @@ _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 
 
 _TRIGGERS: Final = complete_table(
-    Trigger, {Trigger.SCHEDULE: "", Trigger.MANUAL: "by hand", Trigger.BACKFILL: "backfilled"}
+    Trigger,
+    {
+        Trigger.SCHEDULE: "",
+        Trigger.MANUAL: "by hand",
+        Trigger.BACKFILL: "backfilled",
+        Trigger.SNOOZE: "snoozed",
+    },
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.errors import AmbiguousSchedule, InvalidSchedule
+from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -85,6 +85,25 @@ def read_schedule(
         readings = tuple(_to_json(each) for each in reading.readings)
         raise AmbiguousSchedule("schedule", f"{shown!r} can mean {choices}", "Choose one of them.", readings)
     raise InvalidSchedule("schedule", f"{shown!r} is not understood", hint)
+
+
+def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:
+    """Return the one instant that a text means: after ``PT10M`` or ``10 minutes``, or at ``tomorrow at 9``.
+
+    Raises:
+        InvalidInput: It means none, or several; `field` is ``duration``.
+    """
+    for words in (text, f"in {text}"):
+        try:
+            found = read_schedule(words, now=now, timezone=timezone, default_time=default_time)
+        except InvalidSchedule:
+            continue
+        if found.schedule.is_one_time and found.title is None:
+            at = found.schedule.anchored(now).at
+            assert at is not None  # noqa: S101 - it is one instant
+            return at
+    hint = "Give a length of time, PT10M or 10 minutes, or one instant: tomorrow at 9:00."
+    raise InvalidInput("duration", f"{text[:MAX_SHOWN]!r} is not understood", hint)
 
 
 def _to_json(reading: Alternative) -> dict[str, object]:

@@ -58,7 +58,16 @@ def test_the_tools_say_what_they_do(agent: Agent) -> None:
     """Reading tools are marked as such, those that overwrite or end something as destructive; the zone is required."""
     tools = agent.tools()
     assert set(tools) == {
-        *("preview_schedule", "create_task", "list_tasks", "get_task", "update_task", "cancel_task", "send_event")
+        *(
+            "preview_schedule",
+            "create_task",
+            "list_tasks",
+            "get_task",
+            "update_task",
+            "cancel_task",
+            "snooze_task",
+            "send_event",
+        )
     }
     hints = {name: tool.annotations for name, tool in tools.items()}
     assert {name for name, each in hints.items() if each.read_only_hint} == {

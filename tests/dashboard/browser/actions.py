@@ -86,6 +86,10 @@ def find_title(site: Site, subject: Subject) -> str:
     return str(site.call("GET", f"/v1/tasks/{subject.task}")["title"])
 
 
+def count_snoozes(site: Site, subject: Subject) -> int:
+    return int("snoozedUntil" in site.call("GET", f"/v1/tasks/{subject.task}"))
+
+
 def count_titled(words: str) -> Callable[[Site, Subject], int]:
     """Return what counts the tasks with this title."""
 
@@ -154,6 +158,7 @@ def choose(verb: str, button: str, after: str, **more: object) -> Action:
 ACTIONS = (
     Action("pause", TASK, "Pause the task", find_status, "PAUSED", "tasks/{task}/verbs/pause"),
     Action("resume", TASK, "Resume the task", find_status, "ACTIVE", "tasks/{task}/verbs/resume", prepare=pause_first),
+    Action("snooze", TASK, "Again in ten minutes", count_snoozes, 1, "tasks/{task}/verbs/snooze", prepare=run_first),
     Action("trigger", TASK, "Run it now", count_executions, 1, "tasks/{task}/verbs/trigger", unfold="Run now…"),
     Action(
         "cancel",

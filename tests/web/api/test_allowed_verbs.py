@@ -53,6 +53,7 @@ REQUESTS: dict[Verb, tuple[str, str, object]] = {
     Verb.CANCEL: ("POST", "/cancel", None),
     Verb.DELETE: ("DELETE", "", None),
     Verb.TRIGGER: ("POST", "/trigger", None),
+    Verb.SNOOZE: ("POST", "/snooze", None),
     Verb.BACKFILL: ("POST", "/backfill", {"start": PAST.isoformat(), "end": START.isoformat()}),
     Verb.SEND_EVENT: ("POST", "/events/approved", {"payload": None}),
 }

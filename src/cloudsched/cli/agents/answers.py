@@ -44,6 +44,7 @@ class TaskAnswer(ScheduleAnswer):
     status: str
     handler: str
     message: str = ""
+    snoozed_until: When | None = Field(None, description="When what has run last runs again, if it was snoozed.")
 
 
 class CreatedAnswer(TaskAnswer):
@@ -93,6 +94,7 @@ def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) 
         "status": str(task.status),
         "handler": task.handler,
         "message": task.message,
+        "snoozed_until": None if task.snoozed_until is None else to_when(task.snoozed_until, zone),
     }
 
 

@@ -190,6 +190,18 @@ class AgentTools:
         return TaskAnswer(**await _describe(client, await client.cancel(task_id), zone))
 
     @_explain
+    async def snooze_task(
+        self,
+        task_id: Id,
+        timezone: Zone,
+        duration: Annotated[str, Field(description='How long: "10 minutes", "2 hours", "tomorrow at 9:00".')] = "PT10M",
+    ) -> TaskAnswer:
+        """Run again later what a task has run last, such as a reminder; its schedule stays as it is."""
+        self._require_write()
+        zone, client = _find_zone(timezone), self._find_client()
+        return TaskAnswer(**await _describe(client, await client.snooze(task_id, duration), zone))
+
+    @_explain
     async def send_event(
         self,
         task_id: Id,
@@ -250,6 +262,7 @@ def make_server(client: AsyncClient, owner: str | None, oauth: OAuth | None) -> 
         (tools.get_task, _READ),
         (tools.update_task, _CHANGE),
         (tools.cancel_task, _CHANGE),
+        (tools.snooze_task, _CREATE),
         (tools.send_event, _SEND),
     ):
         server.tool(annotations=hints)(tool)

@@ -127,6 +127,7 @@ class Trigger(StoredEnum):
     SCHEDULE = "SCHEDULE"
     MANUAL = "MANUAL"
     BACKFILL = "BACKFILL"
+    SNOOZE = "SNOOZE"
 
 
 class ExecutionError(WireModel):
@@ -297,6 +298,11 @@ class Run(WireModel):
     def wake_at(self) -> Instant:
         """The instant at which this run must be processed: at its lease's end, or at the start of its next attempt."""
         return self.lease.until if self.lease else self.due_at
+
+    @property
+    def is_waiting_snooze(self) -> bool:
+        """Return whether it is a snoozed run that has not started: the schedule goes on meanwhile."""
+        return self.trigger is Trigger.SNOOZE and self.lease is None and self.started_at is None
 
     @property
     def has_begun(self) -> bool:

@@ -412,6 +412,8 @@ class Task(PublicTask):
     """Whether a handler is running for it."""
     offered_at: Instant | None = None
     """Since when it has been waiting for a worker, if it is."""
+    snoozed_until: Instant | None = None
+    """When what has run last runs again, if it was snoozed."""
     recent_statuses: tuple[ExecutionStatus, ...] = ()
     """The statuses of its latest executions, the earliest first and those that are open last; 12 at most. One that was
     retried counts once, if none ran in between."""
@@ -426,7 +428,8 @@ class Task(PublicTask):
     searched all that it may leaves it out."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now, so that it changes: of ``edit``, ``pause``, ``resume``, ``cancel``,
-    ``delete``, ``trigger``, ``backfill`` and ``sendEvent``. Its executions say whether they may be retried."""
+    ``delete``, ``trigger``, ``snooze``, ``backfill`` and ``sendEvent``. Its executions say whether they may be
+    retried."""
 
 
 class Person(PersonSpec):

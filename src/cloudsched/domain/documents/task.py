@@ -82,6 +82,7 @@ class Action(StoredEnum):
     RESUMED = "RESUMED"
     CANCELLED = "CANCELLED"
     TRIGGERED = "TRIGGERED"
+    SNOOZED = "SNOOZED"
     RETRIED = "RETRIED"
     BACKFILLED = "BACKFILLED"
     ENDED = "ENDED"
@@ -471,6 +472,11 @@ class Task(PublicTask):
     def as_defined(self, definition: Definition) -> Task:
         """Return the task with what it ran at another time."""
         return self.model_copy(update=definition.to_fields())
+
+    @property
+    def holds_back_schedule(self) -> bool:
+        """Return whether it has an open run that its next occurrence may have to wait for."""
+        return any(not run.is_waiting_snooze for run in self.runs)
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""

@@ -82,6 +82,8 @@ def _name(task: Task, run: Run) -> str:
             return "The run that was triggered"
         case Trigger.BACKFILL:
             return "The occurrence of a backfill"
+        case Trigger.SNOOZE:
+            return "The snoozed run"
         case Trigger.SCHEDULE:
             return f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}"
         case unknown:
@@ -256,7 +258,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
         start = start_time(task, occurrence)
-        if task.runs and task.overlap is not Overlap.ALLOW:
+        if task.holds_back_schedule and task.overlap is not Overlap.ALLOW:
             sentence = f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)
         elif start > now:

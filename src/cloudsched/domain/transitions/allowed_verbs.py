@@ -17,6 +17,7 @@ from cloudsched.domain.transitions.requirements import (
     require_future,
     require_pausable,
     require_retryable,
+    require_snoozable,
     require_triggerable,
 )
 from cloudsched.domain.transitions.suspend import require_event_room
@@ -40,12 +41,13 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     DELETE = "delete"
     TRIGGER = "trigger"
+    SNOOZE = "snooze"
     BACKFILL = "backfill"
     SEND_EVENT = "sendEvent"
     RETRY = "retry"
 
 
-STARTING_VERBS = frozenset({Verb.RESUME, Verb.TRIGGER, Verb.BACKFILL, Verb.RETRY})
+STARTING_VERBS = frozenset({Verb.RESUME, Verb.TRIGGER, Verb.SNOOZE, Verb.BACKFILL, Verb.RETRY})
 """The verbs that make a task run."""
 
 
@@ -72,6 +74,8 @@ def _is_allowed(verb: Verb, task: Task, now: Callable[[], datetime], sender: Eve
             return _passes(require_cancellable, task)
         case Verb.TRIGGER:
             return _passes(require_triggerable, task)
+        case Verb.SNOOZE:
+            return _passes(require_snoozable, task)
         case Verb.BACKFILL:
             is_active = task.status is TaskStatus.ACTIVE
             return is_active and _passes(require_backfillable, task) and _has_past(task, now)

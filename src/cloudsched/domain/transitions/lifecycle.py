@@ -325,7 +325,12 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
     """Return the task with the next occurrence of its backfill as a waiting run, unless other work comes first."""
     current = task.backfill
     scheduled = task.next_execution_time
-    if current is None or task.runs or not task.is_active or (scheduled and start_time(task, scheduled) <= now):
+    if (
+        current is None
+        or task.holds_back_schedule
+        or not task.is_active
+        or (scheduled and start_time(task, scheduled) <= now)
+    ):
         return task
     run = Run(
         execution_id=execution_id(current.next_at, Trigger.BACKFILL, current.requested_at),

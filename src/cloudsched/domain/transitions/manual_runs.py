@@ -9,17 +9,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Run, Trigger
-from cloudsched.domain.documents.task import Backfill, KeyedTrigger, ManualRequest
+from cloudsched.domain.documents.task import Backfill, KeyedTrigger, ManualRequest, TaskStatus
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import execution_id
-from cloudsched.domain.transitions.requirements import require_backfillable, require_triggerable
+from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
 from cloudsched.errors import InvalidInput, KeyReused
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 
+MAX_SNOOZE: Final = timedelta(days=30)
+SAME_SNOOZE: Final = timedelta(minutes=1)
+"""How close two snoozes are that are one: a second click."""
 MAX_KEYED_TRIGGERS: Final = 50
 """How many of the latest keys a task remembers: about 7 KB."""
 
@@ -97,6 +100,42 @@ def trigger(
     triggered = with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual, **marks)
     require_payload_room(triggered)
     return Transition(triggered)
+
+
+def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transition:
+    """Run again at `until` what has run last, without changing the plan: its occurrences until then run, too.
+
+    A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
+    second click does not run it twice. A task that has ended is active again until that run is over.
+
+    Raises:
+        InvalidInput: It is in the past, or too far.
+        NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+    """
+    if task.last_manual_request and task.last_manual_request.token == request:
+        return Transition(task)
+    require_snoozable(task)
+    if not now < until <= now + MAX_SNOOZE:
+        problem = "is not later than now" if until <= now else f"is longer than {MAX_SNOOZE.days} days"
+        raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")
+    waiting = next((run for run in task.runs if run.is_waiting_snooze), None)
+    if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
+        return Transition(task)
+    manual = _next_manual_request(task, now, request)
+    open_runs = [run for run in task.runs if run.started_at is not None]
+    latest = max(open_runs, key=lambda run: run.scheduled_for).execution_id if open_runs else task.last_execution_id
+    fresh = Run(
+        execution_id=execution_id(until, Trigger.SNOOZE, manual.at),
+        scheduled_for=until,
+        trigger=Trigger.SNOOZE,
+        due_at=until,
+        note=f"{latest} again, since it was snoozed.",
+    )
+    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note}
+    run = fresh if waiting is None else waiting.model_copy(update=moved)
+    message = task.message if task.is_active else "Snoozed."
+    changes = {"status": TaskStatus.ACTIVE, "message": message, "last_manual_request": manual}
+    return Transition(with_changes(task, now, runs=task.runs_with(run), **changes))
 
 
 def _next_manual_request(task: Task, now: datetime, request: str) -> ManualRequest:

@@ -68,6 +68,17 @@ def require_triggerable(task: Task) -> None:
     _require_free_run(task, "trigger")
 
 
+def require_snoozable(task: Task) -> None:
+    """Check that what has run last may run again later."""
+    if task.parent is not None:
+        raise NotAllowed("snooze", "a call", "Its caller says when it runs; snooze the task at the top.")
+    require_status(task, "snooze", *RETRYABLE_STATUSES)
+    if task.last_execution_id is None and not any(run.started_at for run in task.runs):
+        raise NotAllowed("snooze", "yet to run", "There is nothing to snooze; give it a later schedule.")
+    if not any(run.is_waiting_snooze for run in task.runs):
+        _require_free_run(task, "snooze")
+
+
 def require_retryable(task: Task, execution: Execution) -> None:
     """Check that an execution that is not open may have one more attempt, with the payload that it had."""
     if execution.status is ExecutionStatus.SUCCEEDED:

@@ -172,6 +172,15 @@ class ManualRuns:
         reason = None if given is None else OWN_PAYLOAD
         return self.start(task_id, Action.TRIGGERED, request.decide, by, reason)
 
+    def snooze(self, task_id: str, until: datetime, by: Authority) -> Task:
+        """Run again at an instant what has run last of a task, without changing its schedule."""
+        request = secrets.token_hex(8)
+
+        def decide(task: Task, now: datetime) -> Transition:
+            return manual_runs.snooze(task, now, until, request)
+
+        return self.start(task_id, Action.SNOOZED, decide, by)
+
     def retry(
         self,
         task_id: str,

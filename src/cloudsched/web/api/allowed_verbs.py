@@ -9,7 +9,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
-from cloudsched.domain.transitions.drafts import TaskDraft, to_editable_fields
+from cloudsched.domain.transitions.drafts import edit_draft
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
 from cloudsched.errors import Forbidden, InvalidInput, NotAllowed
 from cloudsched.web.api.visibility import is_fixed_for
@@ -86,7 +86,7 @@ class AllowedVerbs:
             handler = registry.find(task.handler)
             if handler is not None:
                 if handler.check is not None and task.handler != SCRIPT_HANDLER:
-                    handler.check(TaskDraft.from_wire(to_editable_fields(task)), self._caller.requesters)
+                    handler.check(edit_draft(task, {}), self._caller.requesters)
             elif task.pull is None:
                 return False
         except InvalidInput:

@@ -89,6 +89,25 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 
 @operation(
     "POST",
+    "/v1/tasks/{taskId}/snooze",
+    "Executions",
+    body=bodies.SnoozeRequest,
+    body_is_optional=True,
+    response_schema="Task",
+    **REVIVAL,
+)
+def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
+    """Run again later what has run last.
+
+    The schedule does not change: what comes due until then runs, too. A task has one snooze at most that waits, which
+    `snoozedUntil` shows: another one moves it, and one for the same minute changes nothing, so a second click does no
+    harm. A task that has ended is active until that run is over; a paused or cancelled one is not snoozed.
+    """
+    return task_response(call, call.app.snooze(call.task_id, body.duration))
+
+
+@operation(
+    "POST",
     "/v1/tasks/{taskId}/retry",
     "Executions",
     body=bodies.RetryRequest,

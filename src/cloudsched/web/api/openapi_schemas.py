@@ -70,6 +70,7 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
         bodies.SendEventRequest,
         bodies.TriggerRequest,
         bodies.RetryRequest,
+        bodies.SnoozeRequest,
         bodies.BackfillRequest,
         bodies.PreviewRequest,
         bodies.BatchCreateRequest,

@@ -258,6 +258,14 @@ class TriggerRequest(WireModel):
     """What this run gets in place of the task's payload, which stays as it is. The run keeps it in its retries."""
 
 
+class SnoozeRequest(WireModel):
+    """For how long to snooze."""
+
+    duration: Annotated[str, StringConstraints(min_length=1, max_length=200)] = "PT10M"
+    """How long: an ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone;
+    up to 30 days."""
+
+
 class RetryRequest(WireModel):
     """Which execution to retry."""
 

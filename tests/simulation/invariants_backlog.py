@@ -14,7 +14,8 @@ from tests.simulation.invariants_runs import InvariantViolated
 from tests.simulation.schedules import is_same_plan
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import due_occurrences, occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import due_occurrences, occurrence_after
+from cloudsched.domain.transitions.zone_plans import name_occurrence, occurrence_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ class BacklogInvariants:
             self._decided.pop((after.id, after.created_at), None)
             return
         pending = {
-            occurrence_id(each.schedule or after.schedule, at): each.status.value
+            name_occurrence(each.schedule or after.schedule, at): each.status.value
             for each in after.pending_records
             for at in _occurrences(after, each)
         }
@@ -54,7 +55,7 @@ class BacklogInvariants:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs} | pending.keys()
         for occurrence in _due_occurrences(before, after.updated_at):
-            if occurrence_id(before.schedule, occurrence) not in handled and not _must_run(before, after, occurrence):
+            if occurrence_id(before, occurrence) not in handled and not _must_run(before, after, occurrence):
                 rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
                 self._fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
 

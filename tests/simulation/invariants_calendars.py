@@ -17,7 +17,7 @@ from tests.simulation.schedules import without_calendars
 from cloudsched.domain.documents.calendar import Calendar, CalendarChange
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import occurrence_id
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ class CalendarInvariants:
         recorded = {each.id for each in executions} | {run.execution_id for run in after.runs}
         for occurrence in _left_out(before.schedule, before.left_out_from, after.left_out_from):
             is_decided = any(each.next_at <= occurrence <= each.until for each in after.pending_records)
-            if occurrence_id(before.schedule, occurrence) not in recorded and not is_decided:
+            if occurrence_id(before, occurrence) not in recorded and not is_decided:
                 self._fail(f"C3: {after.id}'s left out occurrence {occurrence} has no record")
 
     def check_end_state(self) -> None:

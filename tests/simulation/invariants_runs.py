@@ -17,7 +17,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, Wait
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -283,7 +284,7 @@ class RunInvariants:
             if before.schedule != after.schedule and start_time(before, occurrence) > after.updated_at:
                 break  # the days of its calendars changed before it was due
             is_decided = any(first <= occurrence <= last for first, last in ranges)
-            if occurrence_id(before.schedule, occurrence) not in handled and not is_decided:
+            if occurrence_id(before, occurrence) not in handled and not is_decided:
                 self._fail(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
 
     def _passed_occurrences(self, before: Task, after: Task) -> Iterator[datetime]:

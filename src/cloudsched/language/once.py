@@ -53,7 +53,7 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     if result[0] <= context.now:
         raise Refused("past")
     if len(result) == 1:
-        return Schedule.once(result[0], timezone=context.timezone)
+        return build_at(result[0], context, is_local=all(_names_local_time(group) for group in plan.groups))
     local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
@@ -68,6 +68,21 @@ def _is_now(plan: Plan) -> bool:
     node = only.relatives[0]
     is_zero = node.length is not None and not any(count for _, count in node.length.amounts)
     return node.kind == "now" or (is_zero and node.base is None)
+
+
+def build_at(at: datetime, context: Context, *, is_local: bool = True) -> Schedule:
+    """Return the schedule of an instant; if it was named by the clock, what the clock shows counts."""
+    shown = at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None)
+    by_clock = Schedule.once_at(shown, context.timezone) if is_local and not shown.microsecond else None
+    return by_clock if by_clock is not None and by_clock.at == at else Schedule.once(at, timezone=context.timezone)
+
+
+def _names_local_time(group: Group) -> bool:
+    """Return whether a group names a day or a time, rather than a delay such as "in 20 minutes"."""
+    return not any(
+        node.kind == "now" or (node.length is not None and (node.from_moment or node.length.finest < Unit.DAY))
+        for node in group.relatives
+    )
 
 
 def _find_instants(group: Group, context: Context) -> list[datetime]:

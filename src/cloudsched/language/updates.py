@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.builder import BEGINNING, Bounds, Builder
 from cloudsched.language.calendar import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
 from cloudsched.language.context import TimeOfDay
@@ -22,7 +21,7 @@ from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.named_calendars import add_calendars
 from cloudsched.language.nodes import FOLLOWING, Days, Except, Relative, Repeat, Unit
-from cloudsched.language.once import build_once
+from cloudsched.language.once import build_at, build_once
 from cloudsched.language.recurrences import build_rules
 from cloudsched.language.refusals import Option, Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cloudsched.domain.recurrence.rrule import Rule
+    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.context import Context
     from cloudsched.language.cursor import Cursor
     from cloudsched.language.grammar import Parser
@@ -345,7 +345,7 @@ def _build_once_at(local: datetime, context: Context) -> Schedule:
     at = context.to_instant(local)
     if at <= context.now:
         raise Refused("past")
-    return Schedule.once(at, timezone=context.timezone)
+    return build_at(at, context)
 
 
 def _shift_schedule(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:

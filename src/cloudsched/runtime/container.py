@@ -368,7 +368,7 @@ class Container:
         """Does what concerns many tasks at once."""
         from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
 
-        return ManyTasks(self.store, self.clock, lambda: self.scheduler)
+        return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine)
 
     @lazy_property
     def tracer(self) -> Tracer:

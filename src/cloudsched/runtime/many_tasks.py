@@ -17,11 +17,13 @@ from cloudsched.runtime.factories import lazy_property
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.feeds import Feeds
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.sweeper import Sweep
+    from cloudsched.engine.tasks.zone_watch import ZoneWatch
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageReport
@@ -32,8 +34,11 @@ if TYPE_CHECKING:
 class ManyTasks:
     """Counts tasks, shows them as calendars, and changes those that match a filter."""
 
-    def __init__(self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler]) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, scheduler: Callable[[], Scheduler], engine: Callable[[], EngineContext]
+    ) -> None:
         self._store = store
+        self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
         self.build_lock = threading.RLock()
@@ -85,10 +90,18 @@ class ManyTasks:
         return UsageWatch(self._store, self._clock, self.budgets, self._summation)
 
     def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Sweep, note that, and see to usage and budgets; return what the sweep found."""
+        """Compare time zone data, sweep, note that, and see to usage and budgets; return what the sweep found."""
+        self.zone_watch.run()
         found = self.sweep_notes.run(sweep)
         self._usage_watch.run()
         return found
+
+    @lazy_property
+    def zone_watch(self) -> ZoneWatch:
+        """Plans tasks again when time zone data change."""
+        from cloudsched.engine.tasks.zone_watch import ZoneWatch  # noqa: PLC0415 - imported only when used
+
+        return ZoneWatch(self._engine())
 
     @lazy_property
     def sweep_notes(self) -> SweepNotes:

@@ -29,10 +29,10 @@ from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import (
     dispatch_for,
     due_occurrences,
-    execution_id,
     executor_wakeups,
     wake_instant,
 )
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
 
@@ -79,7 +79,7 @@ class Deployment:
         occurrence = self.task.schedule.next_after(since - timedelta(microseconds=1))
         while occurrence is not None and occurrence <= self.now:
             if self.task.until is None or occurrence <= self.task.until:
-                self.due.add(execution_id(occurrence))
+                self.due.add(occurrence_id(self.task, occurrence))
             occurrence = self.task.schedule.next_after(occurrence)
 
     def apply(self, transition: Transition) -> None:

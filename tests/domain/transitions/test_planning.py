@@ -25,12 +25,13 @@ from cloudsched.domain.transitions.planning import (
     Dispatch,
     WakeUp,
     dispatch_for,
-    execution_id,
     executor_wakeups,
     repair_number,
+    requested_id,
     start_time,
     wake_instant,
 )
+from cloudsched.domain.transitions.zone_plans import stamp
 from cloudsched.testing import START
 
 INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
@@ -39,12 +40,12 @@ DISPATCHES = st.builds(
     Dispatch,
     task_id=IDS,
     revision=st.integers(1, 10**6),
-    execution_id=INSTANTS.map(execution_id),
+    execution_id=INSTANTS.map(stamp),
     scheduled_for=INSTANTS,
     attempt=st.integers(1, 100),
     due_at=INSTANTS,
     at=st.just(START),
-    after=st.just("") | INSTANTS.map(execution_id),
+    after=st.just("") | INSTANTS.map(stamp),
     hop=st.integers(0, 500),
     repair=st.integers(0, 500),
     lock_key=st.text(max_size=5),
@@ -86,7 +87,7 @@ def test_names_and_ids_are_those_of_earlier_versions() -> None:
     """Dispatches and executions that exist already are recognised after an upgrade."""
     old = Dispatch("t1", 2, "20270101T000000Z", START, 3, START + timedelta(microseconds=5), START, hop=1, lock_key="ä")
     assert replace(old, suspension_count=4).name == "94d6b9d15f2bc5dae3a8232c9911fd2d-t1"
-    assert execution_id(datetime(2027, 1, 1, 2, 3, 4, 5, tzinfo=UTC)) == "20270101T020304.000005Z"
+    assert stamp(datetime(2027, 1, 1, 2, 3, 4, 5, tzinfo=UTC)) == "20270101T020304.000005Z"
 
 
 @given(dispatch=DISPATCHES)
@@ -144,24 +145,24 @@ def test_a_chain_of_hops_arrives_exactly_at_the_instant(distance: timedelta) -> 
 def test_an_execution_is_named_by_its_instant(one: datetime, other: datetime) -> None:
     """The same instant, in whatever zone, has the same id; ids sort as their instants do, second by second."""
     zone = datetime.fromisoformat("2027-01-01T00:00:00+05:30").tzinfo
-    assert execution_id(one) == execution_id(one.astimezone(zone))
-    assert (execution_id(one) == execution_id(other)) == (one == other)
+    assert stamp(one) == stamp(one.astimezone(zone))
+    assert (stamp(one) == stamp(other)) == (one == other)
     whole = [at.replace(microsecond=0) for at in (one, other)]
-    assert sorted(map(execution_id, whole)) == [execution_id(at) for at in sorted(whole)]
+    assert sorted(map(stamp, whole)) == [stamp(at) for at in sorted(whole)]
 
 
 def test_requested_runs_have_ids_of_their_own() -> None:
     """One instant that is scheduled, triggered and part of two backfills has four executions."""
     later = START + timedelta(hours=1)
     ids = {
-        execution_id(START),
-        execution_id(START, Trigger.MANUAL, START),
-        execution_id(START, Trigger.BACKFILL, START),
-        execution_id(START, Trigger.BACKFILL, later),
+        stamp(START),
+        requested_id(START, Trigger.MANUAL, START),
+        requested_id(START, Trigger.BACKFILL, START),
+        requested_id(START, Trigger.BACKFILL, later),
     }
     assert len(ids) == 4
     with pytest.raises(ValueError, match="instant of the request"):
-        execution_id(START, Trigger.MANUAL)
+        requested_id(START, Trigger.MANUAL, None)
 
 
 @given(occurrence=INSTANTS, jitter=st.timedeltas(timedelta(0), timedelta(days=1)))
@@ -245,7 +246,7 @@ def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> Non
 def test_a_paused_ended_or_deleted_task_has_no_dispatch() -> None:
     """Not even if it has an instant at which it would be due."""
     task = make_task_at(START + timedelta(days=1))
-    assert executor_wakeups(task) == (WakeUp(execution_id(START + timedelta(days=1)), *_at(1)),)
+    assert executor_wakeups(task) == (WakeUp(stamp(START + timedelta(days=1)), *_at(1)),)
     for change in ({"status": "PAUSED"}, {"deleted_at": START}):
         assert executor_wakeups(task.model_copy(update=change)) == ()
 

@@ -14,6 +14,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.subjects import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.claim_caller import THIS_PROCESS
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
@@ -203,6 +204,14 @@ def leave_records(scene: Scene) -> None:
     scene.app.cancel("t")
 
 
+def forget_zone(scene: Scene) -> None:
+    stored = scene.app.container.store.load(scene.create().id)
+    assert stored is not None
+    schedule = stored.task.schedule.copy_unchecked(timezone="Europe/Atlantis")
+    forgotten = stored.task.model_copy(update={"schedule": schedule, "timezone": schedule.timezone})
+    scene.app.container.store.commit(Commit(forgotten, stored))
+
+
 SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.ENDED: end,
     Reason.PAUSED: pause,
@@ -221,6 +230,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.BEYOND_HORIZON: sleep_long,
     Reason.CALENDAR: have_holiday,
     Reason.FOLLOWS_OWNER: travel,
+    Reason.UNKNOWN_ZONE: forget_zone,
     Reason.TOO_MANY_RUNS: open_many_runs,
     Reason.DUE: lose_dispatch,
     Reason.SCHEDULED: schedule,
@@ -247,6 +257,7 @@ WORDS = {
     Reason.BEYOND_HORIZON: "2 or 3 hops",
     Reason.CALENDAR: "Bastille Day (fr)",
     Reason.FOLLOWS_OWNER: "is in Asia/Tokyo",
+    Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
     Reason.RECORDS_PENDING: "are SKIPPED",

@@ -87,6 +87,8 @@ class Action(StoredEnum):
     BACKFILLED = "BACKFILLED"
     ENDED = "ENDED"
     """An admin ended an attempt that another caller had claimed."""
+    MOVED = "MOVED"
+    """New time zone data moved its next occurrence."""
 
 
 class FieldChange(WireModel):
@@ -321,6 +323,31 @@ class Event(WireModel):
         return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
 
+class ZonePlan(WireModel):
+    """What a process with other time zone data needs to know of a plan.
+
+    An occurrence is named by what the clock shows. The plan's instants are those of the data that it was made with, so
+    the plan keeps how the clock was read at each of them.
+    """
+
+    release: str
+    """The IANA release, such as ``2026a``. A later one is greater."""
+    fingerprint: str = ""
+    """Of the zone's clock changes in that release; empty if it does not know the zone."""
+    clock: tuple[int, ...] = ()
+    """Pairs: an instant of the plan, in seconds since 1970, and by how much the clock was read ahead of UTC."""
+    is_second: bool = False
+    """Whether the next occurrence is the second one of a time that the clock shows twice."""
+    is_stale: bool = False
+    """Whether a process with older data has planned on, or knows that newer ones are in use: the sweep plans again."""
+
+    def offset_at(self, seconds: int) -> int | None:
+        """Return how the clock was read at an instant of the plan; None if it is not one of them."""
+        return next(
+            (offset for at, offset in zip(self.clock[::2], self.clock[1::2], strict=True) if at == seconds), None
+        )
+
+
 class PublicTask(Document, TaskSpec):
     """The fields of a task that callers of the API see: its spec, and how it is getting on."""
 
@@ -422,6 +449,8 @@ class Task(PublicTask):
     """What it delivers, if the system made it to deliver a result."""
     usage: Usage = ()
     """What it has used this month and the one before."""
+    zone_plan: ZonePlan | None = None
+    """With which time zone data it is planned; None where those cannot move it."""
     wake_at: Instant | None = None
     """When the sweep must process this task if nothing else has. None: never."""
 

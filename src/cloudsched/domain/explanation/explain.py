@@ -10,7 +10,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, Wait
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, start_time
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def say_due(evidence: Evidence, at: datetime) -> str:
 
 def say_instant(task: Task, at: datetime) -> str:
     """Return an instant in the task's time zone, to stand in a sentence: "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
-    return f"on {at.astimezone(load_tzinfo(task.timezone)):%Y-%m-%d at %H:%M:%S} ({task.timezone})"
+    zone = task.timezone if time_zones.in_use.knows(task.timezone) else "UTC"
+    return f"on {at.astimezone(time_zones.in_use.tzinfo(zone)):%Y-%m-%d at %H:%M:%S} ({zone})"
 
 
 def say_worker(task: Task) -> str:
@@ -225,6 +226,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield from open_runs
         case unknown:
             assert_never(unknown)
+    if not time_zones.in_use.knows(task.timezone):
+        sentence = f"The time zone data {time_zones.version()} have no zone {task.timezone!r}. "
+        sentence += "Its plan goes on at the offset that was known last; give it another zone."
+        yield Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence)
     yield from _explain_repairs(evidence)
     if evidence.last is not None:
         yield _explain_last(evidence)

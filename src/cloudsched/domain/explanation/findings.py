@@ -51,6 +51,8 @@ class Reason(StrEnum):
     """A calendar has moved the next occurrence, or leaves out one before it."""
     FOLLOWS_OWNER = "FOLLOWS_OWNER"
     """Its times are those of the zone in which its owner is."""
+    UNKNOWN_ZONE = "UNKNOWN_ZONE"
+    """The time zone data no longer have its zone."""
     TOO_MANY_RUNS = "TOO_MANY_RUNS"
     """It has as many open runs as a task may have, so the next occurrence waits for the end of one."""
     OVERLAP = "OVERLAP"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, limit_search
 from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_after
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def occurrence_event(task: Task, at: datetime) -> CalendarEvent:
     """Return the event of an occurrence to come."""
     follows = f"Follows its owner, in {task.timezone} now." if task.schedule.follows_owner else ""
     text = "\n".join(part for part in (task.description, follows) if part)
-    return _event(task, occurrence_id(task.schedule, at), at, text, task.updated_at)
+    return _event(task, occurrence_id(task, at), at, text, task.updated_at)
 
 
 def execution_event(task: Task, execution: Execution) -> CalendarEvent:

@@ -192,7 +192,7 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     if duration or _NOW.match(text):
         return {"delay": timedelta(0), "timezone": timezone}
     if _DATE.match(text):
-        return {"at": _parse_instant(text, timezone), "timezone": timezone}
+        return {**_read_point(text, timezone), "timezone": timezone}
     if is_cron(text):
         # A cron expression means the same from any start, so any DTSTART will do.
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
@@ -206,11 +206,12 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     )
 
 
-def _parse_instant(text: str, timezone: str) -> datetime:
+def _read_point(text: str, timezone: str) -> dict[str, Any]:
     moment = parse_moment(text, "at")
     if moment.offset is not None:
-        return UTC_EPOCH + timedelta(seconds=moment.wall - moment.offset)
-    return UTC_EPOCH + timedelta(seconds=wall_clock(timezone).instants(moment.wall)[0])
+        return {"at": UTC_EPOCH + timedelta(seconds=moment.wall - moment.offset)}
+    at = UTC_EPOCH + timedelta(seconds=wall_clock(timezone).instants(moment.wall)[0])
+    return {"at": at, "local": moment._replace(is_date=False).isoformat()}
 
 
 def _add_duration(text: str, numbers: list[int], timezone: str, now: datetime | None) -> datetime:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -18,7 +19,10 @@ from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily, first_instant
-from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, wall_clock
+from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, clock_of
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.time_zones import Zone, ZoneData
 
 _DISTANT_PAST = -(10**11)
 
@@ -79,6 +83,27 @@ class Recurrence:
         having = [stream for stream in self.streams if stream.first_from(instant) == instant]
         return tuple(sorted({wall for stream in having for wall in stream.walls_of(instant, shown)})) or (shown,)
 
+    @cached_property
+    def is_local(self) -> bool:
+        """Return whether all are wall-clock times: none is an instant of its own, and no rule steps in real time."""
+        return all(each.is_local for each in self.streams)
+
+    def read(self, instant: int) -> tuple[int, bool] | None:
+        """Return the wall-clock time that names an occurrence, and whether it is the second one of that time.
+
+        None if it is known by its own instant. Of several times that meet at one instant, the last one names it.
+        """
+        if self.is_local:
+            wall = self.walls_of(instant)[-1]
+        else:
+            shown = instant + self.clock.zone.offset_at(instant)
+            local = (each for each in self.streams if each.is_local and each.first_from(instant) == instant)
+            walls = [wall for each in local for wall in each.walls_of(instant, shown)]
+            if not walls:
+                return None
+            wall = max(walls)
+        return wall, self.clock.is_second(instant, wall)
+
     def _earliest_from(self, instant: int) -> int | None:
         if len(self.streams) == 1:
             return self.streams[0].first_from(instant)
@@ -89,7 +114,8 @@ class Recurrence:
 class Dates(Stream):
     """Instants that are listed one by one, with the wall-clock times that were written."""
 
-    def __init__(self, instants: dict[int, set[int]]) -> None:
+    def __init__(self, instants: dict[int, set[int]], *, is_local: bool = True) -> None:
+        self.is_local = is_local
         self._instants = sorted(instants)
         self._walls = instants
 
@@ -105,6 +131,7 @@ class Dates(Stream):
 
 @lru_cache(maxsize=1024)
 def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
+    data: ZoneData,
     rules: tuple[str, ...],
     dtstart: str,
     timezone: str,
@@ -119,23 +146,31 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
 
     With a `start_zone`, DTSTART is a local time there, and rules of elapsed time step from its instant.
 
+    A zone that the data do not know is taken for UTC: who plans knows how far from it the clock was.
+
     Raises:
         InvalidSchedule: A part is not valid.
     """
-    clock = wall_clock(timezone, gap, fold)
+    clock = clock_of(_find(data, timezone), gap, fold)
     start, begin = parse_moment(dtstart, "dtstart").wall, None
     if start_zone is not None:
-        begin = first_instant(wall_clock(start_zone, gap, fold), start)
+        begin = first_instant(clock_of(_find(data, start_zone), gap, fold), start)
         start = begin + clock.zone.offset_at(begin)
     streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily, begin) for rule in rules]
     dates: dict[int, set[int]] = {} if rules else {each: {start} for each in clock.instants(start)}
+    absolute: dict[int, set[int]] = {}
     for number, text in enumerate(rdates):
         moment = parse_moment(text, f"rdates.{number}")
         for each in list_instants(moment, clock, start % DAY):
             wall = moment.wall + (start % DAY if moment.is_date else 0)
-            dates.setdefault(each, set()).add(wall if moment.offset is None else each + clock.zone.offset_at(each))
-    if dates or not streams:
+            if moment.offset is None:
+                dates.setdefault(each, set()).add(wall)
+            else:
+                absolute.setdefault(each, set()).add(each + clock.zone.offset_at(each))
+    if dates or not (streams or absolute):
         streams.append(Dates(dates))
+    if absolute:
+        streams.append(Dates(absolute, is_local=False))
     excluded: set[int] = set()
     excluded_days: set[int] = set()
     for number, text in enumerate(exdates):
@@ -145,6 +180,10 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
         else:
             excluded.update(list_instants(moment, clock, 0))
     return Recurrence(tuple(streams), frozenset(excluded), frozenset(excluded_days), clock)
+
+
+def _find(data: ZoneData, name: str) -> Zone:
+    return data.zone(name) if data.knows(name) else data.stand_in(name)
 
 
 def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:

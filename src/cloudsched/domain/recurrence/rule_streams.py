@@ -45,6 +45,9 @@ _CYCLE = CALENDAR_DAYS * DAY
 class Stream(Protocol):
     """Ascending instants, in seconds since 1970 UTC."""
 
+    is_local: bool = False
+    """Whether they are wall-clock times, rather than instants of their own or steps in elapsed time."""
+
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``; None if there is none."""
 
@@ -58,6 +61,7 @@ class RuleStream(Stream):
     """The instants of one rule."""
 
     def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, begin: int | None = None) -> None:
+        self.is_local = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
         self._count = rule.count
         self._counted = (-LAST_SECOND, 0)
         """The latest instant that was counted, and how many that makes; one value, since threads share it."""

@@ -12,16 +12,23 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from functools import lru_cache
+from functools import cached_property, partial
+from hashlib import blake2b
 from importlib import import_module
 from io import BytesIO
 from pkgutil import get_data
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.errors import InvalidSchedule, Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import tzinfo
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 SECONDS_A_DAY = 86_400
@@ -122,6 +129,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC
 LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # how many years one extension of a table covers at least
 _FIRST_TABLE_ENDS = 2100
+_FINGERPRINT_END = 4_070_908_800
+"""What comes after 2099 follows from the footer."""
 _STEPS_A_YEAR = 2
 """What the changes of one year cost, in steps of a search."""
 
@@ -194,6 +203,14 @@ class Zone:
         table = self.table_for(seconds)
         return table.offsets[bisect_right(table.changes, seconds)]
 
+    def fingerprint(self) -> str:
+        """Return a short text that is the same for the same clock changes, however the file lists them."""
+        table = self._table
+        changes = [at for at in table.changes if at < _FINGERPRINT_END]
+        footer = self._footer if self._footer is None or self._footer.summer is not None else None
+        text = f"{changes}{table.offsets[: len(changes) + 1]}{footer}"
+        return blake2b(text.encode(), digest_size=5).hexdigest()
+
     def _extend(self, to_year: int) -> None:
         table, footer = self._table, self._footer
         if footer is None:
@@ -212,29 +229,161 @@ class Zone:
         )
 
 
+class ZoneData:
+    """One release of the time zone data, and what a process has read of it.
+
+    Args:
+        release: The IANA release, such as ``2026a``; the installed package's if None.
+        read: Returns a file of the package by its path (``zones``, ``zoneinfo/Europe/Paris``), None if there is none.
+    """
+
+    def __init__(self, release: str | None = None, read: Callable[[str], bytes | None] | None = None) -> None:
+        self._release = release
+        self._read = read or partial(get_data, "tzdata")
+        self._zones: dict[str, Zone] = {}
+        self._tzinfos: dict[str, ZoneInfo] = {}
+        self._fingerprints: dict[str, str] = {}
+        self._stand_ins: dict[str, Zone] = {}
+        self._newer: Mapping[str, str] | None = None
+        self.rolled_back = ""
+        """A newer release that was in use before, and no longer is."""
+
+    @property
+    def release(self) -> str:
+        """The IANA release, such as ``2026a``; a later one is greater."""
+        if self._release is None:
+            self._release = str(import_module("tzdata").IANA_VERSION)
+        return self._release
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all zones, sorted."""
+        return tuple(sorted(self._load("zones").decode().split()))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def knows(self, name: str) -> bool:
+        """Return whether there is a zone of that name."""
+        return name in self._zones or name in self._known
+
+    def zone(self, name: str) -> Zone:
+        """Return a zone's table. Raises InvalidSchedule."""
+        zone = self._zones.get(name)
+        if zone is None:
+            zone = self._zones[name] = _parse_tzif(name, self.load_file(name))
+        return zone
+
+    def tzinfo(self, name: str) -> ZoneInfo:
+        """Return a zone as a tzinfo. Raises InvalidSchedule."""
+        zone = self._tzinfos.get(name)
+        if zone is None:
+            zone = self._tzinfos[name] = ZoneInfo.from_file(BytesIO(self.load_file(name)), key=name)
+        return zone
+
+    def stand_in(self, name: str) -> Zone:
+        """Return a clock at UTC that stands for a zone that these data do not know."""
+        zone = self._stand_ins.get(name)
+        if zone is None:
+            if len(self._stand_ins) > _MAX_STAND_INS:
+                self._stand_ins.clear()
+            zone = self._stand_ins[name] = Zone(name, [], [0], None, 0)
+        return zone
+
+    def fingerprint(self, name: str) -> str:
+        """Return a short text that is the same for the same clock changes; empty for a zone that is not known.
+
+        It covers all of them: those of the past decide how COUNT counts and where an interval of hours stands.
+        """
+        found = self._fingerprints.get(name)
+        if found is None:
+            found = self._fingerprints[name] = self.zone(name).fingerprint() if self.knows(name) else ""
+        return found
+
+    def note_newer(self, release: str) -> None:
+        """Note that something was planned with a newer release, of which no more is known."""
+        if self._newer is None and release != self.rolled_back:
+            self._newer = {}
+
+    def note_others(self, newer: Mapping[str, str] | None, rolled_back: str = "") -> None:
+        """Note the fingerprints of newer data that other processes plan with, if any do, and what was rolled back."""
+        self._newer = newer
+        self.rolled_back = rolled_back
+
+    def is_outdated(self, name: str) -> bool:
+        """Return whether other processes plan with newer data that may have another clock for a zone."""
+        return self._newer is not None and self._newer.get(name) != self.fingerprint(name)
+
+    def load_file(self, name: str) -> bytes:
+        """Return the TZif file of a zone. Raises InvalidSchedule."""
+        if not self.knows(name):
+            from cloudsched.domain.recurrence.zone_names import explain_unknown  # noqa: PLC0415 -- only for errors
+
+            hint = explain_unknown(name, self.names)
+            raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
+        return self._load(f"zoneinfo/{name}")
+
+    def _load(self, path: str) -> bytes:
+        data = self._read(path)
+        if data is None:
+            raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
+        return data
+
+
+_MAX_STAND_INS = 100
+
+in_use = ZoneData()
+"""The data that all schedules are computed with: those of the installed ``tzdata`` package."""
+
+
+@contextmanager
+def use(data: ZoneData) -> Iterator[None]:
+    """Compute with other data for a while, in the whole process: to compare releases."""
+    global in_use  # noqa: PLW0603 -- what a process computes with is one thing
+    before, in_use = in_use, data
+    try:
+        yield
+    finally:
+        in_use = before
+
+
 def version() -> str:
     """Return the IANA release that all schedules are computed with, such as ``2026a``."""
-    return str(import_module("tzdata").IANA_VERSION)
+    return in_use.release
 
 
-@lru_cache(maxsize=1024)
 def load_tzinfo(name: str) -> ZoneInfo:
     """Return the zone as a tzinfo for display, from the same data as `load_zone`.
 
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return ZoneInfo.from_file(BytesIO(_load_file(name)), key=name)
+    return in_use.tzinfo(name)
 
 
-@lru_cache(maxsize=1024)
+def load_shown(name: str) -> tzinfo:
+    """Return the zone of something stored, for display; UTC if the data no longer know it."""
+    return in_use.tzinfo(name) if in_use.knows(name) else EPOCH.tzinfo or timezone.utc  # noqa: UP017 -- as above
+
+
 def load_zone(name: str) -> Zone:
     """Return the zone's table of clock changes.
 
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return _parse_tzif(name, _load_file(name))
+    return in_use.zone(name)
+
+
+def find_zone(name: str) -> Zone:
+    """Return the table of the zone of something stored; a clock at UTC if the data no longer know it."""
+    return in_use.zone(name) if in_use.knows(name) else in_use.stand_in(name)
+
+
+def is_fixed(name: str) -> bool:
+    """Return whether a zone is a fixed distance from UTC by its name, so that no government can move it."""
+    return name == "UTC" or name.startswith("Etc/")
 
 
 def require_zone(name: str) -> None:
@@ -251,36 +400,14 @@ def require_zone(name: str) -> None:
     require_single(name)
 
 
-@lru_cache(maxsize=1)
 def zone_names() -> tuple[str, ...]:
     """Return the names of all zones in the package, sorted."""
-    return tuple(sorted(_load_data("zones").decode().split()))
+    return in_use.names
 
 
 def is_zone(name: str) -> bool:
     """Return whether the package has a zone of that name."""
-    return name in _name_set()
-
-
-def _load_file(name: str) -> bytes:
-    if name not in _name_set():
-        from cloudsched.domain.recurrence.zone_names import explain_unknown  # noqa: PLC0415 -- needed only for errors
-
-        hint = explain_unknown(name, zone_names())
-        raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
-    return _load_data(f"zoneinfo/{name}")
-
-
-def _load_data(path: str) -> bytes:
-    data = get_data("tzdata", path)
-    if data is None:
-        raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
-    return data
-
-
-@lru_cache(maxsize=1)
-def _name_set() -> frozenset[str]:
-    return frozenset(zone_names())
+    return in_use.knows(name)
 
 
 def _parse_tzif(name: str, data: bytes) -> Zone:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import EPOCH, FIRST_YEAR
-from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Footer, load_zone
+from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Footer, find_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def vtimezone_lines(name: str, first: int, last: int | None = None) -> list[str]
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    zone = load_zone(name)
+    zone = find_zone(name)
     year = max((EPOCH + timedelta(seconds=first)).year - 1, FIRST_YEAR)
     start = _year_begin(year)
     table = zone.table_for(first)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import DAY
-from cloudsched.domain.recurrence.time_zones import Offsets, Zone, load_zone
+from cloudsched.domain.recurrence.time_zones import Offsets, Zone, find_zone
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.expand import WallTimes
@@ -105,6 +105,23 @@ class WallClock:
             return tuple(sorted(set(result)))
         return (min(result),) if self.fold == "first" else (max(result),)
 
+    def is_second(self, instant: int, wall: int) -> bool:
+        """Return whether an instant is the second one of a time that fires twice."""
+        if self.fold != "both":
+            return False
+        both = self.instants(wall)
+        return len(both) > 1 and both[-1] == instant
+
+    def find(self, wall: int, offset: int, near: int) -> int:
+        """Return the instant that a wall-clock time means on a clock that leaves none out.
+
+        Of two, it is the one with that offset, or else the one nearer to another instant.
+        """
+        found = self.instants(wall)
+        if len(found) == 1:
+            return found[0]
+        return wall - offset if wall - offset in found else min(found, key=lambda each: abs(each - near))
+
     @staticmethod
     def _shift_gap(table: Offsets, wall: int, low: int, high: int) -> int:
         for at in range(low, high):
@@ -146,10 +163,11 @@ class WallClock:
 
 
 @lru_cache(maxsize=1024)
-def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
-    """Return the clock of a zone by name.
+def clock_of(zone: Zone, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
+    """Return the clock of a zone."""
+    return WallClock(zone, gap, fold)
 
-    Raises:
-        InvalidSchedule: There is no zone of that name.
-    """
-    return WallClock(load_zone(zone_name), gap, fold)
+
+def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
+    """Return the clock of a zone by name; one at UTC if the data do not know it."""
+    return clock_of(find_zone(zone_name), gap, fold)

@@ -16,10 +16,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence.time_zones import load_shown
 from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _Teller:
         self.zone = words.following(schedule.timezone) if schedule.follows_owner else schedule.timezone
         self.left_out: dict[str, None] = {}
         """The parts that are left out, each once: keys of the wording's ``left_out``."""
-        self._tzinfo = load_tzinfo(schedule.timezone)
+        self._tzinfo = load_shown(schedule.timezone)
         self._start = None if schedule.dtstart is None else _to_local(parse_moment(schedule.dtstart, "dtstart").wall)
 
     def tell(self) -> list[str]:
@@ -181,7 +182,9 @@ class _Teller:
         if is_free and start < _BEGINNING and not is_over:
             return ""
         clock = (schedule.gap, schedule.fold, schedule.sub_daily)
-        base = compile_recurrence(schedule.rules, schedule.dtstart or "", schedule.timezone, (), (), *clock)
+        base = compile_recurrence(
+            time_zones.in_use, schedule.rules, schedule.dtstart or "", schedule.timezone, (), (), *clock
+        )
         if base.first is None:  # only its added dates ever come
             self.left_out["rules"] = None
             return ""
@@ -200,7 +203,9 @@ class _Teller:
         if is_first and (schedule.exdates or schedule.rdates):
             dates = (schedule.rdates, schedule.exdates)
             is_first = (
-                compile_recurrence(schedule.rules, schedule.dtstart or "", schedule.timezone, *dates, *clock).first
+                compile_recurrence(
+                    time_zones.in_use, schedule.rules, schedule.dtstart or "", schedule.timezone, *dates, *clock
+                ).first
                 == base.first
             )
         return words.first_on(first, said) if is_first else words.starting(first, said)

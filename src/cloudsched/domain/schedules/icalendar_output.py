@@ -16,13 +16,14 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.content_lines import escape_text, join_lines
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
 from cloudsched.domain.recurrence.icalendar import EXACT_PROPERTY, POLICIES, digest_lines
 from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_instants
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
-from cloudsched.domain.recurrence.time_zones import load_zone
+from cloudsched.domain.recurrence.time_zones import find_zone
 from cloudsched.domain.recurrence.vtimezone import vtimezone_lines
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
@@ -83,7 +84,7 @@ def split_events(schedule: ScheduleFields) -> list[IcalEvent]:
     dates = _list_dates(schedule, start)
     if not events:
         first, *dates = dates
-        offset = load_zone(schedule.timezone).offset_at(first)
+        offset = find_zone(schedule.timezone).offset_at(first)
         events = [IcalEvent(Moment(first + offset, offset, is_date=False))]
     events[0] = events[0]._replace(dates=tuple(dates))
     return [_exclude(schedule, event) for event in events]
@@ -155,7 +156,15 @@ def _list_dates(schedule: ScheduleFields, start: int) -> list[int]:
 def _compile(schedule: ScheduleFields, rules: tuple[str, ...]) -> Recurrence:
     """Return the instants of some rules alone; of DTSTART alone if there are none."""
     return compile_recurrence(
-        rules, str(schedule.dtstart), schedule.timezone, (), (), schedule.gap, schedule.fold, schedule.sub_daily
+        time_zones.in_use,
+        rules,
+        str(schedule.dtstart),
+        schedule.timezone,
+        (),
+        (),
+        schedule.gap,
+        schedule.fold,
+        schedule.sub_daily,
     )
 
 
@@ -180,7 +189,7 @@ def _format_start(start: Moment, timezone: str) -> str:
 
 def _format_instant(instant: int, timezone: str) -> str:
     """Return an instant as a local time, or in UTC if that local time would mean another instant."""
-    wall = instant + load_zone(timezone).offset_at(instant)
+    wall = instant + find_zone(timezone).offset_at(instant)
     if timezone == "UTC" or wall_clock(timezone).instants(wall) != (instant,):
         return f":{EPOCH + timedelta(seconds=instant):%Y%m%dT%H%M%SZ}"
     return f";TZID={timezone}:{EPOCH + timedelta(seconds=wall):%Y%m%dT%H%M%S}"

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import utc_seconds
-from cloudsched.domain.recurrence.time_zones import Zone, load_tzinfo, load_zone
+from cloudsched.domain.recurrence.time_zones import Zone, find_zone, load_shown
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,7 +50,7 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     Raises:
         InvalidSchedule: The schedule is not anchored.
     """
-    clock, zone = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
+    clock, zone = load_shown(schedule.timezone), find_zone(schedule.timezone)
     if schedule.is_now:
         return [Preview(start, start.astimezone(clock), None)]
     unshifted = schedule.copy_unchecked(gap="skip")

@@ -47,6 +47,7 @@ from cloudsched.domain.calendars.calendar_recurrence import CalendarRecurrence, 
 from cloudsched.domain.calendars.calendar_rule import MAX_CALENDARS, CalendarRule
 from cloudsched.domain.calendars.days import to_date
 from cloudsched.domain.first_error import find_first_error
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -59,8 +60,8 @@ from cloudsched.domain.recurrence.iso8601 import (
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
-from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
-from cloudsched.domain.recurrence.wall_clock import Fold, Gap
+from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
+from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -149,6 +150,10 @@ def _read_delay(value: object) -> object:
     return value
 
 
+def _to_one(fold: Fold) -> Fold:
+    return "first" if fold == "both" else fold
+
+
 class Schedule(BaseModel):
     """One instant, a delay, or a recurrence set. Immutable; camelCase in JSON and Firestore.
 
@@ -159,7 +164,9 @@ class Schedule(BaseModel):
         rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
         dtstart: The local time, as ISO text, from which the rules count; it supplies the parts that they do not name.
             Without it the schedule is not anchored yet: see `anchored`.
-        timezone: The IANA name of the zone of all local times here. With ``at`` or ``delay`` it is only for display.
+        timezone: The IANA name of the zone of all local times here. With ``at`` alone, or ``delay``, it is only shown.
+        local: The local time of a schedule that fires once. What its clock shows counts: ``at`` follows from it, and
+            moves if a new release of the time zone data says so.
         rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
         exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
         gap: What happens to a local time that a clock change skips.
@@ -192,6 +199,7 @@ class Schedule(BaseModel):
     gap: Gap = "shift"
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
+    local: Annotated[str | None, BeforeValidator(_read_dtstart)] = None
     calendars: Annotated[tuple[CalendarRule, ...], FailFast(), Field(max_length=MAX_CALENDARS)] = ()
     business_day: Annotated[int, Field(strict=True, ge=-23, le=23)] | None = None
     follows_owner: Annotated[bool, Field(strict=True)] = False
@@ -217,6 +225,15 @@ class Schedule(BaseModel):
             hint = "give a timedelta, such as timedelta(minutes=5); for the next occurrence use next_after"
             raise InvalidSchedule("delay", f"is {delay!r}"[:60], hint)
         return cls(delay=delay, timezone=timezone)
+
+    @classmethod
+    def once_at(cls, local: datetime, timezone: str) -> Self:
+        """Return the schedule of one local time: what its clock shows counts, whatever governments do until then.
+
+        Raises:
+            InvalidSchedule: ``local`` has a time zone, or there is no zone of that name.
+        """
+        return cls(local=local.isoformat(), timezone=timezone)
 
     @classmethod
     def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str = "UTC") -> Self:
@@ -273,6 +290,8 @@ class Schedule(BaseModel):
         require_zone(self.timezone)
         if self.follows_owner or self.start_zone is not None:
             self._check_following()
+        if self.local is not None:
+            self._place()
         if self.business_day is not None and (self.business_day == 0 or not self.calendars):
             problem = "is 0" if self.business_day == 0 else "needs a calendar to count with"
             raise InvalidSchedule("businessDay", problem, "give 3 for the third, -1 for the last; beside calendars")
@@ -281,8 +300,7 @@ class Schedule(BaseModel):
         elif self.dtstart is None:
             if self.rrule is None:
                 raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
-            for rule in self.rules:
-                parse_rule(rule)
+            [parse_rule(rule) for rule in self.rules]
         elif self._base.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
@@ -318,6 +336,14 @@ class Schedule(BaseModel):
         if self.rdates or any(parse_rule(each).frequency <= Frequency.DAILY for each in self.rules):
             problem = "has elapsed time beside local times, and only these follow their owner"
             raise InvalidSchedule("rrule", problem, 'make two tasks, or count on the clock with subDaily "wall"')
+
+    def _place(self) -> None:
+        """Set the instant of a local time, in a schedule that is being made."""
+        made = vars(self)
+        made["at"] = self._find_local()
+        self.__pydantic_fields_set__.add("at")
+        if is_fixed(self.timezone):
+            made["local"] = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -408,7 +434,7 @@ class Schedule(BaseModel):
         if self.at is None:
             return {}
         local = self.at.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
-        return {"at": None, "dtstart": local.isoformat()}
+        return {"at": None, "local": None, "dtstart": local.isoformat()}
 
     def with_owner_zone(self, zone: str) -> Self:
         """Return a schedule that follows its owner in the owner's zone, with the local times that it was given.
@@ -545,6 +571,7 @@ class Schedule(BaseModel):
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
+            time_zones.in_use,
             self.rules,
             self.dtstart,
             self.timezone,
@@ -555,6 +582,44 @@ class Schedule(BaseModel):
             self.sub_daily,
             self.start_zone,
         )
+
+    @property
+    def follows_zone(self) -> bool:
+        """Return whether new time zone data may move its occurrences."""
+        is_instant = self.delay is not None or (self.at is not None and self.local is None)
+        return not is_instant and not is_fixed(self.timezone)
+
+    def _find_local(self) -> datetime:
+        """Return the instant of `local`, as the data in use say."""
+        wall = parse_moment(str(self.local), "local").wall
+        return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=_to_one(self.fold)).instants(wall)[0])
+
+    def relocate(self) -> Self:
+        """Return a schedule that fires once at a local time, with the instant that the data in use give it."""
+        return self if self.local is None else self.copy_unchecked(at=self._find_local())
+
+    def read_clock(self, occurrence: datetime) -> tuple[int, bool] | None:
+        """Return the wall-clock time that names an occurrence, and whether it is the second one of that time.
+
+        The time is in seconds since 1970 as a clock shows them. None if the occurrence is known by its instant.
+        """
+        if self.at is None:
+            return self._base.read(utc_seconds(occurrence))
+        return None if self.local is None else (parse_moment(self.local, "local").wall, False)
+
+    def find_clock(self, wall: int, offset: int, near: datetime) -> datetime:
+        """Return the instant of a wall-clock time in the data in use, also where a gap leaves it out.
+
+        Of two, it is the one with an offset, or else the one nearer to an instant.
+        """
+        data = time_zones.in_use
+        zone = data.zone(self.timezone) if data.knows(self.timezone) else data.stand_in(self.timezone)
+        seconds = clock_of(zone, "shift", self.fold).find(wall, offset, utc_seconds(near))
+        return UTC_EPOCH + timedelta(seconds=seconds)
+
+    def has_clock(self, occurrence: datetime) -> bool:
+        """Return whether an occurrence at an instant would be named by what the clock shows."""
+        return self.at is not None or self._base.is_local or self._base.read(utc_seconds(occurrence)) is not None
 
     def skipped_after(self, instant: datetime, until: datetime) -> datetime | None:
         """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""

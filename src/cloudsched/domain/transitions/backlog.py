@@ -22,8 +22,15 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, PendingRecords, TaskStatus
-from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_id, start_time
+from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, start_time
 from cloudsched.domain.transitions.records import execution_record, keep_recent
+from cloudsched.domain.transitions.zone_plans import (
+    DistantSchedule,
+    name_occurrence,
+    occurrence_id,
+    plan_distance,
+    planned_schedule,
+)
 from cloudsched.errors import NotAllowed, SearchLimitReached
 
 if TYPE_CHECKING:
@@ -70,7 +77,7 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
     start = occurrence_after(task, waiting[-1].until) if waiting else first
     if start is not None and start_time(task, start) <= now:
         end = now if task.until is None else min(now, task.until)
-        last = _last_where(task.schedule, start, end, lambda occurrence: start_time(task, occurrence) <= now)
+        last = _last_where(planned_schedule(task), start, end, lambda occurrence: start_time(task, occurrence) <= now)
         waiting.append(DueRange(next_at=start, until=last))
     return tuple(waiting)
 
@@ -97,9 +104,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     if task.catch_up.mode is not CatchUpMode.ALL:
         ranges, newest = _without_newest(task, ranges)
         if newest:
-            why = (
-                f"{occurrence_id(task.schedule, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
-            )
+            why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
             decided += _decide(ranges, _S.SKIPPED, why)
             ranges = newest
     excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
@@ -124,9 +129,7 @@ def apply_decision(task: Task, decided: Iterable[PendingRecords]) -> Task:
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
     outcome = (
-        {"outcome": last.status, "outcome_execution_id": occurrence_id(task.schedule, last.until)}
-        if task.is_one_time
-        else {}
+        {"outcome": last.status, "outcome_execution_id": occurrence_id(task, last.until)} if task.is_one_time else {}
     )
     # The new records are written first, so of several decisions only large ones leave records for the sweep.
     pending = (*decided, *task.pending_records)
@@ -160,7 +163,7 @@ def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -
 def _last_recorded(task: Task) -> datetime | None:
     """Return the last occurrence with a record, which may lie beyond those that an earlier end has kept."""
     recorded = None if task.plan_from is None else task.plan_from - _TICK
-    if recorded is None or not task.schedule.occurs(recorded):
+    if recorded is None or not planned_schedule(task).occurs(recorded):
         return task.planned_to
     return recorded if task.planned_to is None else max(recorded, task.planned_to)
 
@@ -179,9 +182,9 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> T
         elif is_full or end is None or each.next_at > end:
             dropped.append(each)
         else:
-            last = _last_where(task.schedule, each.next_at, end)
+            last = _last_where(planned_schedule(task), each.next_at, end)
             kept.append(DueRange(next_at=each.next_at, until=last))
-            following = task.schedule.next_after(last)
+            following = planned_schedule(task).next_after(last)
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
     if not dropped:
         return shorter
@@ -224,13 +227,19 @@ def take_records(task: Task, now: datetime, taken: int = 0) -> tuple[Task, tuple
     records, rest = list[Execution](), list[PendingRecords]()
     for pending in task.pending_records:
         schedule = pending.schedule or task.schedule
+        distance = timedelta(0) if task.zone_plan is None or pending.schedule else plan_distance(task)
+        planned = DistantSchedule(schedule, distance) if distance else schedule
         occurrence: datetime | None = pending.next_at
         while occurrence is not None and occurrence <= pending.until and taken + len(records) < MAX_RECORDS_PER_COMMIT:
-            run = Run(execution_id=occurrence_id(schedule, occurrence), scheduled_for=occurrence, due_at=occurrence)
+            run = Run(
+                execution_id=name_occurrence(schedule, occurrence, distance),
+                scheduled_for=occurrence,
+                due_at=occurrence,
+            )
             left_out = pending.is_left_out
             try:
                 message = schedule.calendar_note(occurrence) if left_out else pending.message
-                search = partial(schedule.skipped_after, until=pending.until) if left_out else schedule.next_after
+                search = partial(schedule.skipped_after, until=pending.until) if left_out else planned.next_after
                 following = search(occurrence)
             except SearchLimitReached:
                 if not records:
@@ -310,9 +319,9 @@ def _split(
         if rest or not is_early(each.next_at):
             rest.append(each)
             continue
-        last = _last_where(task.schedule, each.next_at, each.until, is_early)
+        last = _last_where(planned_schedule(task), each.next_at, each.until, is_early)
         early.append(DueRange(next_at=each.next_at, until=last))
-        following = task.schedule.next_after(last)
+        following = planned_schedule(task).next_after(last)
         if last < each.until and following is not None:
             rest.append(DueRange(next_at=following, until=each.until))
     return tuple(early), tuple(rest)
@@ -325,13 +334,16 @@ def _without_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[Due
     *others, last = ranges
     newest = DueRange(next_at=last.until, until=last.until)
     if last.next_at < last.until:
-        before = _last_where(task.schedule, last.next_at, last.until - _TICK)
+        before = _last_where(planned_schedule(task), last.next_at, last.until - _TICK)
         others.append(DueRange(next_at=last.next_at, until=before))
     return tuple(others), (newest,)
 
 
 def _last_where(
-    schedule: Schedule, first: datetime, end: datetime, holds: Callable[[datetime], bool] = lambda _: True
+    schedule: Schedule | DistantSchedule,
+    first: datetime,
+    end: datetime,
+    holds: Callable[[datetime], bool] = lambda _: True,
 ) -> datetime:
     """Return the last occurrence from `first` to `end` before the first one for which a condition does not hold.
 

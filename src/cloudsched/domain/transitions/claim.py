@@ -35,8 +35,9 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
-from cloudsched.domain.transitions.planning import due_occurrences, occurrence_id, start_time
+from cloudsched.domain.transitions.planning import due_occurrences, start_time
 from cloudsched.domain.transitions.records import execution_record, last_run_fields
+from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -156,10 +157,13 @@ def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
 
 def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
     occurrence = task.next_execution_time
-    if occurrence is None or dispatch.scheduled_for < occurrence:
+    if occurrence is None:
         return Drop("the occurrence is done")
-    if dispatch.execution_id != occurrence_id(task.schedule, occurrence):
-        return Drop(f"the next occurrence is {occurrence_id(task.schedule, occurrence)}")
+    name = occurrence_id(task, occurrence)
+    if dispatch.execution_id not in {name, stamp(occurrence)}:  # earlier versions named each by its instant
+        return Drop(
+            "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
+        )
     start = start_time(task, occurrence)
     if start > now:
         return Hop(start, "it is too early")
@@ -202,7 +206,7 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
         **(_pause_lost(lost) if lost and not is_last and number == len(due) else {}),
     }
     waiting = Run.build(
-        execution_id=occurrence_id(task.schedule, chosen.at),
+        execution_id=occurrence_id(task, chosen.at),
         scheduled_for=chosen.at,
         due_at=chosen.start,
         is_counted=True,
@@ -240,13 +244,13 @@ def _choose(
 
 
 def _skipped_record(task: Task, passed: DueOccurrence, now: datetime, chosen: DueOccurrence | None) -> Execution:
-    run = Run(execution_id=occurrence_id(task.schedule, passed.at), scheduled_for=passed.at, due_at=passed.at)
+    run = Run(execution_id=occurrence_id(task, passed.at), scheduled_for=passed.at, due_at=passed.at)
     late = f"It was {now - passed.start} late"
     if task.expiration is not None and now - passed.start > task.expiration:
         return execution_record(
             task, run, ExecutionStatus.EXPIRED, now, message=f"{late}; its task allows {task.expiration}."
         )
-    instead = f"; {occurrence_id(task.schedule, chosen.at)} runs in its place" if chosen else ""
+    instead = f"; {occurrence_id(task, chosen.at)} runs in its place" if chosen else ""
     return execution_record(
         task, run, ExecutionStatus.SKIPPED, now, message=f"{late}{instead} (catchUp is {task.catch_up.mode})."
     )

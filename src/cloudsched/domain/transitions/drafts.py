@@ -301,6 +301,18 @@ def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
+    """Return a patch in which another time takes the place of a local one, which would count for more."""
+    schedule = patch.get("schedule")
+    if (
+        not isinstance(schedule, dict)
+        or "local" in schedule
+        or not schedule.keys() & {"at", "delay", "rrule", "dtstart"}
+    ):
+        return patch
+    return {**patch, "schedule": {**schedule, "local": None}}
+
+
 def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     """Return the draft that describes a task after a merge patch. Raises InvalidInput.
 
@@ -309,7 +321,7 @@ def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     fields = to_editable_fields(task)
     if "schedule" not in patch:
         del fields["schedule"]  # it was checked when it was given, by what was known of its zone then
-    draft = TaskDraft.from_wire(apply_merge_patch(fields, patch))
+    draft = TaskDraft.from_wire(apply_merge_patch(fields, _replace_local(patch)))
     unset: dict[str, Any] = {
         name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None
     }

@@ -137,6 +137,7 @@ def apply_edit(
             "schedule": schedule,
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
+            "zone_plan": task.zone_plan if schedule == task.schedule else None,
             "revision": task.revision + 1,
             "defined_by": defined_by,
         }

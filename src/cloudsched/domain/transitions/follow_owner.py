@@ -68,6 +68,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "schedule": moved,
         "timezone": moved.timezone,
+        "zone_plan": None,
         "planned_to": move(task.planned_to),
         "earlier_planned_to": move(task.earlier_planned_to),
         "plan_from": move(task.plan_from),

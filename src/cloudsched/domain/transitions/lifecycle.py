@@ -25,9 +25,9 @@ from cloudsched.domain.transitions.definitions import drop_unused, restore_defin
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
-    execution_id,
     find_budget_pause,
     occurrence_after,
+    requested_id,
     start_time,
     wake_instant,
 )
@@ -43,6 +43,7 @@ from cloudsched.domain.transitions.requirements import (
     require_status,
 )
 from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
+from cloudsched.domain.transitions.zone_plans import note_zone, planned_schedule
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     if changed.events and any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         derived["events"] = tuple(each for each in changed.events if each.execution_id in ids)
+    if changed.timezone != "UTC" or changed.zone_plan is not None:
+        derived["zone_plan"] = note_zone(changed.model_copy(update=derived) if derived else changed)
     if changed.earlier_definitions:
         derived["earlier_definitions"] = drop_unused(changed)
     if derived:
@@ -333,13 +336,13 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
     ):
         return task
     run = Run(
-        execution_id=execution_id(current.next_at, Trigger.BACKFILL, current.requested_at),
+        execution_id=requested_id(current.next_at, Trigger.BACKFILL, current.requested_at),
         scheduled_for=current.next_at,
         trigger=Trigger.BACKFILL,
         due_at=now,
         note=task.schedule.calendar_note(current.next_at) if task.schedule.occurs(current.next_at) else None,
     )
-    following = task.schedule.next_after(current.next_at)
+    following = planned_schedule(task).next_after(current.next_at)
     rest = current.model_copy(update={"next_at": following}) if following and following <= current.until else None
     return with_changes(task, now, runs=task.runs_with(run), backfill=rest)
 

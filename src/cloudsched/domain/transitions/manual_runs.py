@@ -12,7 +12,7 @@ from cloudsched.domain.documents.execution import Run, Trigger
 from cloudsched.domain.documents.task import Backfill, KeyedTrigger, ManualRequest, TaskStatus
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
-from cloudsched.domain.transitions.planning import execution_id
+from cloudsched.domain.transitions.planning import requested_id
 from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
 from cloudsched.errors import InvalidInput, KeyReused
 
@@ -64,7 +64,7 @@ def find_triggered(task: Task, mark: TriggerMark | None) -> str | None:
     if mark is not None:
         return mark.find(task)
     manual = task.last_manual_request
-    return None if manual is None else execution_id(manual.at, Trigger.MANUAL, manual.at)
+    return None if manual is None else requested_id(manual.at, Trigger.MANUAL, manual.at)
 
 
 def _hash(content: object) -> str:
@@ -94,7 +94,7 @@ def trigger(
         return Transition(task)
     require_triggerable(task)
     manual = _next_manual_request(task, now, request)
-    identity = execution_id(manual.at, Trigger.MANUAL, manual.at)
+    identity = requested_id(manual.at, Trigger.MANUAL, manual.at)
     run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now, payload=payload)
     marks = {} if mark is None else {"keyed_triggers": mark.add_to(task, identity)}
     triggered = with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual, **marks)
@@ -125,7 +125,7 @@ def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transiti
     open_runs = [run for run in task.runs if run.started_at is not None]
     latest = max(open_runs, key=lambda run: run.scheduled_for).execution_id if open_runs else task.last_execution_id
     fresh = Run(
-        execution_id=execution_id(until, Trigger.SNOOZE, manual.at),
+        execution_id=requested_id(until, Trigger.SNOOZE, manual.at),
         scheduled_for=until,
         trigger=Trigger.SNOOZE,
         due_at=until,

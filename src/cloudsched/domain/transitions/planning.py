@@ -2,7 +2,8 @@
 
 Three ideas:
 
-* An **occurrence** has an id derived from its instant, so every retry, duplicate and repair refers to the same one.
+* An **occurrence** has an id derived from what its clock shows (`occurrence_id`), so every retry, duplicate and repair
+  refers to the same one, whatever the time zone data say.
 * A **wake-up** is an instant at which a task needs processing. `executor_wakeups` derives all of them from the task's
   document alone, so they can be computed again after any crash.
 * A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch is a *hop*:
@@ -15,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,8 +24,8 @@ from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.offers import offer_expiry
+from cloudsched.domain.transitions.zone_plans import occurrence_id, planned_schedule, stamp
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -40,39 +41,17 @@ HOP_MARGIN = timedelta(hours=1)
 
 _TICK = timedelta(microseconds=1)
 _quote: Final = json.JSONEncoder().encode
-_BASIC_FORMAT: Final = str.maketrans("", "", "-:")
 
 
-def execution_id(
-    scheduled_for: datetime, trigger: Trigger = Trigger.SCHEDULE, requested_at: datetime | None = None
-) -> str:
-    """Return the id of the execution of the occurrence at an instant.
+def requested_id(scheduled_for: datetime, trigger: Trigger, requested_at: datetime | None) -> str:
+    """Return the id of a manual or backfill execution; `occurrence_id` is that of a scheduled one.
 
-    The id of a manual or backfill run also has the instant of the request, since an occurrence may be requested again.
+    It has the instant of the request, too, since an occurrence may be requested again.
     """
-    stamp = _stamp(scheduled_for)
-    if trigger is Trigger.SCHEDULE:
-        return stamp
     if requested_at is None:
         raise ValueError(f"the id of a {trigger} execution needs the instant of the request")
-    return f"{stamp}-{trigger.lower()}" + ("" if requested_at == scheduled_for else f"-{_stamp(requested_at)}")
-
-
-def occurrence_id(schedule: Schedule, occurrence: datetime) -> str:
-    """Return the id of the execution of a schedule's occurrence.
-
-    One that follows the schedule's owner has the id of its local time, which is the same wherever the owner is.
-    """
-    if not schedule.follows_owner or schedule.has_elapsed_rules:
-        return _stamp(occurrence)
-    local = occurrence.astimezone(load_tzinfo(schedule.timezone))
-    again = "-2" if local.fold and schedule.fold == "both" else ""
-    return f"{local:%Y%m%dT%H%M%S}{again}-owner"
-
-
-@lru_cache(maxsize=1000)  # an occurrence has its id three times
-def _stamp(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat()[:-6].translate(_BASIC_FORMAT) + "Z"
+    again = "" if requested_at == scheduled_for else f"-{stamp(requested_at)}"
+    return f"{stamp(scheduled_for)}-{trigger.lower()}{again}"
 
 
 def start_time(task: Task, occurrence: datetime) -> datetime:
@@ -83,7 +62,7 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
     begin = occurrence if task.journey is None else task.journey.due_since(occurrence)
     if not task.jitter:
         return begin
-    digest = hashlib.sha256(f"{task.id} {_stamp(occurrence)}".encode()).digest()
+    digest = hashlib.sha256(f"{task.id} {occurrence_id(task, occurrence)}".encode()).digest()
     return add_duration(begin, task.jitter * (int.from_bytes(digest[:8]) / 2**64))
 
 
@@ -96,14 +75,13 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
     earlier = instant if task.planned_to is None else max(instant, task.planned_to)
+    schedule = task.schedule if task.zone_plan is None else planned_schedule(task)
     for due in task.backlog:
-        occurrence = task.schedule.next_after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
+        occurrence = schedule.next_after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
         if occurrence is not None and occurrence <= due.until:
             break
     else:
-        occurrence = task.schedule.next_after(
-            earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK)
-        )
+        occurrence = schedule.next_after(earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK))
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
@@ -175,7 +153,7 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     wakeups = [wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run)]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
-        wakeups.append(WakeUp(occurrence_id(task.schedule, occurrence), occurrence, 1, start))
+        wakeups.append(WakeUp(occurrence_id(task, occurrence), occurrence, 1, start))
     return tuple(wakeups)
 
 
@@ -236,6 +214,7 @@ def wake_instant(task: Task) -> datetime | None:
         due += [run.lease.until for run in task.runs if run.lease is not None]
         due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
         due += [task.updated_at] if task.pending_records else []
+        due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and task.is_active else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
 

@@ -23,8 +23,10 @@ from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_tu
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, executor_wakeups, start_time
 from cloudsched.domain.transitions.quick import fits_quick
+from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import ClaimedRun, QuickClaim
+from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.store import Commit, Committed
 from cloudsched.errors import ClockSkewed, InvalidInput, NotAllowed
@@ -136,6 +138,8 @@ class Executor:
         stored, now = loaded
         if stored is None:
             return NotClaimed(None, Drop("there is no such task"))
+        if stored.task.zone_plan is not None and can_replan(stored.task):
+            stored = replan_stored(self._engine, stored)
         known = stored.task.find_run(dispatch.execution_id)
         if known and known.lease and known.lease.token_hash == token_hash:  # committed, but its answer was lost
             return ClaimedRun(self._engine, stored, known)

@@ -27,6 +27,8 @@ from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan_calendars import replan_calendars
 from cloudsched.domain.transitions.request_marks import remember
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
+from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
@@ -360,6 +362,8 @@ class Scheduler:
         """
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
+            if stored.task.zone_plan is not None and can_replan(stored.task):
+                stored = replan_stored(self._engine, stored)
             transition = decide(stored.task, self._engine.now())
             if transition.task is stored.task:
                 return stored

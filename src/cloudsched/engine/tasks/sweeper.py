@@ -23,6 +23,8 @@ from cloudsched.domain.transitions.backlog import take_records
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
+from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.engine.execution.zone_replans import replan_stored
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, SearchLimitReached, StoreUnavailable, VersionConflict
 
@@ -90,6 +92,8 @@ class Sweep:
     """Tasks whose dispatches the queue did not accept; the next sweep tries again."""
     recorded: int = 0
     """Records written of occurrences whose end was decided before, in a commit that could not hold them all."""
+    replanned: int = 0
+    """Tasks that were planned with older time zone data than this process has."""
     failed: int = 0
     """Tasks that could not be repaired for another reason; the next sweep tries again."""
     expired: int = 0
@@ -240,6 +244,9 @@ class Sweeper:
                 return
             result.purged += self._expire(task.id)
             return
+        if task.zone_plan is not None and can_replan(task) and self._replan(task.id):
+            result.replanned += 1
+            return
         for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
@@ -282,6 +289,16 @@ class Sweeper:
         now = self._engine.now()
         rest, records = take_records(stored.task, now)
         return Commit(with_changes(rest, now), stored, records)
+
+    def _replan(self, task_id: str) -> bool:
+        """Plan a task again with this process's time zone data, which are newer; return whether it was."""
+        stored = self._engine.store.load(task_id)
+        if stored is None or not can_replan(stored.task):
+            return False
+        try:
+            return replan_stored(self._engine, stored) is not stored
+        except VersionConflict:  # whoever changed it has dispatched it
+            return False
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""

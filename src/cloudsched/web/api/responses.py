@@ -129,14 +129,14 @@ def _make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
 
 def make_occurrence(at: datetime, timezone: str) -> responses.Occurrence:
     """Return an instant in UTC and in the local time of a zone."""
-    return responses.Occurrence(utc=at, local=at.astimezone(zones.load_tzinfo(timezone)))
+    return responses.Occurrence(utc=at, local=at.astimezone(zones.load_shown(timezone)))
 
 
 def make_task_occurrence(at: datetime, task: Task) -> overview_responses.TaskOccurrence:
     """Return an occurrence of a task, in UTC and in the task's zone."""
     return overview_responses.TaskOccurrence(
         utc=at,
-        local=at.astimezone(zones.load_tzinfo(task.timezone)),
+        local=at.astimezone(zones.load_shown(task.timezone)),
         task_id=task.id,
         owner=task.owner,
         title=task.title,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.responses import CallerInfo, Health
+from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.web.api.operation import operation
 from cloudsched.web.api.responses import json_response
 from cloudsched.web.auth.authentication import authenticator_for, is_open_to
@@ -31,11 +32,13 @@ def healthz(call: ApiCall) -> Response:
 def readyz(call: ApiCall) -> Response:
     """Check that the store can be reached.
 
-    Readiness. 503 if the store cannot be reached or the API is not configured.
+    Readiness. 503 if the store cannot be reached or the API is not configured. Also reports with which time zone data
+    this process plans.
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
-    return json_response(Health(status="ready", circuits=call.app.container.circuits.states).to_wire())
+    states = call.app.container.circuits.states
+    return json_response(Health(status="ready", circuits=states, time_zone_data=version()).to_wire())
 
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")

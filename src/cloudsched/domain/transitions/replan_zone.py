@@ -1,0 +1,119 @@
+"""Plan a task again with newer time zone data.
+
+Each instant of the plan is read on the clock that the task was planned with, and found again on the clock of the data
+in use. So what has run at 09:00 stays run at 09:00, whatever instant that is now, and what is to come is at 09:00:
+
+* The next occurrence is the one that was planned, at its new instant, or one that is new before it, such as a time
+  that a gap no longer skips. A new one must be to come, by at least the minimum lead.
+* If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
+  the time now, the schedule's ``gap`` decides.
+* Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
+* Elapsed hours, and dates that were given as instants, stay where they are.
+
+The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds
+from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
+from cloudsched.domain.transitions.zone_plans import can_replan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.domain.documents.task import DueRange, PendingRecords, Task, ZonePlan
+
+_TICK: Final = timedelta(microseconds=1)
+
+
+def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Transition:
+    """Return the task planned with the data in use; unchanged if it is, or if it was planned with newer ones.
+
+    Args:
+        task: The task, whatever its status.
+        now: The current time.
+        lead: How far ahead an occurrence must be that comes before the planned one.
+    """
+    plan = task.zone_plan
+    if plan is None or task.deleted_at is not None or not can_replan(task):
+        return Transition(task)
+    moved = _move(task, plan)
+    planned = task.next_execution_time
+    if task.status is not TaskStatus.ACTIVE or planned is None:
+        return Transition(with_changes(moved, now))
+    following = _find_next(moved, _mover(task, plan)(planned), now, lead)
+    moved = moved.model_copy(update={"next_execution_time": following})
+    if following != planned:
+        moved = with_entry(task, moved, Action.MOVED, None, now, reason=_explain(task, plan, planned, following))
+    return Transition(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
+
+
+def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) -> datetime | None:
+    """Return the first occurrence that is not before the planned one, or one that is new before that."""
+    following = occurrence_from(task, planned)
+    new = occurrence_after(task, now + lead)
+    if new is not None and (following is None or new < following):
+        return new
+    return following
+
+
+def _mover(task: Task, plan: ZonePlan) -> Callable[[datetime], datetime]:
+    """Return a function that finds an instant of the plan again on the clock of the data in use."""
+
+    def move(at: datetime) -> datetime:
+        offset = plan.offset_at(utc_seconds(at))
+        if offset is None:
+            return at
+        return task.schedule.find_clock(utc_seconds(at) + offset, offset, at)
+
+    return move
+
+
+def _move(task: Task, plan: ZonePlan) -> Task:
+    """Return the task with all but its next occurrence at their instants in the data in use."""
+    move = _mover(task, plan)
+
+    def move_range(each: DueRange) -> DueRange:
+        return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
+
+    def move_records(each: PendingRecords) -> PendingRecords:
+        if each.schedule is not None or each.is_left_out:
+            return each
+        return each.model_copy(update={"next_at": move(each.next_at), "until": move(each.until)})
+
+    backfill, plan_from = task.backfill, task.plan_from
+    return task.model_copy(
+        update={
+            "schedule": task.schedule.relocate(),
+            "planned_to": None if task.planned_to is None else move(task.planned_to),
+            "earlier_planned_to": None if task.earlier_planned_to is None else move(task.earlier_planned_to),
+            "backlog": tuple(map(move_range, task.backlog)),
+            "pending_records": tuple(map(move_records, task.pending_records)),
+            "backfill": backfill and backfill.model_copy(update={"next_at": move(backfill.next_at)}),
+            "plan_from": plan_from and move(plan_from - _TICK) + _TICK,
+            "zone_plan": None,
+        }
+    )
+
+
+def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime | None) -> str:
+    """Return why the next occurrence moved, such as ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
+    release = f"tzdata {time_zones.version()}"
+    offset = plan.offset_at(utc_seconds(planned))
+    if following is None:
+        return f"ended by {release}: its clock never shows the rest of its times"
+    read = task.schedule.relocate().read_clock(following)
+    if offset is None or read is None:
+        return f"planned again with {release}: next at {following:%Y-%m-%d %H:%M} UTC, not {planned:%Y-%m-%d %H:%M} UTC"
+    shown = EPOCH + timedelta(seconds=read[0])
+    if read[0] != utc_seconds(planned) + offset:
+        return f"planned again with {release}: {shown:%Y-%m-%d %H:%M} comes first, at {following:%H:%M} UTC"
+    return f"moved by {release}: {shown:%H:%M} is {following:%H:%M} UTC, not {planned:%H:%M} UTC, from {shown:%Y-%m-%d}"

@@ -1,0 +1,206 @@
+"""Name occurrences by what the clock shows, whatever the time zone data say.
+
+Governments change clocks, and each process has the data of some release. So an occurrence is known by its wall-clock
+time, its zone and, of a time that comes twice, which of the two it is. Its instant follows from the data.
+
+A plan is *own* if this process's data have the same clock changes for the task's zone as those it was planned with. All
+else is a plan of other data, with these rules:
+
+* What it has planned stays: the next occurrence keeps its instant and its name.
+* What comes after that is planned at the same distance from this process's own data at which the next occurrence
+  already is. So a process with older data neither moves a task back nor runs it early, and one whose data do not know
+  the zone keeps to the offset that was known last. It marks the plan as stale.
+* A process with newer data plans again (`replan_zone`), as soon as it has anything to do with the task.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.task import ZonePlan
+from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.schedules.schedule import Schedule
+
+_NONE: Final = timedelta(0)
+_TICK: Final = timedelta(microseconds=1)
+
+
+def occurrence_id(task: Task, occurrence: datetime) -> str:
+    """Return the id of the execution of a scheduled occurrence: the same by whichever data it is computed.
+
+    It is the wall-clock time and the zone, such as ``20270324T090000-America.Mexico_City``; ``owner`` is the zone of
+    its owner, and ``-2`` behind the time says that it is the second of two. Where no zone moves the schedule, it is the
+    instant, such as ``20270324T150000Z``.
+    """
+    if task.timezone == "UTC" and not task.schedule.follows_owner:
+        return stamp(occurrence)
+    plan = task.zone_plan
+    if plan is not None and occurrence == task.next_execution_time and not is_own(task):
+        offset = plan.offset_at(utc_seconds(occurrence))
+        if offset is not None and task.schedule.has_clock(occurrence):
+            return _to_name(utc_seconds(occurrence) + offset, task.schedule, is_second=plan.is_second)
+    return name_occurrence(task.schedule, occurrence, plan_distance(task))
+
+
+def name_occurrence(schedule: Schedule, occurrence: datetime, distance: timedelta = _NONE) -> str:
+    """Return the id of the execution of an occurrence of a schedule, in a plan that far from this process's data."""
+    if not schedule.follows_zone and not schedule.follows_owner:
+        return stamp(occurrence)
+    read = schedule.read_clock(occurrence - distance)
+    return stamp(occurrence) if read is None else _to_name(read[0], schedule, is_second=read[1])
+
+
+@lru_cache(maxsize=1000)  # an occurrence has its id three times
+def stamp(instant: datetime) -> str:
+    """Return an instant as ids have it."""
+    return instant.astimezone(UTC).isoformat()[:-6].translate(_BASIC_FORMAT) + "Z"
+
+
+_BASIC_FORMAT: Final = str.maketrans("", "", "-:")
+
+
+def _to_name(wall: int, schedule: Schedule, *, is_second: bool) -> str:
+    zone = "owner" if schedule.follows_owner else schedule.timezone.replace("/", ".")
+    shown = (EPOCH + timedelta(seconds=wall)).isoformat().translate(_BASIC_FORMAT)
+    return f"{shown[:15]}{'-2' if is_second else ''}-{zone}"
+
+
+def is_own(task: Task) -> bool:
+    """Return whether a task's plan is as this process's data have it."""
+    plan = task.zone_plan
+    if plan is None:
+        return True
+    if plan.is_stale or not plan.fingerprint:
+        return False
+    data = time_zones.in_use
+    if plan.release == data.release or plan.fingerprint == data.fingerprint(task.timezone):
+        return True
+    if plan.release > data.release:
+        data.note_newer(plan.release)
+    return False
+
+
+def can_replan(task: Task) -> bool:
+    """Return whether a task's plan is of other data, and this process's are not older and know the zone.
+
+    They may be older if a newer release was rolled back.
+    """
+    plan, data = task.zone_plan, time_zones.in_use
+    if plan is None or (plan.release == data.release and not plan.is_stale):
+        return False
+    is_newest = plan.release <= max(data.release, data.rolled_back)
+    return is_newest and not data.is_outdated(task.timezone) and data.knows(task.timezone) and not is_own(task)
+
+
+def plan_distance(task: Task) -> timedelta:
+    """Return how much later a task is planned than this process's data say."""
+    plan = task.zone_plan
+    if plan is None or is_own(task):
+        return _NONE
+    if not plan.clock:
+        return _NONE
+    seconds, offset = plan.clock[-2:]  # its last instant
+    at = UTC_EPOCH + timedelta(seconds=seconds)
+    return at - task.schedule.find_clock(seconds + offset, offset, at) if task.schedule.has_clock(at) else _NONE
+
+
+class DistantSchedule:
+    """A schedule whose occurrences are that much later than this process's data say.
+
+    Args:
+        schedule: The schedule.
+        distance: How much later.
+    """
+
+    def __init__(self, schedule: Schedule, distance: timedelta) -> None:
+        self._schedule = schedule
+        self._distance = distance
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Return the first occurrence strictly later than an instant."""
+        found = self._schedule.next_after(instant - self._distance)
+        return None if found is None else found + self._distance
+
+    def occurs(self, instant: datetime) -> bool:
+        """Return whether an instant is an occurrence."""
+        return self._schedule.occurs(instant - self._distance)
+
+
+def planned_schedule(task: Task) -> Schedule | DistantSchedule:
+    """Return the schedule with which a task's plan goes on."""
+    if task.zone_plan is None or task.schedule.at is not None:
+        return task.schedule
+    distance = plan_distance(task)
+    return DistantSchedule(task.schedule, distance) if distance else task.schedule
+
+
+def note_zone(task: Task) -> ZonePlan | None:
+    """Return with which data a task is planned, and what its clock shows at the instants of its plan."""
+    schedule, plan = task.schedule, task.zone_plan
+    if not schedule.follows_zone:
+        return None
+    data = time_zones.in_use
+    if plan is None or is_own(task):
+        if plan is not None and {utc_seconds(at) for at in _plan_instants(task)} == {*plan.clock[::2]}:
+            return plan
+        pairs, is_second = _read_all(task, _plan_instants(task), _NONE)
+        release = data.release if plan is None else max(plan.release, data.release)
+        fingerprint = data.fingerprint(task.timezone)
+        return ZonePlan.build(
+            release=release,
+            fingerprint=fingerprint,
+            clock=_to_clock(pairs),
+            is_second=is_second,
+            is_stale=data.is_outdated(task.timezone),
+        )
+    known = {at for at in _plan_instants(task) if plan.offset_at(utc_seconds(at)) is not None}
+    new = [at for at in _plan_instants(task) if at not in known]
+    if not new and len(known) * 2 == len(plan.clock):
+        return plan
+    pairs, is_second = _read_all(task, new, plan_distance(task))
+    pairs |= {utc_seconds(at): plan.offset_at(utc_seconds(at)) or 0 for at in known}
+    if task.next_execution_time in known:
+        is_second = plan.is_second
+    is_stale = plan.is_stale or (bool(new) and bool(plan.fingerprint))
+    return plan.model_copy(update={"clock": _to_clock(pairs), "is_second": is_second, "is_stale": is_stale})
+
+
+def _to_clock(pairs: dict[int, int]) -> tuple[int, ...]:
+    return tuple(part for pair in sorted(pairs.items()) for part in pair)
+
+
+def _read_all(task: Task, instants: Iterable[datetime], distance: timedelta) -> tuple[dict[int, int], bool]:
+    """Return how the clock is read at instants of a plan that is that far from this process's data."""
+    pairs, is_second = dict[int, int](), False
+    for at in instants:
+        read = task.schedule.read_clock(at - distance)
+        if read is None:
+            continue
+        seconds = utc_seconds(at)
+        pairs[seconds] = read[0] - seconds
+        if at == task.next_execution_time:
+            is_second = read[1]
+    return pairs, is_second
+
+
+def _plan_instants(task: Task) -> set[datetime]:
+    """Return the occurrences that a task's plan names."""
+    named = {task.next_execution_time, task.planned_to, task.earlier_planned_to}
+    for due in task.backlog:
+        named |= {due.next_at, due.until}
+    for pending in task.pending_records:
+        if pending.schedule is None and not pending.is_left_out:
+            named |= {pending.next_at, pending.until}
+    if task.backfill is not None:
+        named |= {task.backfill.next_at}
+    if task.plan_from is not None and task.plan_from.microsecond == 1:  # right behind an occurrence
+        named.add(task.plan_from - _TICK)
+    return {at for at in named if at is not None}

@@ -1,0 +1,176 @@
+"""Notice that the time zone data have changed, and plan the tasks of a deployment again.
+
+Each process has the release that it was built with, and during a deployment old and new ones run side by side. One
+record says which is the newest that any of them has had. Every sweep compares it, at most once in `LOOK_EVERY`:
+
+* A process with a newer release writes it there, and walks over all active tasks, page by page. Each is planned again
+  by one compare-and-set, which does nothing for a zone whose clock is the same. Where the walk is, is stored: after a
+  crash any process with that release goes on.
+* A process with an older release learns that its data are outdated, here or from a task that was planned with newer
+  ones. It leaves the tasks that were planned with newer
+  ones alone, and marks as stale what it plans itself in zones that differ. The sweep finds those within a minute, and
+  a process with newer data plans them again.
+* A process may plan with outdated data until it knows of that. So there are more walks, at `WALKS_AT`.
+
+If no process with the newest release has been seen for `ALIVE_FOR`, it was rolled back. The newest of the others then
+takes its place, and plans everything again with what it has.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.subjects import SYSTEM_OWNER
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.zone_release import ZONE_RELEASE_ID, ZoneRelease
+from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.engine.execution.zone_replans import replan_stored
+from cloudsched.engine.ports.records import VersionedRecord
+from cloudsched.engine.ports.task_query import TaskQuery
+from cloudsched.engine.state.compare_and_set import compare_and_set
+from cloudsched.errors import CloudschedError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import VersionedTask
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = timedelta(minutes=5)
+"""How often a process reads which release is the newest."""
+WALKS_AT: Final = (
+    timedelta(0),
+    timedelta(minutes=15),
+    timedelta(hours=1),
+    timedelta(hours=6),
+    timedelta(days=1),
+)
+"""How long after a release was new each walk begins: older processes may have made tasks without knowing of it."""
+ALIVE_FOR: Final = timedelta(days=1)
+"""For how long after a process with the newest release has swept there may be others."""
+SEEN_EVERY: Final = timedelta(hours=1)
+"""How often a process with the newest release says that it is there."""
+PAGE_SIZE: Final = 200
+MAX_PAGES: Final = 50
+"""How many pages of tasks one sweep walks over; the next one continues."""
+
+
+class ZoneWatch:
+    """Compares this process's time zone data with those of the deployment."""
+
+    def __init__(self, engine: EngineContext) -> None:
+        self._engine = engine
+        self._looked_at: datetime | None = None
+
+    def run(self) -> None:
+        """Look, and walk on if there is a walk. A failure is logged, and never makes a sweep fail."""
+        now = self._engine.now()
+        if self._looked_at is not None and timedelta(0) <= now - self._looked_at < LOOK_EVERY:
+            return
+        if self._looked_at is None:
+            log.info("time zone data %s", time_zones.version(), extra={"action": "zone_data"})
+        self._looked_at = now
+        try:
+            if self._look(now):
+                self._looked_at = now - LOOK_EVERY  # the next sweep goes on
+        except CloudschedError as error:  # a conflict: another process is at it
+            self._looked_at = now - LOOK_EVERY
+            log.warning("time zones are not compared: %s", error, extra={"action": "zones_not_compared"})
+
+    def _look(self, now: datetime) -> bool:
+        """Compare this process's release with the newest, and follow it; return whether there is more to do now."""
+        data = time_zones.in_use
+        stored = self._engine.store.records.load(ZoneRelease, ZONE_RELEASE_ID)
+        record = None if stored is None else stored.record
+        is_older = record is not None and record.release > data.release
+        if record is not None and is_older and now - record.updated_at < ALIVE_FOR:
+            data.note_others(_parse(record.fingerprints))
+            return False
+        data.note_others(None, "" if record is None else record.release if is_older else record.rolled_back)
+        if stored is None or stored.record.release != data.release:
+            stored = self._take_over(stored, now)
+        if len(WALKS_AT) > stored.record.walks and now - stored.record.since >= WALKS_AT[stored.record.walks]:
+            return self._walk(stored, now)
+        if now - stored.record.updated_at > SEEN_EVERY:
+            self._engine.store.records.write(stored.record.model_copy(update={"updated_at": now}), stored.version)
+        return False
+
+    def _take_over(self, stored: VersionedRecord[ZoneRelease] | None, now: datetime) -> VersionedRecord[ZoneRelease]:
+        """Write this process's release as that of the deployment; where no clock differs, there is nothing to walk for.
+
+        The first release of a deployment has no fingerprints: nothing was planned with another one before.
+        """
+        data, before = time_zones.in_use, None if stored is None else stored.record
+        fingerprints = "" if before is None else _format(data)
+        is_same = before is None or before.fingerprints == fingerprints
+        found = ZoneRelease(
+            id=ZONE_RELEASE_ID,
+            owner=SYSTEM_OWNER,
+            created_at=now if before is None else before.created_at,
+            updated_at=now,
+            since=now,
+            release=data.release,
+            fingerprints=fingerprints,
+            rolled_back=data.rolled_back,
+            walks=len(WALKS_AT) if is_same else 0,
+        )
+        version = self._engine.store.records.write(found, None if stored is None else stored.version)
+        if before is not None:
+            extra = {"action": "zone_release", "before": before.release}
+            log.info("time zone data are %s now, and were %s", data.release, before.release, extra=extra)
+        return VersionedRecord(found, version)
+
+    def _walk(self, stored: VersionedRecord[ZoneRelease], now: datetime) -> bool:
+        """Walk over the next pages of active tasks; return whether there are more."""
+        record = stored.record
+        after, moved = record.after, record.moved
+        for _ in range(MAX_PAGES):
+            query = TaskQuery(owner=None, status=TaskStatus.ACTIVE)
+            page = self._engine.store.list_tasks(query, limit=PAGE_SIZE, page_token=after)
+            moved += sum(self.replan(task) for task in page.items if task.zone_plan is not None and can_replan(task))
+            after = page.next_page_token
+            if after is None:
+                break
+        walks = record.walks + (after is None)
+        changes = {"walks": walks, "after": after, "moved": moved, "updated_at": now}
+        self._engine.store.records.write(record.model_copy(update=changes), stored.version)
+        if after is None:
+            counts = {"action": "zones_walked", "moved": moved, "walks": walks}
+            log.info("tasks planned again with time zone data %s: %d", record.release, moved, extra=counts)
+        return after is not None
+
+    def replan(self, task: Task) -> bool:
+        """Plan a task again with this process's data; return whether it was.
+
+        What fails is logged and left to the next walk, and to the task's own dispatches.
+        """
+
+        def load() -> VersionedTask | None:
+            return self._engine.store.load(task.id)
+
+        def change(stored: VersionedTask | None) -> bool:
+            if stored is None or not can_replan(stored.task):
+                return False
+            return replan_stored(self._engine, stored) is not stored
+
+        try:
+            return compare_and_set(f"task {task.id}", load, change)
+        except StoreUnavailable:
+            raise
+        except CloudschedError as error:
+            log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": task.id})
+            return False
+
+
+def _format(data: time_zones.ZoneData) -> str:
+    return "\n".join(f"{name} {data.fingerprint(name)}" for name in data.names)
+
+
+def _parse(text: str) -> dict[str, str]:
+    return {name: mark for name, _, mark in (line.partition(" ") for line in text.splitlines())}

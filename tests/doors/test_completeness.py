@@ -41,6 +41,7 @@ NOT_ASKED_BY_COMMANDS = {
     "shards grow": "the operator's, at the store",
     "shards show": "the operator's, at the store",
     "worker": "claims, which is a door of its own",
+    "zones diff": "the operator's, at the store",
 }
 """The commands that act for nobody at the API, or are tried as another door, each with the reason."""
 

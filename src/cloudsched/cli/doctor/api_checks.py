@@ -15,6 +15,7 @@ from cloudsched.cli.reachability import explain_unreachable
 from cloudsched.client.flow import ApiRequest
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.responses import CallerInfo
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
     else:
         yield ok("api", f"{api.url} answers, and reaches its store")
     yield _check_version(api)
+    yield _check_zones(answer.get("timeZoneData"))
     try:
         before = datetime.now(UTC)
         caller = api.client.run_flow(_get_caller())
@@ -117,6 +119,16 @@ def _check_version(api: Api) -> Finding:
     if found != own:
         return wrong("version", f"the API runs cloudsched {found}, and this is {own}", api.restart)
     return ok("version", f"cloudsched {found}, as here")
+
+
+def _check_zones(found: str | None) -> Finding:
+    own = time_zones.version()
+    if found is None:
+        return unknown("time zones", "the API does not say its time zone data", "deploy this version")
+    if found != own:
+        shown = f"cloudsched zones diff {found} {own}"
+        return ok("time zones", f"the API plans with tzdata {found}; here is {own} (see {shown})")
+    return ok("time zones", f"tzdata {found}, as here")
 
 
 def _check_clock(api: Api, at: datetime, before: datetime, after: datetime) -> Finding:

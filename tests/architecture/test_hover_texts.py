@@ -116,7 +116,7 @@ def open_editor() -> Iterator[Editor]:
     "text, shown",
     [
         ("app.handler", ("retry: RetryPolicy | int | bool | None", "user_queues: Iterable[str]", "time limit of one")),
-        ("app.scheduled", ("schedule: Schedule | datetime | timedelta | str", "timezone: str | None", "Plain words")),
+        ("app.scheduled", ("schedule: Schedule | datetime | str", "timezone: str | None", "Plain words")),
         ("def remind", ("ctx: Context,", "reminder: Reminder", "-> int", "Remind somebody of something.")),
         ("def report", ("async def report(ctx: AsyncContext) -> str", "Report what happened.")),
         ("ctx.step", ("retry: RetryPolicy | int | bool | None", "timeout: timedelta | None", "record its result")),

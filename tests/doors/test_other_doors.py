@@ -23,11 +23,18 @@ from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.errors import Misconfigured
+from cloudsched.errors import Forbidden, Misconfigured, NotFound
+from cloudsched.web.api.call import ApiCall
 from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.api.router import Api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from werkzeug.wrappers import Response
+
+    from cloudsched.domain.documents.document import WireModel
+    from cloudsched.web.api.operation import Operation
 
 BY_ADDRESS: Final = "whoever knows its address, which is a secret"
 NOBODY: Final = "nothing of anybody's, so whoever asks may see it"
@@ -68,6 +75,30 @@ def world() -> Iterator[World]:
 def test_everything_public_says_what_it_takes() -> None:
     """A new operation without a right is none of a person's."""
     assert WHO_MAY.keys() == PUBLIC
+
+
+def test_what_is_public_is_asked_by_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such an operation had an admin's authority: it may see no task and change nothing but what its secret allows."""
+    calls = list[ApiCall]()
+    run = Api._run_operation  # noqa: SLF001 - what each operation is called with
+
+    def note(operation: Operation, call: ApiCall, query: WireModel) -> Response:
+        calls.append(call)
+        return run(operation, call, query)
+
+    monkeypatch.setattr(Api, "_run_operation", staticmethod(note))
+    task = world.app.create(owner="ada", title="T", handler="open", schedule="every day at 9")
+    for each in OPERATIONS:
+        if each.name in PUBLIC:
+            world.ask(each.method, re.sub(r"\{\w+\}", "x", each.path), b"" if each.method == "POST" else None)
+    assert len(calls) == len(PUBLIC)
+    for call in calls:
+        assert (call.authority.is_user, call.authority.sender) == (True, None)
+        for act in (call.app.get, call.app.pause, call.app.delete):
+            with pytest.raises(NotFound):
+                act(task.id)
+        with pytest.raises(Forbidden):
+            call.authority.require_owner("ada")
 
 
 def list_guesses(world: World) -> list[str]:

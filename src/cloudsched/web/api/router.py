@@ -26,7 +26,7 @@ from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
-from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Right
+from cloudsched.web.auth.roles import NOBODY, Caller, Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
@@ -120,7 +120,7 @@ class Api:
 
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
-            return ANONYMOUS_ADMIN
+            return NOBODY
         caller = authenticator_for(self._app.container.settings).authenticate(request)
         caller.require(operation.right)
         return caller

@@ -257,3 +257,6 @@ _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an open API, as on the local stack."""
+NOBODY: Final = Caller("nobody", Role.READER, "")
+"""The caller of an operation that takes no credential: sees no task, and changes none. What a link in a mail or the
+address of a feed allows, its operation does by that secret alone."""

@@ -338,6 +338,11 @@ def test_nothing_false_is_said(fields: dict[str, object], text: str | None, leav
         ),
         ("0,20,50 * * * *", "every hour at minute 0, 20 and 50", "jede Stunde zur Minute 0, 20 und 50"),
         ("0 9 1-7 * *", "every month on the 1st to 7th at 09:00", "jeden Monat am 1. bis 7. um 09:00"),
+        (
+            "0 9 16-18 9 *",
+            "every year on the 16th to 18th of September at 09:00",
+            "jedes Jahr am 16., 17. und 18. September um 09:00",
+        ),
     ],
 )
 def test_lists_of_minutes_and_days_are_steps_and_ranges(expression: str, text: str, german: str) -> None:

@@ -321,7 +321,8 @@ class German(English):
     def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
         day = " Tag" if min(numbers) < 0 else ""
         day += " im" if day or len(months) > 1 else ""
-        return f"am {self.join(self.list_ordinals(numbers))}{day} {self.join(self.list_months(months))}"
+        names = map(self.ordinal, sorted(numbers, key=lambda number: (number < 0, number)))  # a range would be a span
+        return f"am {self.join(names)}{day} {self.join(self.list_months(months))}"
 
     @override
     def on_days_of_year(self, numbers: Sequence[int]) -> str:

@@ -166,9 +166,16 @@ def find_command(name: str) -> click.Command:
     return found
 
 
-def test_the_commands_at_the_store_are_known() -> None:
-    """They are the operator's: whoever has the database's credentials may do everything anyway."""
-    assert set(AT_THE_STORE) == {"apply", "import cloud-scheduler", "import crontab", "shards grow", "shards show"}
+JOBS: Final = ("jobs", "--yes")
+ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "apply": (),
+    "import cloud-scheduler": JOBS,
+    "import crontab": JOBS,
+    "shards grow": ("4",),
+    "shards show": (),
+    "zones diff": ("installed", "installed", "--store", "firestore"),
+}
+"""What is typed for each command at the store. They are the operator's, who may do everything there anyway."""
 
 
 @pytest.mark.parametrize("name", AT_THE_STORE)
@@ -186,10 +193,9 @@ def test_a_persons_credential_opens_no_store(name: str, tmp_path: Path, monkeypa
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CLOUDSCHED_URL", URL)
     monkeypatch.setenv("CLOUDSCHED_KEY", key_of("ada"))
-    files = {"apply": [], "shards show": [], "shards grow": ["4"]}.get(name, [str(jobs), "--yes"])
     with WORLDS.enter("own", "active") as (world, _):
         before = world.read()
-        result = CliRunner().invoke(command_line, [*name.split(), *files])
+        result = CliRunner().invoke(command_line, [*name.split(), *ARGUMENTS[name]])
         assert isinstance(result.exception, Misconfigured), result.output
         assert world.read() == before
 

@@ -463,7 +463,7 @@ class App:
         """
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
-    def snooze(self, task_id: str, duration: timedelta | str = SNOOZE) -> Task:
+    def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
         """Run again later what has run last of a task; its schedule stays, and runs meanwhile, too.
 
         A snooze that waits is moved by another one; one for the same minute changes nothing. A one-time task that has
@@ -472,6 +472,7 @@ class App:
         Args:
             task_id: The task.
             duration: How long, up to 30 days; or in words: "PT10M", "10 minutes", "tomorrow at 9:00".
+            mark: Makes it safe to repeat; see `RequestMark`.
 
         Raises:
             InvalidInput: The duration is not understood, or none of these.
@@ -481,11 +482,13 @@ class App:
         if isinstance(duration, str):
             from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
 
-            zone, at = self.get(task_id).timezone, self.container.settings.default_time
-            until = read_until(duration, now=now, timezone=zone, default_time=at)
+            task, at = self.get(task_id), self.container.settings.default_time
+            if mark is not None and mark.is_known_to(task):
+                return task
+            until = read_until(duration, now=now, timezone=task.timezone, default_time=at)
         else:
             until = add_duration(now, duration)
-        return self._scheduler.manual_runs.snooze(task_id, until, self._authority)
+        return self._scheduler.manual_runs.snooze(task_id, until, self._authority, mark)
 
     def retry(
         self,

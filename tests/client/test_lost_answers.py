@@ -148,6 +148,23 @@ def _pass_on(flaky: Flaky) -> Callable[[], Response]:
     return answer
 
 
+@pytest.mark.parametrize("duration", [timedelta(seconds=2), "today at 0:30"], ids=str)
+def test_a_snooze_that_is_repeated_runs_once(
+    client: Client, flaky: Flaky, sim: Simulation, duration: timedelta | str
+) -> None:
+    """Its run has ended by the time of the repetition, and words that have passed are no error; another call is."""
+    client.create(**GREET, id="t", schedule="in 2 seconds")
+    sim.advance(timedelta(minutes=1))
+    lose_answers(flaky, sim)
+    client.snooze("t", duration)
+    assert not flaky.fails
+    sim.advance(HOUR)
+    assert count_runs(sim) == [2]
+    client.snooze("t", timedelta(seconds=2))
+    sim.advance(HOUR)
+    assert count_runs(sim) == [3]
+
+
 def test_an_edit_without_an_etag_is_not_repeated(client: Client, flaky: Flaky, sim: Simulation) -> None:
     """Nothing tells whether it was made, so its caller decides."""
     client.create(**GREET, id="t", schedule="in 5 hours")

@@ -168,7 +168,8 @@ class TaskOperations:
     def snooze(self, task_id: str, duration: timedelta | str | None = None) -> Flow[TaskView]:
         """Run again later what has run last of a task; the answer's `snoozed_until` says when.
 
-        Its schedule stays, and runs meanwhile, too. It is safe to repeat: another snooze moves the one that waits.
+        Its schedule stays, and runs meanwhile, too. Another snooze moves the one that waits. It is repeated by itself,
+        with a key, so that one call is one snooze.
 
         Args:
             task_id: The task.
@@ -181,8 +182,8 @@ class TaskOperations:
         """
         text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
         content = None if text is None else {"duration": text}
-        path = f"{_task_path(task_id)}/snooze"
-        return parse_task((yield ApiRequest("POST", path, content, is_idempotent=True)))
+        path, headers = f"{_task_path(task_id)}/snooze", {"Idempotency-Key": str(uuid.uuid4())}
+        return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
 
     @operation
     def retry(self, task_id: str, execution_id: str | None = None, *, from_step: int | None = None) -> Flow[TaskView]:

@@ -12,6 +12,8 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.drafts import edit_draft
+from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.request_marks import remember
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.engine.handlers.user_access import require_user_start
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.manual_runs import TriggerMark
+    from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
@@ -172,12 +174,14 @@ class ManualRuns:
         reason = None if given is None else OWN_PAYLOAD
         return self.start(task_id, Action.TRIGGERED, request.decide, by, reason)
 
-    def snooze(self, task_id: str, until: datetime, by: Authority) -> Task:
-        """Run again at an instant what has run last of a task, without changing its schedule."""
+    def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
+        """Run again at an instant what has run last of a task, without changing its schedule; once for each mark."""
         request = secrets.token_hex(8)
 
         def decide(task: Task, now: datetime) -> Transition:
-            return manual_runs.snooze(task, now, until, request)
+            if mark is not None and mark.is_known_to(task):
+                return Transition(task)
+            return remember(mark, task, manual_runs.snooze(task, now, until, request))
 
         return self.start(task_id, Action.SNOOZED, decide, by)
 

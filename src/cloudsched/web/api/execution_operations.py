@@ -9,6 +9,7 @@ from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.documents.responses import Deliveries
 from cloudsched.domain.transitions.manual_runs import TriggerMark, find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.tasks.execution_search import find_executions_with_tasks
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
@@ -93,6 +94,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     "Executions",
     body=bodies.SnoozeRequest,
     body_is_optional=True,
+    accepts_idempotency_key=True,
     response_schema="Task",
     **REVIVAL,
 )
@@ -103,7 +105,11 @@ def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
     `snoozedUntil` shows: another one moves it, and one for the same minute changes nothing, so a second click does no
     harm. A task that has ended is active until that run is over; a paused or cancelled one is not snoozed.
     """
-    return task_response(call, call.app.snooze(call.task_id, body.duration))
+    key, mark = read_idempotency_key(call.request), None
+    if key is not None:
+        mark = RequestMark.of_name(f"snooze {call.caller.subject} {key}", body.duration)
+        call.visibility.allow_repetition(mark.is_known_to)
+    return task_response(call, call.app.snooze(call.task_id, body.duration, mark=mark))
 
 
 @operation(

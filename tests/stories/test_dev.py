@@ -52,7 +52,7 @@ app.close()
 def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
     """The command after -- finds the API and the clock in its environment, and its task runs.
 
-    The executor's lines are printed, and a lead time of the user's own wins over running at once.
+    The executor's lines are printed. It runs at once, whatever the lead time of drafts is.
     """
     env = {**os.environ, "CLOUDSCHED_DEFAULT_LEAD_SECONDS": "300"}
     with process(*DEV, "--", sys.executable, "-c", CREATE, env=env, cwd=tmp_path) as dev:
@@ -61,7 +61,7 @@ def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
         assert created is not None, dev.output
         assert started is not None, dev.output
         lead = datetime.fromisoformat(started[1]) - datetime.fromisoformat(created[1])
-        assert lead >= timedelta(minutes=4, seconds=58)
+        assert lead < timedelta(minutes=4)
 
 
 @pytest.fixture(scope="module")

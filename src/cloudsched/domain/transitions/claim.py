@@ -167,7 +167,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: st
     start = start_time(task, occurrence)
     if start > now:
         return Hop(start, "it is too early")
-    if task.overlap is not Overlap.ALLOW and task.holds_back_schedule:
+    if task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule:
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)

@@ -355,7 +355,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
     """Return the task past the occurrences that came due while the run was open and that its policy skips."""
-    if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or task.holds_back_schedule:
+    if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or (task.runs and task.holds_back_schedule):
         return task
     started_at = run.started_at or now
     if task.next_execution_time is None or task.next_execution_time <= started_at:

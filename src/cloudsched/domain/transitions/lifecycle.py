@@ -330,7 +330,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
     scheduled = task.next_execution_time
     if (
         current is None
-        or task.holds_back_schedule
+        or (task.runs and task.holds_back_schedule)
         or not task.is_active
         or (scheduled and start_time(task, scheduled) <= now)
     ):

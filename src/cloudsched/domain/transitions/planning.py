@@ -159,14 +159,14 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
 
 def is_held_back(task: Task) -> bool:
     """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
-    is_overlap = task.holds_back_schedule and task.overlap is not Overlap.ALLOW
-    return is_overlap or len(task.runs) >= MAX_OPEN_RUNS
+    is_overlap = task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule
+    return bool(is_overlap) or len(task.runs) >= MAX_OPEN_RUNS
 
 
 def _next_start(task: Task) -> datetime | None:
     """Return when the next occurrence starts; None if there is none, or if an open run blocks it."""
     occurrence = task.next_execution_time
-    if occurrence is None or (task.overlap is not Overlap.ALLOW and task.holds_back_schedule):
+    if occurrence is None or (task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule):
         return None
     return start_time(task, occurrence) if task.jitter or task.journey else occurrence
 

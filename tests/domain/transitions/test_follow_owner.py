@@ -57,6 +57,7 @@ def test_west_what_has_not_started_waits_for_its_local_time() -> None:
     late = follow_owner(task, NEW_YORK, datetime(2027, 12, 1, 9, tzinfo=UTC)).task
     assert late.next_execution_time == datetime(2027, 12, 1, 14, tzinfo=UTC)
     assert late.journey is None
+    assert late.history[-1].reason == "followed its owner from Europe/Berlin to America/New_York"
 
 
 def test_east_what_was_due_before_is_as_late_as_it_was() -> None:

@@ -135,6 +135,8 @@ def test_once_at_a_local_time_moves_too(at_home: Simulation) -> None:
     be_in(at_home, NEW_YORK)
     assert at_home.app.get("once").next_execution_time == datetime(2027, 12, 2, 14, tzinfo=UTC)
     advance_to(at_home, 3, 0)
+    said = follow(at_home, Schedule(local="2027-12-04T18:00", timezone="owner"), "said")
+    assert said.next_execution_time == datetime(2027, 12, 4, 23, tzinfo=UTC)
     assert at_home.app.get("once").status is TaskStatus.COMPLETED
     assert local_days(at_home, "once") == ["20271202T090000-owner"]
 

@@ -88,7 +88,7 @@ class Action(StoredEnum):
     ENDED = "ENDED"
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
-    """New time zone data moved its next occurrence."""
+    """New time zone data, or a journey of its owner, moved its next occurrences."""
 
 
 class FieldChange(WireModel):

@@ -342,7 +342,7 @@ class Schedule(BaseModel):
         made = vars(self)
         made["at"] = self._find_local()
         self.__pydantic_fields_set__.add("at")
-        if is_fixed(self.timezone):
+        if is_fixed(self.timezone) and not self.follows_owner:
             made["local"] = None
 
     @model_validator(mode="wrap")
@@ -433,8 +433,8 @@ class Schedule(BaseModel):
         """Return the fields that make one instant the local time of a zone."""
         if self.at is None:
             return {}
-        local = self.at.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
-        return {"at": None, "local": None, "dtstart": local.isoformat()}
+        at = self.at.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
+        return {"at": None, "local": None, "dtstart": self.local or at.isoformat()}
 
     def with_owner_zone(self, zone: str) -> Self:
         """Return a schedule that follows its owner in the owner's zone, with the local times that it was given.

@@ -10,14 +10,16 @@ The runs that have started, and those that wait for another attempt or for a wor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.task import DueRange, Journey, TaskStatus
+from cloudsched.domain.documents.task import Action, DueRange, Journey, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.backlog import keep_schedule, note_left_out, require_room, take_records
+from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_from
 from cloudsched.domain.transitions.replan_calendars import replan
@@ -40,7 +42,8 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
         return Transition(task)
     moved = schedule.moved_to(zone)
     if schedule.has_elapsed_rules:
-        return replan(task, moved, now, _WHY)
+        replanned = replan(task, moved, now, _WHY)
+        return replace(replanned, task=_with_move(task, replanned.task, now))
     has_ended = task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
     if not has_ended:
         require_room(task, "plan again")
@@ -48,10 +51,16 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
     changed, records = take_records(kept.model_copy(update=_move_marks(kept, moved, now)), now)
     if has_ended:
         return Transition(with_changes(changed, now), records)
-    changed = changed.model_copy(update={"revision": task.revision + 1})
+    changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)
     return Transition(complete_if_idle(start_next_backfill(changed, now), now), records)
+
+
+def _with_move(before: Task, moved: Task, now: datetime) -> Task:
+    """Return a task that has moved with a note of it in its history."""
+    reason = f"followed its owner from {before.timezone} to {moved.timezone}"
+    return with_entry(before, moved, Action.MOVED, None, now, reason=reason)
 
 
 def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:

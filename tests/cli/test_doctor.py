@@ -14,6 +14,7 @@ from tests.cli.conftest import serve_api_of
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
@@ -48,8 +49,17 @@ def test_all_is_well(run_command: Run, url: str, sim: Simulation) -> None:
     code, found = look(run_command, url, *CANARY)
     assert code == 0, found
     assert {each["verdict"] for each in found.values()} == {"ok"}
-    assert set(found) == {"api", "version", "access", "clock", "sweep lag", "canary"}
+    assert set(found) == {"api", "version", "time zones", "access", "clock", "sweep lag", "canary"}
     assert not [task for task in sim.app.tasks().items if task.deleted_at is None]
+
+
+def test_other_time_zone_data_are_named(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which release the API plans with, and how to see what differs from the one here."""
+    served = time_zones.version()
+    monkeypatch.setattr(api_checks.time_zones, "version", lambda: "2001a")
+    monkeypatch.setattr("cloudsched.web.api.service_operations.version", lambda: served)
+    found = look(run_command, url, "--no-canary")[1]["time zones"]
+    assert f"tzdata {served}; here is 2001a" in json.dumps(found)
 
 
 def test_a_table_is_for_people(run_command: Run, url: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -51,10 +52,28 @@ def make(sim: Simulation, **more: object) -> str:
 
 
 def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
-    """No read comes before it: the commit itself says whether the id is taken."""
+    """No read comes before it: the commit itself says whether the id is taken.
+
+    Once a minute, a process that creates tasks looks whether anybody has a budget.
+    """
+    for reads in (1, 0, 0):
+        before = sim.counts.copy()
+        sim.app.create(owner="ada", title="Tick", handler="tick")
+        assert sim.counts.since(before) == Counts(reads=reads, commits=1, writes=1, dispatches=1)
+    sim.advance(timedelta(minutes=1))
     before = sim.counts.copy()
+    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.after(timedelta(hours=1)))
+    assert sim.counts.since(before).reads == 1
+
+
+def test_where_somebody_has_a_budget_each_creation_asks_for_its_owners(sim: Simulation) -> None:
+    """A budget that this process has set counts at once; one that another has set, within a minute."""
     sim.app.create(owner="ada", title="Tick", handler="tick")
-    assert sim.counts.since(before) == Counts(reads=0, commits=1, writes=1, dispatches=1)
+    sim.app.container.many_tasks.budgets.put("bob", 10, by=OWN_CODE)
+    assert sim.app.create(owner="bob", title="Tick", handler="tick").has_budget
+    before = sim.counts.copy()
+    assert not sim.app.create(owner="ada", title="Tick", handler="tick").has_budget
+    assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=1, dispatches=1)
 
 
 def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim: Simulation) -> None:

@@ -35,6 +35,7 @@ def sim() -> Iterator[Simulation]:
         person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
         spec = PersonSpec.model_validate(person)
         simulation.app.container.people.put("ada", spec, by=OWN_CODE)
+        make(simulation, owner="eve")  # the first creation of a minute looks whether anybody has a budget
         yield simulation
 
 

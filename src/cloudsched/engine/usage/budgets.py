@@ -5,14 +5,16 @@ budget is at most what was running when it was used up. The answer is exact, sin
 counted themselves, up to the latest commit. Tasks learn of a budget when they are created or revived, by whomever, from
 the task that calls them or that they follow, and when the budget is set.
 
-The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads then, and one for
-each task that is created for an owner.
+The sweep looks every five minutes. A deployment without budgets pays nothing for this but a few reads then, and one a
+minute in each process that creates tasks: only where some owner has a budget, each creation asks for that of its owner
+(`MAX_UNAWARE`).
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +51,9 @@ MAX_CHANGES: Final = 500
 """How many tasks of an owner are paused or resumed at a time; the next look continues."""
 MAX_UNSUMMED: Final = 20
 """How many tasks that have changed are read before a start; if there are more, they are summed up first."""
+MAX_UNAWARE: Final = timedelta(minutes=1)
+"""How long a process goes on as if nobody had a budget after it found none. What it creates in that time for the owner
+who gets the first one learns of it at the next look."""
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
@@ -79,6 +84,8 @@ class Budgets:
         self._ledger = ledger
         self._summation = summation
         self._change = change
+        self._looked_at: datetime | None = None
+        self._is_unused = False
 
     @property
     def current_month(self) -> str:
@@ -129,6 +136,7 @@ class Budgets:
             return False
 
         is_new = compare_and_set(f"budget of {owner}", lambda: None, write)
+        self._is_unused = False
         self.enforce(owner)
         return self.get(owner), is_new
 
@@ -212,11 +220,18 @@ class Budgets:
     def tell(self, task: Task) -> Task:
         """Return a task that is created or revived, as one that knows of its owner's budget if there is one.
 
-        Costs a read; none for the system's own tasks, which learn of a budget at the next look.
+        Costs a read a minute, and one each time if any owner has a budget; none for the system's own tasks, which learn
+        of a budget at the next look.
         """
-        if task.has_budget or task.owner == SYSTEM_OWNER or _is_exempt(task) or not self.has_budget(task.owner):
-            return task
-        return task.model_copy(update={"has_budget": True})
+        is_free = task.has_budget or task.owner == SYSTEM_OWNER or _is_exempt(task) or self._has_nobody()
+        return task if is_free or not self.has_budget(task.owner) else task.model_copy(update={"has_budget": True})
+
+    def _has_nobody(self) -> bool:
+        """Return whether no owner has a budget, as far as this process has seen within `MAX_UNAWARE`."""
+        now = self._clock.now()
+        if self._looked_at is None or not self._looked_at <= now < self._looked_at + MAX_UNAWARE:
+            self._is_unused, self._looked_at = not self._store.records.list_all(Budget, limit=1), now
+        return self._is_unused
 
     def find_refusal(self, owner: str, running: int = 0) -> str | None:
         """Return why an owner may use no more now; None if they may: the one check before something is spent.

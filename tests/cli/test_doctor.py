@@ -56,7 +56,7 @@ def test_all_is_well(run_command: Run, url: str, sim: Simulation) -> None:
 def test_other_time_zone_data_are_named(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says which release the API plans with, and how to see what differs from the one here."""
     served = time_zones.version()
-    monkeypatch.setattr(api_checks.time_zones, "version", lambda: "2001a")
+    monkeypatch.setattr(time_zones, "version", lambda: "2001a")
     monkeypatch.setattr("cloudsched.web.api.service_operations.version", lambda: served)
     found = look(run_command, url, "--no-canary")[1]["time zones"]
     assert f"tzdata {served}; here is 2001a" in json.dumps(found)

@@ -55,7 +55,7 @@ OWN: Final = {
     "domain.schedules": "schedule",
     "domain.transitions": (
         "backlog claim definitions deliveries drafts edits finish growth history invalid_input lifecycle locks offers "
-        "outcome planning quick records requirements retry_execution suspend usage"
+        "outcome planning quick records requirements retry_execution suspend usage zone_plans"
     ),
     "engine": "builtin_handlers engine_context",
     "engine.children": "child_tasks task_tree",
@@ -64,7 +64,9 @@ OWN: Final = {
         "archive arguments async_functions call_handle call_results calls events journal_cursor no_journal procedure "
         "race replay results step_attempt step_results steps suspend timers"
     ),
-    "engine.execution": "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context",
+    "engine.execution": (
+        "attempts claimed_run durable_services executor failure_hooks follow_ups invoke log_context zone_replans"
+    ),
     "engine.handlers": (
         "async_context calendar_tasks called_scripts context declaration dependencies handler payload_fields quick "
         "registry run_children signature typed_calls user_access validation"

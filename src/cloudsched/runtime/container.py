@@ -320,7 +320,7 @@ class Container:
         """Takes what mail providers report."""
         from cloudsched.engine.delivery.mail_events import MailEventLog  # noqa: PLC0415 - imported only when used
 
-        return MailEventLog(self.engine, self.people)
+        return MailEventLog(self.store, self.clock, self.people)
 
     @lazy_property
     def person_jobs(self) -> PersonJobs:

@@ -22,17 +22,17 @@ from cloudsched.domain.documents.held_batch import HeldBatch
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.person import AddressProblem
 from cloudsched.domain.people.contacts import with_rejected_email
-from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.state.compare_and_set import compare_and_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.delivery import Delivery, MailEvent
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.people.people import People
-    from cloudsched.engine.ports.store import VersionedTask
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, VersionedTask
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +57,17 @@ _MESSAGE_ID: Final = re.compile(r"\s*<?([A-Za-z0-9_-]{1,200})(?:@[^\s<>]*)?>?\s*
 
 
 class MailEventLog:
-    """Takes providers' reports.
+    """Takes providers' reports, also where there is no secret for dispatches: in the public service of links.
 
     Args:
-        engine: What the engine's parts work with.
+        store: Has the deliveries.
+        clock: The current time.
         people: Whose addresses they are about.
     """
 
-    def __init__(self, engine: EngineContext, people: People) -> None:
-        self._engine = engine
+    def __init__(self, store: Store, clock: Clock, people: People) -> None:
+        self._store = store
+        self._clock = clock
         self._people = people
 
     def record(self, event: MailEvent) -> bool:
@@ -74,7 +76,7 @@ class MailEventLog:
         delivery_id = None if found is None else read_delivery_id(found[1])
         if found is None or delivery_id is None:
             return False
-        stored = self._engine.store.load_many([delivery_id])
+        stored = self._store.load_many([delivery_id])
         if not stored or (delivery := _read_mail(stored[0].task)) is None:
             return False
         if _is_same(delivery.message_id, found[1]):
@@ -86,7 +88,7 @@ class MailEventLog:
 
     def _find_batch(self, owner: str, message_id: str) -> Sequence[str]:
         """Return the deliveries that were sent in one piece under an id. A person's batches are few."""
-        batches = self._engine.store.records.list(HeldBatch, owner, limit=HeldBatch.max_per_owner)
+        batches = self._store.records.list(HeldBatch, owner, limit=HeldBatch.max_per_owner)
         same = (each for each in batches if _is_same(each.message_id, message_id))
         return [item.delivery_id for batch in same for item in batch.items]
 
@@ -94,24 +96,24 @@ class MailEventLog:
         """Record a report of one delivery, and what follows from it for the address; return whether it is news."""
 
         def load() -> VersionedTask | None:
-            return next(iter(self._engine.store.load_many([delivery_id])), None)
+            return next(iter(self._store.load_many([delivery_id])), None)
 
-        def decide(stored: VersionedTask | None) -> Commit | None:
+        def change(stored: VersionedTask | None) -> bool:
             delivery = None if stored is None else _read_mail(stored.task)
             if stored is None or delivery is None or _RANKS[_STATUSES[event.type]] <= _RANKS[delivery.provider_status]:
-                return None
+                return False
             self._reject(stored.task.owner, event)  # first: a process that dies in between does it again
             reason = None if event.reason is None else truncate(event.reason, MAX_REASON)
             changed = delivery.model_copy(
                 update={"provider_status": _STATUSES[event.type], "provider_reason": reason},
             )
-            return Commit(with_changes(stored.task, self._engine.now(), delivery=changed), stored)
+            task = stored.task.model_copy(update={"delivery": changed, "updated_at": self._clock.now()})
+            self._store.commit(Commit(task, stored))
+            fields = {"action": "provider-report", "taskId": delivery_id, "status": str(event.type)}
+            log.info("the mail provider reports %s", event.type, extra=fields)
+            return True
 
-        if self._engine.committer.apply(f"delivery {delivery_id}", load, decide) is None:
-            return False
-        fields = {"action": "provider-report", "taskId": delivery_id, "status": str(event.type)}
-        log.info("the mail provider reports %s", event.type, extra=fields)
-        return True
+        return compare_and_set(f"delivery {delivery_id}", load, change)
 
     def _reject(self, owner: str, event: MailEvent) -> None:
         problem = _PROBLEMS[event.type]

@@ -51,7 +51,7 @@ def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monk
     said = tasks("list")
     line = next(line for line in said.out.splitlines() if task_id in line)
     assert "ACTIVE" in line
-    assert "2027-01-01 00:05:00" in line
+    assert "2027-01-01 00:00:00" in line
     assert (title in line) == (columns is None)
 
 

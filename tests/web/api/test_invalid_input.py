@@ -115,7 +115,8 @@ def test_a_bad_edit_changes_nothing(
     call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
 ) -> None:
     """The same holds for an edit, which may not touch id, owner and status at all."""
-    before = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).get_json()
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    before = call("GET", "/v1/tasks/t").get_json()
     assert read_problem(call("PATCH", "/v1/tasks/t", more))["field"] == field
     assert call("GET", "/v1/tasks/t").get_json() == before
     assert sim.counts.commits == 1

@@ -179,7 +179,7 @@ def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) 
     with Simulation(App(Settings())) as sim:
         sim.app.handler("h")(lambda: None)
         for _ in range(450):
-            sim.app.create(owner="ada", title="T", handler="h", schedule=timedelta(days=1))
+            sim.app.create(owner="ada", title="T", handler="h", schedule=Schedule.every(timedelta(days=1)))
         usage = sim.app.container.many_tasks.usage
         shown = [usage.show("ada", None, limit=9) for _ in range(4)]
     assert [each.is_complete for each in shown] == [False, False, True, True]

@@ -48,6 +48,7 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.usage_sheet import UsageFront, UsageSheet
+from cloudsched.domain.documents.zone_release import ZoneRelease
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.pages import make_token
@@ -89,6 +90,7 @@ RECORDS = (
     Budget,
     UsageFront,
     UsageSheet,
+    ZoneRelease,
 )
 """Every kind of record."""
 DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}

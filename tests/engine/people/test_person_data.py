@@ -20,6 +20,7 @@ from cloudsched.domain.documents.person import EmailContact, LinkKey, PersonSpec
 from cloudsched.domain.documents.person_job import ExportPart, PersonJob
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.zone_release import ZoneRelease
 from cloudsched.engine.delivery.batches import HeldBatches
 from cloudsched.engine.people import person_data
 from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
@@ -106,10 +107,10 @@ def finish(sim: Simulation, task: Task) -> Task:
 def test_every_kind_of_record_is_deleted() -> None:
     """Whoever adds a kind has to say whether it is a person's.
 
-    Jobs, keys, budgets, calendars' and sweeps' notes are not.
+    Jobs, keys, budgets, calendars' and sweeps' notes and the time zone data's release are not.
     """
     kinds = {kind for kind in Record.__subclasses__() if kind.__module__.startswith("cloudsched.")}
-    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange, SweepNote, Budget}
+    assert kinds == {*OWNED_RECORDS, PersonJob, LinkKey, CalendarLink, CalendarChange, SweepNote, ZoneRelease, Budget}
     assert set(EXPORTED_RECORDS) <= {*OWNED_RECORDS, Budget}
 
 

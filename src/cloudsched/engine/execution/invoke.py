@@ -44,6 +44,7 @@ _CALLING_MODULES = frozenset(
         __name__,
         "cloudsched.engine.execution.async_handler",
         "cloudsched.engine.durable.async_calls",
+        "cloudsched.engine.durable.async_functions",
         "cloudsched.engine.durable.procedure",
         "cloudsched.engine.durable.async_procedure",
         "cloudsched.engine.durable.event_loop",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Settings
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.ports.authority import OWN_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,10 +120,15 @@ def test_who_may_act_is_offered_it_and_can(pages: Pages, create: Callable[..., T
 
 
 def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
-    """A user's form has no field for the owner, and a forged one is refused."""
+    """A user's form has no field for the owner; a forged one is refused alike, whether that person is known or not."""
     assert 'name="owner"' in pages.get("admin", "/new?handler=work").text
     assert 'name="owner"' not in pages.get("ada", "/new?handler=work").text
-    assert pages.post("ada", "/new", {**NEW, "owner": "bob"}).status_code == 403
+    pages.sim.app.container.people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    for form in (NEW, {**NEW, "verb": "check"}, {**NEW, "timezone": "owner"}):
+        answers = [pages.post("ada", "/new", {**form, "key": "k", "owner": owner}) for owner in ("bob", "bab")]
+        assert [answer.status_code for answer in answers] == [403, 403]
+        assert answers[0].text.replace("bob", "bab") == answers[1].text
+        assert "Tokyo" not in answers[0].text
     assert not pages.sim.app.tasks().items
 
 

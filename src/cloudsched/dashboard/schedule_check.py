@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.task_view import DueRow, build_upcoming
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.errors import AmbiguousSchedule, CloudschedError, InvalidInput
+from cloudsched.errors import AmbiguousSchedule, CloudschedError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.api import Api, Json
@@ -54,6 +54,8 @@ def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | No
     except AmbiguousSchedule as error:
         errors["schedule"] = error.problem
         return {"readings": list(error.readings)}
+    except NotFound:  # an owner whom the caller may not see: the task's own request refuses it
+        return None
     except InvalidInput as error:
         name = "timezone" if error.field in {"timezone", "schedule.timezone"} else "schedule"
         errors.setdefault(name, write_error(error))

@@ -76,7 +76,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "every text": (lambda d: Schedule.every("5m"), "interval: is '5m' (give a timedelta, such as timedelta(minutes=5))"),
     "schedule cron": (lambda d: Schedule(cron="0 9 * * *"), 'cron: is no field of a schedule (write Schedule.parse("0 9 * * 1-5"), or give the cron expression itself as the schedule)'),
     "schedule rule": (lambda d: Schedule(rule="FREQ=DAILY"), "rule: is no field of a schedule (did you mean rrule?)"),
-    "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, delay, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily, calendars, business_day, follows_owner, start_zone)"),
+    "schedule tz": (lambda d: Schedule(rrule="FREQ=DAILY", tz="UTC"), "tz: is no field of a schedule (there are: at, delay, rrule, dtstart, timezone, rdates, exdates, gap, fold, sub_daily, local, calendars, business_day, follows_owner, start_zone)"),
     "schedule time_zone": (lambda d: Schedule(rrule="FREQ=DAILY", time_zone="UTC"), "time_zone: is no field of a schedule (did you mean timezone?)"),
     "schedule empty": (lambda d: Schedule(), "rrule: is missing (give `at` for one instant, or `rrule` for several)"),
     "schedule once naive": (lambda d: Schedule.once(NAIVE), "at: has no time zone (give an aware datetime, or an offset such as Z)"),

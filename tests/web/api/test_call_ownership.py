@@ -31,6 +31,7 @@ CHANGES: dict[str, tuple[str, str, object]] = {
     "cancel": ("POST", "/cancel", None),
     "trigger": ("POST", "/trigger", None),
     "retry": ("POST", "/retry", None),
+    "snooze": ("POST", "/snooze", None),
     "backfill": ("POST", "/backfill", {"start": START.isoformat(), "end": (START + SECOND).isoformat()}),
     "send_event": ("POST", "/events/approved", {"payload": "forged"}),
 }

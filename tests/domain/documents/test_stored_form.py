@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
+from tests.record_kinds import list_record_kinds
 
-import cloudsched.domain
 from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN
 from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, UNLISTED
@@ -29,7 +27,6 @@ from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.stored_form import NO_DEFAULT, get_default, list_stored_fields
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
@@ -59,10 +56,8 @@ COLLECTIONS: dict[str, type[Document]] = {
 @cache
 def list_models() -> tuple[type[BaseModel], ...]:
     """Return all models of which something is stored: documents, and what is in them."""
-    for module in pkgutil.walk_packages(cloudsched.domain.__path__, "cloudsched.domain."):
-        import_module(module.name)
     found: dict[type[BaseModel], None] = {}
-    waiting: list[type[BaseModel]] = [*COLLECTIONS.values(), *_list_subclasses(Record)]
+    waiting: list[type[BaseModel]] = [*COLLECTIONS.values(), *list_record_kinds()]
     while waiting:
         model = waiting.pop()
         if model in found:
@@ -71,10 +66,6 @@ def list_models() -> tuple[type[BaseModel], ...]:
         for field in model.model_fields.values():
             waiting += iter_part_models(field.annotation)
     return tuple(sorted(found, key=lambda each: each.__name__))
-
-
-def _list_subclasses(model: type[Record]) -> list[type[Record]]:
-    return [each for one in model.__subclasses__() for each in (one, *_list_subclasses(one))]
 
 
 def iter_part_models(annotation: object) -> Iterator[type[BaseModel]]:
@@ -190,7 +181,7 @@ def list_found_by() -> set[tuple[str, str]]:
 
 def test_what_documents_are_found_by_is_always_stored() -> None:
     """Firestore finds no document by a field that it does not have: such a field is there, or its absence is meant."""
-    records = {each.collection: each for each in _list_subclasses(Record)}
+    records = {each.collection: each for each in list_record_kinds()}
     of_store = {CHANGED, LISTED, OFFER_SHARD, OPEN, OFFER_WRITTEN_AT}
     found = list_found_by()
     assert ("tasks", "owner") in found

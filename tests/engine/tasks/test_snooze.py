@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engine.pull.harness import DONE, claim, claim_keys, require_claim
+
 from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import Action
@@ -202,3 +204,18 @@ def test_workers_get_it_when_it_is_due(sim: Simulation) -> None:
     assert [why for _, why in ran(sim)] == ["SCHEDULE"]
     sim.advance(2 * MINUTE)
     assert ran(sim) == [(at(0), "SCHEDULE"), (at(11), "SNOOZE")]
+
+
+def test_a_snooze_that_workers_are_offered_is_taken_back_when_it_is_moved(sim: Simulation) -> None:
+    """It is offered again at its new instant, and not before."""
+    make(sim, schedule="now", pull="gpu")
+    claims = sim.app.container.worker_claims
+    sim.advance(MINUTE)
+    claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
+    sim.app.snooze("t", MINUTE)
+    sim.advance(2 * MINUTE)
+    assert sim.app.get("t").offer is not None
+    assert sim.app.snooze("t", 5 * MINUTE).offer is None
+    assert claim(sim) is None
+    sim.advance(6 * MINUTE)
+    assert require_claim(sim).run.trigger is Trigger.SNOOZE

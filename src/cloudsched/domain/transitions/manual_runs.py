@@ -131,7 +131,7 @@ def snooze(task: Task, now: datetime, until: datetime, request: str) -> Transiti
         due_at=until,
         note=f"{latest} again, since it was snoozed.",
     )
-    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note}
+    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "lock_turn_until": None}
     run = fresh if waiting is None else waiting.model_copy(update=moved)
     message = task.message if task.is_active else "Snoozed."
     changes = {"status": TaskStatus.ACTIVE, "message": message, "last_manual_request": manual}

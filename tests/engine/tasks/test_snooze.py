@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from tests.engine.pull.harness import DONE, claim, claim_keys, require_claim
 
 from cloudsched import App, Context, Schedule, TaskStatus

@@ -236,6 +236,7 @@ def test_an_unreadable_claim_is_released_and_the_others_returned(
     client: Client, flaky: Flaky, sim: Simulation, task_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A claim that cannot be parsed is released, at no cost and for a minute; the others are returned."""
+    sim.advance(timedelta(seconds=1))  # what is due at one instant is offered in the order of the ids
     other = client.create(**GREET, pull="gpu").id
     sim.advance(SOON)
 

@@ -46,6 +46,8 @@ _LAST_YEAR: Final = 9900
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _MAX_DIGITS: Final = 9
 _MAX_DEPTH: Final = 10
+_MAX_PARAMETERS: Final = 100
+"""How many parameters a line may have; those that RFC 5545 names for a date are two."""
 
 
 class Time(NamedTuple):
@@ -267,6 +269,8 @@ def _values() -> Any:  # noqa: ANN401 - their methods have no types
 
 
 def _parse_line(line: Contentline) -> Property:
+    if line.count(";", 0, line.find(":")) > _MAX_PARAMETERS:  # each is searched for in all of the line
+        raise InvalidInput("ics", f"has more than {_MAX_PARAMETERS} parameters in {line[:40]!r}", "Give fewer.")
     try:
         _, parameters, value = line.parts()
     except ValueError as error:

@@ -63,6 +63,8 @@ class RunInvariants:
         self._calls: list[HandlerCall] = []
         self._records: dict[tuple[str, datetime, str], Execution] = {}
         self._begun: dict[tuple[str, datetime, str], None] = {}
+        self._locks: dict[tuple[str, datetime, str], str | None] = {}
+        """The lock that each run's task named when the run was claimed last: an edit changes that of later claims."""
         self._counted: dict[tuple[str, datetime], set[str]] = {}
         """The occurrences of each task's schedule that were begun, or wait to be."""
         self._payloads: dict[tuple[str, datetime, str], dict[str, int]] = {}
@@ -117,6 +119,7 @@ class RunInvariants:
         record = self._records.get(key)
         if record and record.status.is_final:
             self._fail(f"1: {key} runs although it is {record.status}")
+        lock_key = self._locks.get(key, task.scoped_lock_key)
         # A clock that is set anew between the check before the handler and the handler's own look at it may show a
         # time that is later by twice its error. No check can prevent this; a clock that is never set must not show it.
         fault_profile = self._world.fault_profile
@@ -127,9 +130,9 @@ class RunInvariants:
                 continue
             if other.key == key and other.is_claimed:
                 self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
-            if task.scoped_lock_key is not None and other.lock_key == task.scoped_lock_key:
+            if lock_key is not None and other.lock_key == lock_key:
                 self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
-        self._calls.append(HandlerCall(process, key, until, task.scoped_lock_key))
+        self._calls.append(HandlerCall(process, key, until, lock_key))
 
     def on_heartbeat(self, ctx: Context, *, is_held: bool) -> None:
         if is_held:
@@ -244,6 +247,7 @@ class RunInvariants:
                 self._note_renewal((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
             process.claims.add((after.id, after.created_at, run.execution_id))
+            self._locks[after.id, after.created_at, run.execution_id] = after.scoped_lock_key
             if old and old.lease and old.lease.until > now:
                 self._fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:

@@ -11,11 +11,13 @@ import dataclasses
 import functools
 import gc
 import json
+import logging
 from typing import TYPE_CHECKING
 
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
+
+log = logging.getLogger(__name__)
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
@@ -100,6 +104,8 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
     if not is_mounted:
         _keep_imports()
     configure_cloud_logging(app.container.settings, is_mounted=is_mounted)
+    if not is_mounted:
+        _log_start()
     return Tracer().span("request", request.headers.get("traceparent", ""))
 
 
@@ -111,6 +117,12 @@ def _keep_imports() -> None:
     else may be there is not ours to keep.
     """
     gc.freeze()
+
+
+@functools.cache
+def _log_start() -> None:
+    """Log once what this process plans with: its image decides, and instances of two images run side by side."""
+    log.info("time zone data %s", time_zones.version())
 
 
 def _json_response(content: object) -> Response:

@@ -92,7 +92,8 @@ def open_app(app: App, queue: CloudTasksEmulator, url: str, folder: Path, access
 def use_it(url: str, queue: CloudTasksEmulator) -> None:
     """Create a task below the mount, let the queue deliver it there, sweep, and read the description."""
     task = {"id": "a", "owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
-    created = request(url, "POST", "/scheduler/v1/tasks", task)
+    due = {"at": (START + timedelta(minutes=5)).isoformat()}  # what is due now is delivered before the clock moves
+    created = request(url, "POST", "/scheduler/v1/tasks", {**task, "schedule": due})
     headers = {name.lower(): value for name, value in created.headers.items()}
     assert (created.status, headers.get("location")) == (201, "/scheduler/v1/tasks/a")
     assert queue.advance(timedelta(minutes=6)) == 1

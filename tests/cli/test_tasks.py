@@ -163,11 +163,14 @@ def test_following_waits_for_a_run_that_outlasts_its_task(
 
 
 def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:
-    """`--at` without an offset is local to `--timezone`; with an offset, the zone only affects the display."""
-    for at in ("2027-06-01T09:00:00", "2027-06-01T07:00:00Z", "2027-06-01 09:00"):
-        said = tasks(*GREET, "--at", at, "--timezone", "Europe/Paris", "--json")
-        schedule = json.loads(said.out)["schedule"]
-        assert (schedule["at"], schedule["timezone"]) == ("2027-06-01T07:00:00Z", "Europe/Paris")
+    """`--at` without an offset is local to `--timezone`, and stays so; with one, the zone only affects the display."""
+    local = "2027-06-01T09:00:00"
+    for at, kept in ((local, local), ("2027-06-01 09:00", local), ("2027-06-01T07:00:00Z", None)):
+        for command in (("update", json.loads(tasks(*GREET, "--json").out)["id"]), GREET):
+            said = tasks(*command, "--at", at, "--timezone", "Europe/Paris", "--json")
+            schedule = json.loads(said.out)["schedule"]
+            assert (schedule["at"], schedule["timezone"]) == ("2027-06-01T07:00:00Z", "Europe/Paris")
+            assert schedule.get("local") == kept
 
 
 @pytest.mark.parametrize("command", [("create", "T", "--owner", "ada", "--handler", "greet"), ("update", "t")])

@@ -35,6 +35,16 @@ def parse_instant(text: str, timezone: str | None, option: str) -> datetime:
     return local
 
 
+def parse_once(text: str, timezone: str | None, option: str) -> dict[str, str]:
+    """Return the schedule that runs once at a time, as the API takes it. Errors name `option`.
+
+    Of a local time, what the clock shows counts if a government changes the clocks; of an instant, the instant.
+    """
+    instant, written = parse_instant(text, timezone, option), parse_time(text)
+    once = {"at": instant.isoformat()} if written.tzinfo else {"local": written.isoformat(timespec="seconds")}
+    return {**once, "timezone": timezone or "UTC"}
+
+
 def parse_date(text: str, option: str) -> date:
     """Return a date, such as 2027-08-02. Errors name `option`."""
     try:

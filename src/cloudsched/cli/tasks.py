@@ -15,7 +15,7 @@ from cloudsched.cli.across import batch, executions, occurrences
 from cloudsched.cli.api_group import ApiGroup, api_options, json_option, pass_client
 from cloudsched.cli.choices import TASK_STATUS
 from cloudsched.cli.execution_log import print_execution_log, print_log_of
-from cloudsched.cli.instants import parse_instant
+from cloudsched.cli.instants import parse_once
 from cloudsched.cli.occurrences import backfill, upcoming, why
 from cloudsched.cli.task_history import history
 from cloudsched.cli.tree import send, tree
@@ -112,7 +112,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by; may be repeated.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
-@click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
+@click.option("--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @json_option
@@ -307,7 +307,7 @@ def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> 
         raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them as well.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
-    return {"at": parse_instant(at, timezone, "--at").isoformat(), "timezone": timezone or "UTC"} if at else None
+    return parse_once(at, timezone, "--at") if at else None
 
 
 def _build_handler_fields(

@@ -11,6 +11,7 @@ from tests.zone_data import CAIRO, MEXICO, load_release
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.zone_plans import name_occurrence
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
@@ -199,3 +200,33 @@ def test_another_instant_takes_the_place_of_a_local_time(sim: Simulation) -> Non
     task = create(sim, Schedule.parse("2027-05-01T09:00", timezone=MEXICO))
     edited = sim.app.patch(task.id, {"schedule": {"at": "2027-05-02T10:00:00Z"}})
     assert (edited.schedule.local, edited.next_execution_time) == (None, SUMMER + timedelta(days=1, hours=10))
+
+
+@pytest.mark.parametrize("minutes", range(5, 180, 25))
+@pytest.mark.parametrize(("zone", "hour"), [(MEXICO, 13), (CAIRO, 5)], ids=["later", "earlier"])
+@pytest.mark.parametrize("kind", ["dates", "hours"])
+def test_local_times_that_move_past_instants_lose_none(
+    sim: Simulation, kind: str, zone: str, hour: int, minutes: int
+) -> None:
+    """Whenever the new data come, each local time and each instant beside it runs once, also after an edit."""
+    begin = SUMMER + timedelta(hours=hour)
+    local = "FREQ=DAILY;BYHOUR=8,9,10;BYMINUTE=0,30;BYSECOND=0"
+    more: dict[str, Any] = {"rrule": (local, "FREQ=HOURLY;INTERVAL=2;BYSECOND=0")}
+    if kind == "dates":
+        dates = [(begin + timedelta(minutes=each)).isoformat() for each in (7, 67, 69, 77, 127, 187)]
+        more = {"rrule": local, "rdates": dates}
+    schedule = Schedule(dtstart="2022-01-29T00:19:00", timezone=zone, **more)
+    with old():
+        task = create(sim, schedule, catch_up={"mode": "all"})
+        sim.advance_to(begin + timedelta(minutes=minutes))
+    with new():
+        for _ in range(3):
+            sweep(sim)
+            sim.advance(timedelta(minutes=1))
+        sim.app.update(task.id, title="Another", until=SUMMER + timedelta(days=4))
+        sim.advance_to(SUMMER + timedelta(days=2))
+        names = [each.id for each in sim.executions(task.id)]
+        assert len(names) == len({*names})
+        due = sim.app.get(task.id).schedule.between(SUMMER - DAY / 2, SUMMER + timedelta(days=2) - DAY / 2)
+        assert {name_occurrence(schedule, at) for at in due} <= {*names}
+        assert len(due) > 10

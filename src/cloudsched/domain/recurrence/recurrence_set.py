@@ -8,7 +8,7 @@ there is no rule.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,18 @@ class Recurrence:
     def is_local(self) -> bool:
         """Return whether all are wall-clock times: none is an instant of its own, and no rule steps in real time."""
         return all(each.is_local for each in self.streams)
+
+    @cached_property
+    def has_local(self) -> bool:
+        """Return whether some are wall-clock times."""
+        return any(each.is_local for each in self.streams)
+
+    @cached_property
+    def parts(self) -> tuple[Recurrence, Recurrence]:
+        """Its wall-clock times alone, and what is known by its instant alone."""
+        kinds = ([each for each in self.streams if each.is_local is kind] for kind in (True, False))
+        local, others = (replace(self, streams=tuple(kind)) for kind in kinds)
+        return local, others
 
     def read(self, instant: int) -> tuple[int, bool] | None:
         """Return the wall-clock time that names an occurrence, and whether it is the second one of that time.

@@ -617,9 +617,22 @@ class Schedule(BaseModel):
         seconds = clock_of(zone, "shift", self.fold).find(wall, offset, utc_seconds(near))
         return UTC_EPOCH + timedelta(seconds=seconds)
 
-    def has_clock(self, occurrence: datetime) -> bool:
-        """Return whether an occurrence at an instant would be named by what the clock shows."""
-        return self.at is not None or self._base.is_local or self._base.read(utc_seconds(occurrence)) is not None
+    @property
+    def has_clock(self) -> bool:
+        """Return whether some of its occurrences are named by what the clock shows."""
+        return self.local is not None or (self.at is None and self._base.has_local)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Return whether some of its occurrences are named by what the clock shows, and others by their instant."""
+        return self.at is None and self._base.has_local and not self._base.is_local
+
+    def next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
+        """Return the first occurrence strictly later than an instant that the clock names, or that it does not."""
+        base = self._base.parts[0 if is_local else 1]
+        recurrence = apply_calendars(base, self.calendars, self.business_day) if self.calendars else base
+        seconds = recurrence.first_from(utc_seconds(instant) + 1)
+        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def skipped_after(self, instant: datetime, until: datetime) -> datetime | None:
         """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""

@@ -8,7 +8,8 @@ in use. So what has run at 09:00 stays run at 09:00, whatever instant that is no
 * If the instant has passed, it is late, and `catch_up` and `expiration` decide as they do for any other. If a gap skips
   the time now, the schedule's ``gap`` decides.
 * Two times that meet at one instant now are one occurrence: if one of them has run, so has the other.
-* Elapsed hours, and dates that were given as instants, stay where they are.
+* Elapsed hours, and dates that were given as instants, stay where they are. Local times of the same schedule may move
+  past them, and each still runs once.
 
 The revision stays: nobody has changed the task. Its dispatches are sent again, since they are named for their instant.
 """
@@ -16,11 +17,12 @@ The revision stays: nobody has changed the task. Its dispatches are sent again, 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.documents.task import Action, DueRange, TaskStatus
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds
+from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
@@ -29,9 +31,14 @@ from cloudsched.domain.transitions.zone_plans import can_replan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.domain.documents.task import DueRange, PendingRecords, Task, ZonePlan
+    from cloudsched.domain.documents.task import PendingRecords, Task, ZonePlan
+    from cloudsched.domain.schedules.schedule import Schedule
 
 _TICK: Final = timedelta(microseconds=1)
+_MAX_SHIFT: Final = timedelta(hours=26)
+"""No clock has ever been moved further."""
+_MAX_LISTED: Final = 1000
+"""How many occurrences are looked at where local times have moved past instants."""
 
 
 def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Transition:
@@ -49,8 +56,12 @@ def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Tr
     planned = task.next_execution_time
     if task.status is not TaskStatus.ACTIVE or planned is None:
         return Transition(with_changes(moved, now))
-    following = _find_next(moved, _mover(task, plan)(planned), now, lead)
-    moved = moved.model_copy(update={"next_execution_time": following})
+    if task.schedule.is_mixed and not task.backlog:
+        moved = _merge_kinds(task, moved, plan, planned)
+        following = moved.next_execution_time
+    else:
+        following = _find_next(moved, _mover(task, plan)(planned), now, lead)
+        moved = moved.model_copy(update={"next_execution_time": following})
     if following != planned:
         moved = with_entry(task, moved, Action.MOVED, None, now, reason=_explain(task, plan, planned, following))
     return Transition(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
@@ -63,6 +74,55 @@ def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) ->
     if new is not None and (following is None or new < following):
         return new
     return following
+
+
+def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> Task:
+    """Return a mixed task planned again: its local times have moved past instants that stay, or these past them.
+
+    Between the next local time and the next instant, those of one kind have been processed, and those of the other have
+    not. These become its backlog, and the plan goes on behind both.
+    """
+    schedule = moved.schedule
+    following = next((at for at in plan.clock[::2] if at >= utc_seconds(planned)), None)
+    local = planned + _MAX_SHIFT
+    if following is not None:
+        local = _mover(task, plan)(UTC_EPOCH + timedelta(seconds=following))
+    start, end = min(local, planned), max(local, planned)
+    done = set(_list_kind(schedule, start, end, is_local=local > planned))
+    waiting = set(_list_kind(schedule, start, end, is_local=local < planned)) - done
+    groups = [(is_done, [*group]) for is_done, group in groupby(sorted(done | waiting), key=done.__contains__)]
+    ranges = tuple(DueRange(next_at=group[0], until=group[-1]) for is_done, group in groups if not is_done)
+    following_at = ranges[0].next_at if ranges else schedule.next_after(end - _TICK)
+    fields: dict[str, Any] = {"next_execution_time": following_at}
+    if moved.planned_to is not None and following_at is not None:
+        fields["planned_to"] = _find_last_before(schedule, following_at, moved.planned_to)
+    if ranges and done and max(done) > ranges[0].next_at:
+        last = max(done)
+        plan_from = last + _TICK
+        fields["backlog"] = tuple(each for each in ranges if each.next_at < last)
+        fields["plan_from"] = plan_from if moved.plan_from is None else max(plan_from, moved.plan_from)
+    return moved.model_copy(update=fields)
+
+
+def _list_kind(schedule: Schedule, start: datetime, end: datetime, *, is_local: bool) -> list[datetime]:
+    """Return the local times, or the instants, of a mixed schedule from `start` on and before `end`."""
+    found = list[datetime]()
+    at = schedule.next_of_kind(start - _TICK, is_local=is_local)
+    while at is not None and at < end and len(found) < _MAX_LISTED:
+        found.append(at)
+        at = schedule.next_of_kind(at, is_local=is_local)
+    return found
+
+
+def _find_last_before(schedule: Schedule, following: datetime, planned_to: datetime) -> datetime:
+    """Return the last occurrence before the next one: whichever kind it is, it has been processed."""
+    last = planned_to if planned_to < following else following - _MAX_SHIFT
+    for _ in range(_MAX_LISTED):
+        at = schedule.next_after(last)
+        if at is None or at >= following:
+            return last
+        last = at
+    return following - _TICK
 
 
 def _mover(task: Task, plan: ZonePlan) -> Callable[[datetime], datetime]:

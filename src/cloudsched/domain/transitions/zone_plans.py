@@ -45,7 +45,7 @@ def occurrence_id(task: Task, occurrence: datetime) -> str:
     plan = task.zone_plan
     if plan is not None and occurrence == task.next_execution_time and not is_own(task):
         offset = plan.offset_at(utc_seconds(occurrence))
-        if offset is not None and task.schedule.has_clock(occurrence):
+        if offset is not None:
             return _to_name(utc_seconds(occurrence) + offset, task.schedule, is_second=plan.is_second)
     return name_occurrence(task.schedule, occurrence, plan_distance(task))
 
@@ -103,17 +103,15 @@ def can_replan(task: Task) -> bool:
 def plan_distance(task: Task) -> timedelta:
     """Return how much later a task is planned than this process's data say."""
     plan = task.zone_plan
-    if plan is None or is_own(task):
-        return _NONE
-    if not plan.clock:
+    if plan is None or not plan.clock or is_own(task):
         return _NONE
     seconds, offset = plan.clock[-2:]  # its last instant
     at = UTC_EPOCH + timedelta(seconds=seconds)
-    return at - task.schedule.find_clock(seconds + offset, offset, at) if task.schedule.has_clock(at) else _NONE
+    return at - task.schedule.find_clock(seconds + offset, offset, at)
 
 
 class DistantSchedule:
-    """A schedule whose occurrences are that much later than this process's data say.
+    """A schedule whose local times are that much later than this process's data say.
 
     Args:
         schedule: The schedule.
@@ -126,12 +124,21 @@ class DistantSchedule:
 
     def next_after(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than an instant."""
-        found = self._schedule.next_after(instant - self._distance)
+        if not self._schedule.is_mixed:
+            found = self._schedule.next_after(instant - self._distance)
+            return None if found is None else found + self._distance
+        local = self.next_local(instant)
+        other = self._schedule.next_of_kind(instant, is_local=False)
+        return min((at for at in (local, other) if at is not None), default=None)
+
+    def next_local(self, instant: datetime) -> datetime | None:
+        """Return the first occurrence strictly later than an instant that is a local time, of a mixed schedule."""
+        found = self._schedule.next_of_kind(instant - self._distance, is_local=True)
         return None if found is None else found + self._distance
 
     def occurs(self, instant: datetime) -> bool:
         """Return whether an instant is an occurrence."""
-        return self._schedule.occurs(instant - self._distance)
+        return self.next_after(instant - _TICK) == instant
 
 
 def planned_schedule(task: Task) -> Schedule | DistantSchedule:
@@ -148,10 +155,11 @@ def note_zone(task: Task) -> ZonePlan | None:
     if not schedule.follows_zone:
         return None
     data = time_zones.in_use
+    named = _plan_instants(task)
     if plan is None or is_own(task):
-        if plan is not None and {utc_seconds(at) for at in _plan_instants(task)} == {*plan.clock[::2]}:
+        if plan is not None and {utc_seconds(at) for at in named} == {*plan.clock[::2]}:
             return plan
-        pairs, is_second = _read_all(task, _plan_instants(task), _NONE)
+        pairs, is_second = _read_all(task, named, _NONE)
         release = data.release if plan is None else max(plan.release, data.release)
         fingerprint = data.fingerprint(task.timezone)
         return ZonePlan.build(
@@ -161,8 +169,8 @@ def note_zone(task: Task) -> ZonePlan | None:
             is_second=is_second,
             is_stale=data.is_outdated(task.timezone),
         )
-    known = {at for at in _plan_instants(task) if plan.offset_at(utc_seconds(at)) is not None}
-    new = [at for at in _plan_instants(task) if at not in known]
+    known = {at for at in named if plan.offset_at(utc_seconds(at)) is not None}
+    new = [at for at in named if at not in known]
     if not new and len(known) * 2 == len(plan.clock):
         return plan
     pairs, is_second = _read_all(task, new, plan_distance(task))
@@ -192,7 +200,7 @@ def _read_all(task: Task, instants: Iterable[datetime], distance: timedelta) -> 
 
 
 def _plan_instants(task: Task) -> set[datetime]:
-    """Return the occurrences that a task's plan names."""
+    """Return the occurrences that a task's plan names, and the next one that has a local time."""
     named = {task.next_execution_time, task.planned_to, task.earlier_planned_to}
     for due in task.backlog:
         named |= {due.next_at, due.until}
@@ -203,4 +211,7 @@ def _plan_instants(task: Task) -> set[datetime]:
         named |= {task.backfill.next_at}
     if task.plan_from is not None and task.plan_from.microsecond == 1:  # right behind an occurrence
         named.add(task.plan_from - _TICK)
+    if task.next_execution_time is not None and task.schedule.is_mixed:
+        planned = DistantSchedule(task.schedule, plan_distance(task))
+        named.add(planned.next_local(task.next_execution_time - _TICK))
     return {at for at in named if at is not None}
